@@ -24,7 +24,7 @@ BELOW = 1.2
 """Rows under this ratio are listed, with where the time goes."""
 
 README = Path(__file__).parents[1] / "README.md"
-MARKS = "<!-- benchmarks.report: -->", "<!-- end -->"
+MARKERS = "<!-- benchmarks.report: -->", "<!-- end -->"
 
 Row = dict[str, Any]
 
@@ -52,10 +52,10 @@ def main() -> None:
 
 def with_table(text: str, table: str) -> str:
     """A text with the table between its marks."""
-    before, _, rest = text.partition(MARKS[0])
-    _, mark, after = rest.partition(MARKS[1])
-    assert mark, f"the text has {MARKS[0]} and {MARKS[1]}"
-    return f"{before}{MARKS[0]}\n\n{table}\n\n{MARKS[1]}{after}"
+    before, _, rest = text.partition(MARKERS[0])
+    _, mark, after = rest.partition(MARKERS[1])
+    assert mark, f"the text has {MARKERS[0]} and {MARKERS[1]}"
+    return f"{before}{MARKERS[0]}\n\n{table}\n\n{MARKERS[1]}{after}"
 
 
 def short_table(rows: dict[tuple[str, int], Row]) -> str:

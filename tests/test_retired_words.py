@@ -27,6 +27,7 @@ RETIRED: Final[Mapping[str, str]] = {
     "ahead": "prefetch, or prologue",
     "alternate": "double_buffer",
     "begun": "started",
+    "beside": "other, companion, background",
     "bring together": "pack",
     "carried": "iter_args, loop_carried",
     "collides": "set conflict",
@@ -35,6 +36,7 @@ RETIRED: Final[Mapping[str, str]] = {
     "drop overwritten": "eliminate_dead_stores",
     "drop unread": "eliminate_dead_buffer",
     "effort": "cost",
+    "facts": "metadata",
     "far": "locality, distance",
     "few columns": "small_n",
     "found size": "dynamic or data-dependent size",
@@ -47,11 +49,17 @@ RETIRED: Final[Mapping[str, str]] = {
     "join products": "fuse_matmuls",
     "journal": "undo_log",
     "known call": "cached call",
+    "known size": "static_size",
+    "kind": "type, or what it is the kind of",
+    "kinds": "types",
     "large angles": "payne_hanek",
     "lie apart": "are_disjoint",
     "long sums": "blocked_summation",
+    "marks": "hints",
     "mended": "fixed",
     "overlap calls": "parallelize_calls",
+    "place": "position, offset, address, location",
+    "places": "positions",
     "quick": "fast_path",
     "rare": "slow_path",
     "reading": "interpret",
@@ -100,6 +108,12 @@ EXCEPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "compiler/loop_to_llvm/vector_math/constants.py": "a series of alternating signs",
     },
     "rare": {"weft/cli/main.py": "the commands that few people use"},
+    "kind": {
+        "compiler/machine/wasm/link.py": "WebAssembly's kinds of symbols",
+        "compiler/machine/wasm/object_file.py": "the kinds of symbols",
+        "weft/array/methods.py": "NumPy's keyword",
+        "weft/array_api": "the array API's and NumPy's keyword",
+    },
     "rounds": {
         "benchmarks": "rounds of interleaved measurements",
         "weft/bench": "rounds of interleaved measurements",
@@ -153,6 +167,8 @@ def is_retired(path: str, name: str) -> bool:
 def words_in(name: str) -> list[str]:
     """The retired words in a name."""
     text = f" {' '.join(re.findall('[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+', name)).lower()} "
+    for phrase in (" in place ", " place halos "):  # to overwrite an operand; a verb
+        text = text.replace(phrase, " ")
     return [word for word in RETIRED if f" {word} " in text]
 
 

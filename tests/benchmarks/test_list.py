@@ -13,7 +13,7 @@ from benchmarks import run
 from benchmarks.case import Case
 from benchmarks.closing import closing_table
 from benchmarks.models import GROUPS, MORE_OPERATORS, OPERATORS, find_cases
-from benchmarks.report import MARKS, report, short_table, with_table
+from benchmarks.report import MARKERS, report, short_table, with_table
 from benchmarks.run import best_peer, left_to_measure, noted, recorded
 from weft.compilation import compiler_digest
 
@@ -142,8 +142,8 @@ def test_the_readme_s_table_is_between_its_marks():
     table = short_table({("sgemm_256", 1): row})
     assert "| sgemm_256 | 1 | 3 torch | 3.00 | 0.2 s | 21 KB |" in table
     assert "Recorded on 2026-11-21." in table
-    text = f"before {MARKS[0]} old {MARKS[1]} after"
-    assert with_table(text, table) == f"before {MARKS[0]}\n\n{table}\n\n{MARKS[1]} after"
+    text = f"before {MARKERS[0]} old {MARKERS[1]} after"
+    assert with_table(text, table) == f"before {MARKERS[0]}\n\n{table}\n\n{MARKERS[1]} after"
 
 
 def test_tables_have_the_fastest_peer_and_its_ratio():

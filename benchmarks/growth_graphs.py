@@ -195,7 +195,7 @@ def scatters(count: int) -> ModelProto:
 
 
 def convolutions(count: int) -> ModelProto:
-    """Images, whose channels may lie in blocks."""
+    """Images, whose channels may are in blocks."""
     net = Nodes()
     shape = (1, 8, 6, 6)
     value = net.input("x", shape)

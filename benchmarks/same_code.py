@@ -8,7 +8,7 @@
 kernel, of the program that calls them and of the run time, a digest of the machine code and one of
 its constants. Any checkout whose weft exports static libraries can be recorded. The quickest models
 come first: `--first 30` is a sample of a minute. A model that the file has of this very commit is
-not compiled again, hence a recording that was broken off goes on where it stopped.
+not compiled again, hence a recording that was broken off continues where it stopped.
 
 `compare` lists what differs by model and kernel, and fails where something does. Names do not
 count: kernels that were renamed are compared where the program calls them, and other functions

@@ -168,7 +168,7 @@ def digest_of(array: Array) -> str:
 
 def byte_blocks(array: Array) -> Iterator[Array]:
     """The bytes of an array in row-major order, at most BLOCK_BYTES at a time: views of it where it
-    lies in that order, so that a large transpose is never copied whole.
+    is in that order, so that a large transpose is never copied whole.
     """
     if array.flags.c_contiguous:
         flat = array.reshape(-1).view(np.uint8)

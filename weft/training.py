@@ -71,7 +71,7 @@ class Step:
         return unflatten(self._outputs, map(Tensor.of, results))
 
     def watch(self, *names: str) -> Callable[..., tuple[Any, dict[str, Array]]]:
-        """The step compiled again for values that it names with `weft.watch`: a call gives its
+        """The step compiled again for values that it names with `weft.watch`: a call returns its
         results, and these by name. It takes no memory of its arguments.
         """
         executable = self.executable.watch(*names)

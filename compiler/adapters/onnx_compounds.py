@@ -81,7 +81,7 @@ def _makers(name: str, proto: TypeProto, value: Any, elements: list[str]) -> lis
 
 
 def gathered(names: Sequence[str], model: ModelProto, results: Mapping[str, Array]) -> list[Any]:
-    """What the model gives under these names: an array, or a list where that is a sequence."""
+    """What the model returns under these names: an array, or a list where that is a sequence."""
     lists = {
         value.name
         for value in model.graph.output

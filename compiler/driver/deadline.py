@@ -13,8 +13,8 @@ from typing import Final
 from weft.dialects.budget import Budget
 
 AGAIN: Final = 5.0
-"""Seconds after which a thread that goes on is told again: an exception that comes while an object
-is finalised is dropped.
+"""Seconds after which a thread that continues is told again: an exception that comes while an
+object is finalised is dropped.
 """
 
 
@@ -58,7 +58,7 @@ class _Expired(BaseException):
 
 @contextmanager
 def _watched(budget: Budget) -> Generator[None]:
-    """A thread waits, and raises in this one: again as long as that goes on."""
+    """A thread waits, and raises in this one: again as long as that continues."""
     thread, done, expired = threading.get_ident(), threading.Event(), threading.Event()
 
     def watch() -> None:

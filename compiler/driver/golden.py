@@ -64,7 +64,7 @@ class GoldenRun(Struct, frozen=True):
         return b"".join(array.tobytes().ljust(_room(array), b"\0") for array in arrays)
 
     def layout(self, symbols: Sequence[str]) -> Golden:
-        """Where the tensors lie in the content, for sizes in this order."""
+        """Where the tensors are in the content, for sizes in this order."""
         arrays = [*self.inputs, *self.outputs]
         ends = np.cumsum([0, *map(_room, arrays)]).tolist()
         tensors = [

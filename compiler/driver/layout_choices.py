@@ -102,7 +102,7 @@ def _conversion(source: BufferType, target: BufferType) -> KernelOp:
 
 @dataclass(frozen=True)
 class PlaceHalosPass(ModulePass):
-    """Lets buffers lie within the border that a kernel would put around a copy."""
+    """Lets buffers be within the border that a kernel would put around a copy."""
 
     name = "weft-place-halos"
 

@@ -130,8 +130,8 @@ def _enough(conv: ConvOp) -> float:
 
 
 def summed_terms(block: Block) -> dict[SSAValue, float]:
-    """How many terms the longest sum has that stands between a value and what a block gives, on the
-    way where it is shortest; `inf` for a reduction over many elements.
+    """How many terms the longest sum has that stands between a value and what a block produces, on
+    the way where it is shortest; `inf` for a reduction over many elements.
     """
     terms: dict[SSAValue, float] = {}
     for op in reversed(block.ops):

@@ -304,7 +304,7 @@ class BodyEmitter:
     def _locate_access(
         self, op: AccessOp, indices: Mapping[SSAValue, Expr]
     ) -> tuple[Storage, Expr]:
-        """Where an access lies in the iterations of these indices."""
+        """Where an access is in the iterations of these indices."""
         self.values.update(indices)
         storage = self.storage(op.buffer)
         return storage, self._address(op, storage)

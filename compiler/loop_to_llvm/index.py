@@ -181,7 +181,7 @@ def _atoms(key: Hashable) -> Iterator[Atom]:
 
 
 def _in_order(terms: Terms) -> Iterable[tuple[Monomial, int]]:
-    """The terms in an order that does not depend on where atoms lie in this process's memory."""
+    """The terms in an order that does not depend on where atoms are in this process's memory."""
     if len(terms) < 2:
         return terms.items()
     return sorted(terms.items(), key=lambda term: sorted(map(str, term[0])))

@@ -27,7 +27,7 @@ def emit_run_time(
     outside: ExternalWeights | None = None,
     golden: Golden | None = None,
 ) -> str:
-    """The LLVM IR as text. Weights lie in `blobs` unless a context is given others; those that are
+    """The LLVM IR as text. Weights are in `blobs` unless a context is given others; those that are
     `outside` it always is. Programs are those of `levels`. A model with `golden` data can test
     itself.
     """

@@ -55,7 +55,7 @@ def block_of(loop: ForOp) -> TransposedBlock | None:
 
 
 Locate = Callable[[AccessOp, Mapping[SSAValue, Expr]], tuple[Storage, Expr]]
-"""Where an access lies in the iterations of some indices."""
+"""Where an access is in the iterations of some indices."""
 
 
 class TransposeEmitter:
@@ -112,7 +112,7 @@ class TransposeEmitter:
         return self.extents[loop].range(self.frame.ranges)[1] or 0
 
     def _lines(self, access: AccessOp, lanes: int, *, along: ForOp, across: ForOp) -> list[Line]:
-        """Where the access lies in each iteration of one loop, a lane for each of the other."""
+        """Where the access is in each iteration of one loop, a lane for each of the other."""
         lines: list[Line] = []
         for number in range(self._most(across)):
             lane = LaneNumber(lanes)

@@ -149,7 +149,7 @@ def _fill_behind(
     *,
     zero: bool,
 ) -> None:
-    """Fills what lies behind the filled elements along an axis."""
+    """Fills what is stored behind the filled elements along an axis."""
     dim = filled[axis]
     extents = [*filled[:axis], whole - dim, *filled[axis + 1 :]]
     with builder.loops(extents) as index:

@@ -4,7 +4,7 @@
     ->  loop.while { ... } do { loop.call @step ...  loop.poll [124 + 8 * n] }
 
 The poll says what an iteration does: about as many operations and bytes. A program asks whether to
-go on only when these add up to `POLLED_WORK`, so that a poll is a subtraction and a branch,
+continue only when these add up to `POLLED_WORK`, so that a poll is a subtraction and a branch,
 whatever an iteration takes. A loop that does less as a whole has none.
 """
 

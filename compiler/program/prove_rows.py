@@ -126,8 +126,8 @@ def _shape_reason(value: SSAValue, size: str) -> str | None:
 
 
 def _writes_behind(store: StoreOp, size: str) -> bool:
-    """Whether what a store writes in iterations that only a greater size has lies behind the shape
-    for the lesser one.
+    """Whether what a store writes in iterations that only a greater size has is stored behind the
+    shape for the lesser one.
     """
     loops = enclosing_loops(store)
     alloc = store.buffer.owner

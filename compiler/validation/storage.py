@@ -47,7 +47,7 @@ class Storage(Protocol):
         ...
 
     def same_bytes(self, one: SSAValue, other: SSAValue) -> bool:
-        """Whether two buffers lie at one position and have one size."""
+        """Whether two buffers are stored at one position and have one size."""
         ...
 
     def may_overlap(self, one: SSAValue, other: SSAValue) -> bool:
@@ -166,7 +166,7 @@ class Planned:
         return self._found[key]
 
     def _is_inside(self, range_: _Fixed | _Symbolic) -> bool:
-        """Whether a place lies in the workspace."""
+        """Whether a place is in the workspace."""
         if range_ in self._inside:
             return True
         begin, end = Expr.of(range_.begin), Expr.of(range_.end)

@@ -61,7 +61,7 @@ def atom_key(atom: Atom) -> tuple[int, str | int]:
         return 1, atom.index
     if isinstance(atom, (Quotient, Remainder, Extremum)):
         return 2, str(atom)
-    # An atom that has a number is ordered by it, so that equal programs give equal text.
+    # An atom that has a number is ordered by it, so that equal programs produce equal text.
     return 3, getattr(atom, "number", id(atom))
 
 

@@ -268,7 +268,7 @@ def aliased(op: Operation) -> SSAValue | None:
 
 
 def root(value: SSAValue) -> SSAValue:
-    """The buffer that a value is, or lies in."""
+    """The buffer that a value is, or is in."""
     while isinstance(value.owner, Operation) and (source := aliased(value.owner)) is not None:
         value = source
     return value

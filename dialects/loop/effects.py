@@ -23,8 +23,8 @@ from weft.dialects.expr_text import parse_expr
 from weft.dialects.loop.types import BufferType, ExprsAttr, format_exprs
 
 POLLED_WORK = 1 << 20
-"""After how much work, in operations and bytes, a program asks whether to go on: a millisecond at
-most, and long enough for asking to cost nothing.
+"""After how much work, in operations and bytes, a program asks whether to continue: a millisecond
+at most, and long enough for asking to cost nothing.
 """
 
 

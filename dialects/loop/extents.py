@@ -120,7 +120,7 @@ def not_implied(volumes: Iterable[Volume], ranges: Ranges) -> list[Volume]:
 
 
 def size_limits(names: Iterable[str], bounds: Ranges) -> dict[Atom, Range]:
-    """The ranges of sizes that have been checked to be extents, and to lie within bounds."""
+    """The ranges of sizes that have been checked to be extents, and to be within bounds."""
     ranges: dict[Atom, Range] = {}
     for name in names:
         low, high = bounds.get(Symbol(name), (0, MOST))

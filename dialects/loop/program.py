@@ -160,7 +160,7 @@ class FunctionOp(IRDLOperation):
 
 
 def size_ranges(op: Operation) -> dict[Atom, Range]:
-    """The bounds of the named sizes of the function that an operation is, or lies in."""
+    """The bounds of the named sizes of the function that an operation is, or is in."""
     function: Operation | None = op
     while function is not None and not isinstance(function, FunctionOp):
         function = function.parent_op()

@@ -55,8 +55,8 @@ def checkpoint(function: Function) -> Function:
 def custom_vjp(function: Function, forward: Function, backward: Function) -> Function:
     """The function with a derivative of its own.
 
-    `forward` takes the function's arguments and gives a pair: what the function gives, and a tree
-    of tensors for `backward`. That takes this tree and the cotangents of what the function gives,
+    `forward` takes the function's arguments and gives a pair: what the function returns, and a tree
+    of tensors for `backward`. That takes this tree and the cotangents of what the function returns,
     and gives a tuple of the arguments' cotangents. All three are functions of their arguments
     alone. Raises WeftError, which names the line, where `backward` gives other cotangents.
     """

@@ -25,8 +25,8 @@ def value_and_grad(function: Function, argnums: Positions = 0, has_aux: bool = F
     """A function that gives the value of `function`, one float, and its gradient in an argument, or
     a tuple of gradients for several. An argument may be a tree of tensors; so is its gradient.
 
-    With `has_aux` the function gives a pair of that float and of anything else, which is handed on.
-    On tensors with values, or arrays, it computes at once; while a function is traced it becomes a
+    With `has_aux` the function returns a pair of that float and of anything else, which is handed
+    on. On tensors with values, or arrays, it computes at once; while a function is traced it becomes a
     part of the graph. Either may be differentiated again. Raises WeftError that names the line for
     a value that is no float and for arguments of integers, UnsupportedError that lists operators
     without a derivative.
@@ -65,7 +65,7 @@ def grad(function: Function, argnums: Positions = 0, has_aux: bool = False) -> F
 
 
 def vjp(function: Function, *arguments: Any) -> tuple[Any, Function]:
-    """What a function gives for arguments, and a function from cotangents of that (a tree of its
+    """What a function returns for arguments, and a function from cotangents of that (a tree of its
     structure) to a tuple of the cotangents of the arguments.
     """
     returned, pull, rebuild = _pulled(function, range(len(arguments)), arguments)
@@ -84,7 +84,7 @@ def vjp(function: Function, *arguments: Any) -> tuple[Any, Function]:
 
 
 def jvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """What a function gives for arguments, and how that changes along directions of these.
+    """What a function returns for arguments, and how that changes along directions of these.
 
     It is the derivative of the function's vector-Jacobian product, which is linear in the vector.
     """
@@ -126,8 +126,8 @@ def hessian(function: Function, argnums: int = 0) -> Function:
 def _pulled(
     function: Function, argnums: Positions, arguments: Sequence[Any]
 ) -> tuple[Any, Pull, Function]:
-    """What the function gives, what pulls cotangents back to the chosen arguments' leaves, and what
-    makes trees of these again.
+    """What the function returns, what pulls cotangents back to the chosen arguments' leaves, and
+    what makes trees of these again.
     """
     several = not isinstance(argnums, int)
     positions = tuple(argnums) if not isinstance(argnums, int) else (argnums,)

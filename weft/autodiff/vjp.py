@@ -27,7 +27,7 @@ def is_traced(leaves: Sequence[Any]) -> bool:
 
 
 def pull_back(function: Callable[..., Any], leaves: Sequence[Any]) -> tuple[Any, Pull]:
-    """What a function gives for tensors, and what gives the cotangents of these.
+    """What a function returns for tensors, and what gives the cotangents of these.
 
     Raises WeftError, which names the line, for tensors that are no floats.
     """

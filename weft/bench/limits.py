@@ -139,7 +139,7 @@ ARRAYS: Final[Mapping[str, tuple[str, int]]] = {
 
 
 class Bandwidth(Struct, frozen=True):
-    """GB/s of a loop over arrays of so many bytes together, that lie in one level of memory."""
+    """GB/s of a loop over arrays of so many bytes together, that are in one level of memory."""
 
     access: str
     level: str

@@ -250,7 +250,7 @@ def _self_test(metadata: Mapping[str, Any]) -> str:
 
 
 def _weight_bytes(weights: Sequence[Mapping[str, Any]]) -> int:
-    """The bytes of all weights; what lies at one place is there once."""
+    """The bytes of all weights; what is stored at one place is there once."""
     return sum({weight["offset"]: weight["bytes"] for weight in weights}.values())
 
 

@@ -17,8 +17,8 @@ from weft.state import Change, put_back_on_error, values_of
 def pull_back(
     function: Callable[..., Any], arguments: Sequence[Any]
 ) -> tuple[Any, Callable[[Sequence[Tensor], Sequence[Tensor]], list[Tensor]]]:
-    """What the function gives, and what gives the cotangents of the arguments from those of tensors
-    that it gave. Operators of the function and of what it calls are noted while it runs.
+    """What the function returns, and what gives the cotangents of the arguments from those of
+    tensors that it gave. Operators of the function and of what it calls are noted while it runs.
     """
     inputs = [_beginning(argument) for argument in arguments]
     with put_back_on_error() as changes:
@@ -41,8 +41,8 @@ def pull_back(
 
 
 def _forget_records(changes: Sequence[Change]) -> None:
-    """Lets go of the record that the state of modules belongs to, which the next call would go on
-    with otherwise.
+    """Lets go of the record that the state of modules belongs to, which the next call would
+    continue with otherwise.
     """
     for holder, name, *_ in changes:
         value = values_of(holder).get(name)

@@ -53,7 +53,7 @@ def _huber(x: Any, y: Any, delta: float) -> Any:
 
 
 def binary_cross_entropy_with_logits(logits: Any, labels: Any) -> Any:
-    """Minus the logarithm of what a logistic function gives to labels of 0 and 1."""
+    """Minus the logarithm of what a logistic function returns to labels of 0 and 1."""
     return composite(_binary_cross_entropy, logits, labels)
 
 

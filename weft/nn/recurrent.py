@@ -14,7 +14,7 @@ from weft.tracing.control import scan
 class LSTM(Module):
     """One layer of long short-term memory over `[n, length, inputs]`.
 
-    The gates lie in the order input, forget, cell, output along the last axis of the weights.
+    The gates are in the order input, forget, cell, output along the last axis of the weights.
     """
 
     def __init__(self, inputs: int, width: int):

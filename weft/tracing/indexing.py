@@ -125,7 +125,7 @@ def require_within(indices: Traced, extent: Expr) -> None:
 
 
 def _position(r: Recording, part: Any, extent: Expr) -> Expr | None:
-    """An integer as a position that surely lies within the axis; None where that is not known."""
+    """An integer as a position that surely is within the axis; None where that is not known."""
     found = r.expression(part)
     if found is None:
         return None

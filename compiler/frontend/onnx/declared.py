@@ -1,4 +1,4 @@
-"""What an ONNX file declares of values, against what its nodes give: contradictions are refused.
+"""What an ONNX file declares of values, against what its nodes produce: contradictions are refused.
 
 Of the model's outputs the element type, the rank and static dims are compared, of all other values
 the element type and the rank: exporters leave sizes behind that were true of an earlier graph. A

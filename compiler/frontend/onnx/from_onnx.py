@@ -133,7 +133,7 @@ def _declare_inputs(model: LoadedModel, importer: GraphImporter) -> list[Unsuppo
 def _outputs(
     model: str, names: Sequence[str], values: Sequence[Value]
 ) -> tuple[tuple[str, ...], list[SSAValue]]:
-    """Names and tensors of what the model gives: an element of the sequence `y` is `y/0`, ..."""
+    """Names and tensors of what the model returns: an element of the sequence `y` is `y/0`, ..."""
     pairs: list[tuple[str, SSAValue]] = []
     for name, value in zip(names, values, strict=True):
         if isinstance(value, SequenceValue):
@@ -151,7 +151,7 @@ def _outputs(
 
 
 def _require_values(model: LoadedModel, names: Sequence[str]) -> None:
-    """Refuses outputs that no node gives; lists them all, and what they may have meant."""
+    """Refuses outputs that no node produces; lists them all, and what they may have meant."""
     known = {name for node in model.proto.graph.node for name in node.output if name}
     known |= {value.name for value in model.proto.graph.input} | model.initializers.keys()
     unknown = [name for name in names if name not in known]

@@ -145,7 +145,7 @@ def has_set_conflicts(op: IndexMapOp) -> bool:
 
 
 def _continues(producer: Group, consumer: Group, value: SSAValue) -> bool:
-    """Whether elementwise operators go on from an anchor's result,
+    """Whether elementwise operators continue from an anchor's result,
     each at the index of that result.
     """
     return all(isinstance(op, ElementwiseOp) for op in consumer.members) and all(

@@ -37,7 +37,7 @@ class Group(Struct, eq=False):
     anchor: GraphOp | None = None
 
     def in_order(self) -> list[GraphOp]:
-        """The members, those that go on from reductions behind all others."""
+        """The members, those that continue from reductions behind all others."""
         behind: set[SSAValue] = set()
         for op in self.members:
             if isinstance(op, ReduceOp) or not behind.isdisjoint(op.operands):

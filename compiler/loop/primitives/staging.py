@@ -380,7 +380,7 @@ def _nest_over(
 ) -> tuple[tuple[ForOp, ...], list[Expr], Builder]:
     """A nest over the elements of a region, the offset of each in it, and a builder inside.
 
-    Dims of one element have no loop. A single element has one of one iteration: schedules go on
+    Dims of one element have no loop. A single element has one of one iteration: schedules continue
     with the loops that copy, so there is one wherever something is copied.
     """
     builder = Builder(point)

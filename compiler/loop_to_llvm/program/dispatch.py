@@ -1,5 +1,5 @@
-"""A program that chooses -> LLVM IR: the functions that the run time calls, which go on to those of
-the program for the sizes of the call.
+"""A program that chooses -> LLVM IR: the functions that the run time calls, which continue to those
+of the program for the sizes of the call.
 
     i32 <prefix>.check_sizes(ptr ctx, ptr dims)
     i64 <prefix>.workspace(ptr dims)
@@ -100,7 +100,7 @@ class _Emitter:
     def _chain(
         self, builder: ir.IRBuilder, caller: ir.Function, dims: int, sizes: Mapping[str, ir.Value]
     ) -> None:
-        """Returns what the program for the sizes does; goes on behind where there is none."""
+        """Returns what the program for the sizes does; continues behind where there is none."""
         function = caller.name.removeprefix(f"{self.prefix}.")
         count = len(self.choice.rows.data)
         for number, program in enumerate(self.programs[:count]):

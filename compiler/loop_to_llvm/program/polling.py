@@ -1,5 +1,5 @@
 """loop.poll -> LLVM IR: a program counts down the work that it does, and asks the run time whether
-to go on each time that a share of it is done.
+to continue each time that a share of it is done.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Polling:
         return left, before
 
     def poll(self, work: ir.Value) -> None:
-        """Counts the work; asks whether to go on where that is enough, and ends where not."""
+        """Counts the work; asks whether to continue where that is enough, and ends where not."""
         self._begun = self._begun or self._begin()
         address, before = self._begun
         builder = self.frame.builder

@@ -26,7 +26,7 @@ Rule = tuple[str, list[Expr]]
 
 
 def bound_rule(program: ProgramOp, size: Symbol, low: int | None, high: int | None) -> Rule:
-    """That a named size lies within bounds."""
+    """That a named size is within bounds."""
     where, shapes, values = _inputs(program, [size])
     text = f"run requires {clipped(size.name)}{where} to be {low} to {high}, got {{}}{shapes}"
     return text, [Expr.of(size), *values]

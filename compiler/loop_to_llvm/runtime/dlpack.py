@@ -1,5 +1,5 @@
 """The call by DLPack's tensors: `m_run_dlpack` takes sizes out of the inputs' shapes, checks every
-tensor against the table, and goes on to what `m_run` does.
+tensor against the table, and continues to what `m_run` does.
 """
 
 from __future__ import annotations

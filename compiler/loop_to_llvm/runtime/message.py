@@ -77,7 +77,7 @@ def message_writer(module: ir.Module) -> ir.Function:
 
 
 def _write_value(code: Code, writer: ir.Function, address: ir.Value, values: ir.Value) -> None:
-    """Writes the next of the values, and goes on behind it."""
+    """Writes the next of the values, and continues behind it."""
     arguments = [code.load(address, typ=POINTER)]
     for llvm_type in writer.function_type.args[1:]:
         value = code.load(values, typ=POINTER)

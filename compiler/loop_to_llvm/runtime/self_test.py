@@ -121,7 +121,7 @@ class SelfTestFunction:
         return self._starts()[-1]
 
     def _starts(self) -> list[int]:
-        """Where each output lies in that room, and where it ends."""
+        """Where each output is in that room, and where it ends."""
         starts = [0]
         for tensor in self.golden.outputs:
             size = prod(tensor.shape) * np.dtype(_dtype(tensor.dtype)).itemsize

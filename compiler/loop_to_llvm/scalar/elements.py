@@ -1,4 +1,4 @@
-"""Element types in LLVM IR: how an element travels in a register, and how it lies in memory.
+"""Element types in LLVM IR: how an element travels in a register, and how it is laid out in memory.
 
 bool is i1 in a register and a byte, 0 or 1, in memory; integers of 2 and 4 bits likewise take the
 low bits of a byte. f16 and bf16 travel as their 16 bits, narrower floats as a byte (`conversions`).

@@ -69,7 +69,7 @@ class Cache(Struct, frozen=True, dict=True):
     """Entries in a folder; when they take more than `limit` bytes, those unused longest go.
 
     What is in a cache is loaded and run. So its folder has to belong to this user, or to root, and
-    nobody else may write to it; nor may everybody to a folder that it lies in, but for those where
+    nobody else may write to it; nor may everybody to a folder that it is in, but for those where
     nobody may remove what is not theirs, such as /tmp. Another folder is not used, which a
     CacheWarning tells; one that is not there yet is made for this user alone.
     """

@@ -47,14 +47,14 @@ endif()
 
 
 def pkg_config(library: Library) -> str:
-    """A pkg-config file that lies beside the library."""
+    """A pkg-config file that is beside the library."""
     return _PKG_CONFIG.substitute(
         stem=pkg_config_text(library.stem), prefix=library.prefix, version=library.version
     )
 
 
 def cmake(library: Library) -> str:
-    """A file for CMake's find_package() and include(), which lies beside the library."""
+    """A file for CMake's find_package() and include(), which is beside the library."""
     return _CMAKE.substitute(
         stem=cmake_literal(library.stem),
         target=cmake_literal(f"{library.stem}::{library.stem}"),

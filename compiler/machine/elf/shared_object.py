@@ -202,7 +202,7 @@ class SharedObject:
         return {_text(names, each.name): each for each in headers}
 
     def at_address(self, address: int, size: int) -> bytes:
-        """Bytes that lie at an address once the file is loaded."""
+        """Bytes that are stored at an address once the file is loaded."""
         for load in self.programs:
             inside = address - load.address
             if load.type == elf.PT_LOAD and 0 <= inside <= load.file_size - size:

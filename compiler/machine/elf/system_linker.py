@@ -106,7 +106,7 @@ def link_with_tool(
 ) -> None:
     """Does what `link_shared` does, with the `linker` of TOOLS or the first one that is found.
 
-    Weights have to lie within the reach of the processor's relative addresses. Raises
+    Weights have to be within the reach of the processor's relative addresses. Raises
     UnsupportedError where no linker is found or for an `isa_level`, and ArtifactError with the
     linker's message where it fails.
     """

@@ -128,7 +128,7 @@ class Executable(_Callable):
 
     def cancel(self) -> None:
         """Ends the calls that are running now, from another thread: each raises CancelledError when
-        it comes to the next iteration of a loop whose length only a call knows. Others go on.
+        it comes to the next iteration of a loop whose length only a call knows. Others continue.
         """
         self._checked.cancel()
 

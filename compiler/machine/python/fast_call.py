@@ -273,8 +273,8 @@ def _handler() -> tuple[object, tuple[_Handler, ctypes.Array[ctypes.c_char]]]:
 
 
 def poll_function() -> tuple[int, int] | None:
-    """The function and its argument by which the main thread's calls give Python's signals a turn;
-    None where this interpreter is not as this module knows it.
+    """The function and its argument by which the main thread's calls return Python's signals a
+    turn; None where this interpreter is not as this module knows it.
     """
     return (_entry_code().address(POLL), signals_address()) if _method() is not None else None
 

@@ -1,7 +1,7 @@
 """WebAssembly objects -> one module, which imports nothing and exports the memory it brings along.
 
-The stack lies at the bottom of the memory, so that one that overflows traps; data, the weights and
-the heap follow.
+The stack is stored at the bottom of the memory, so that one that overflows traps; data, the weights
+and the heap follow.
 """
 
 from __future__ import annotations

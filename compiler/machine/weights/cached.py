@@ -13,7 +13,7 @@ from weft.dialects.weights import Array, byte_blocks
 
 
 class StoredWeights:
-    """Weights that lie in `data` one after the other, each on a cache line, equal ones once;
+    """Weights that are in `data` one after the other, each on a cache line, equal ones once;
     `digest` is the SHA-256 of that, and `whole` all of it.
     """
 

@@ -1,4 +1,4 @@
-"""program -> program: buffers that a kernel would copy to pad them lie within their border from the
+"""program -> program: buffers that a kernel would copy to pad them are within their border from the
 start.
 
 The buffer becomes a view of the inside of a larger one, whose border a small kernel fills. Whoever

@@ -31,7 +31,7 @@ class Order:
 
 
 class BufferUses:
-    """The operations of blocks in which whole buffers, or what lies in them, are used; each is
+    """The operations of blocks in which whole buffers, or what is in them, are used; each is
     looked for once.
     """
 
@@ -68,7 +68,7 @@ class BufferUses:
 
 
 def _users_in(buffer: SSAValue, block: Block) -> list[Operation]:
-    """The operations of a block in which a buffer, or what lies in it, is used."""
+    """The operations of a block in which a buffer, or what is in it, is used."""
     found: dict[Operation, None] = {}
     for user in _users(buffer):
         around: Operation | None = user

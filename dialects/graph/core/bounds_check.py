@@ -1,4 +1,4 @@
-"""The check of a program that integers lie within bounds, out of graph operators."""
+"""The check of a program that integers are within bounds, out of graph operators."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Window(Struct, frozen=True):
         return minimum([self.kernel[axis], (limit - start).ceildiv(self.dilations[axis])])
 
     def taps_before_input(self, axis: int, position: Expr) -> Expr:
-        """How many taps of the window at a position lie in the padding at the front."""
+        """How many taps of the window at a position are in the padding at the front."""
         start = position * self.strides[axis] - self.before[axis]
         return maximum([0, (-start).ceildiv(self.dilations[axis])])
 

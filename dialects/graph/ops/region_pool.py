@@ -57,7 +57,7 @@ class MaxRegionPoolOp(GraphOp):
         return [tensor((regions.shape[0], image.shape[1], *pooled), image.element)]
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
-        """A region is five numbers, and there is an image that it can lie in."""
+        """A region is five numbers, and there is an image that it can be in."""
         count, columns = type_of(self.image).shape[0], type_of(self.boxes).shape[1]
         pairs = [(count, maximum([count, 1])), (columns, Expr.of(5))]
         return [(size, wanted) for size, wanted in pairs if size.constant is None]

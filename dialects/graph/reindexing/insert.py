@@ -67,7 +67,7 @@ class InsertSliceOp(StridedOp):
 
     def _kept(self) -> Generator[tuple[list[Expr], list[Expr]]]:
         """Starts and sizes of the parts to copy: all of the operand where the box has gaps, else
-        what lies in front of it and behind it along each axis, within it along those before.
+        what is in front of it and behind it along each axis, within it along those before.
         """
         dims, box = type_of(self.operand).shape, type_of(self.updates).shape
         starts, sizes = [Expr.of(0)] * len(dims), list(dims)

@@ -73,7 +73,7 @@ class StridedOp(GraphOp):
     steps: DenseArrayBase = prop_def(DenseArrayBase)
 
     def require_box(self, dims: Shape, sizes: Shape) -> None:
-        """The box of that size lies in a tensor of those dims."""
+        """The box of that size is in a tensor of those dims."""
         starts, steps = exprs(self.starts), ints(self.steps)
         same = len(dims) == len(sizes) == len(starts) == len(steps)
         got = f"{len(starts)} starts, {len(sizes)} sizes and {len(steps)} steps"
@@ -82,7 +82,7 @@ class StridedOp(GraphOp):
             require_range(self, dim, start, size, step)
 
     def within(self, dims: Shape, sizes: Shape) -> list[tuple[Expr, Expr]]:
-        """The pairs that are equal where the box lies in a tensor of those dims."""
+        """The pairs that are equal where the box is in a tensor of those dims."""
         axes = zip(dims, exprs(self.starts), sizes, ints(self.steps), strict=True)
         return [pair for axis in axes for pair in box_within(*axis)]
 

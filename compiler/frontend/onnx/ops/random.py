@@ -1,6 +1,6 @@
 """ONNX's random operators, on bits of a counter-based generator.
 
-A node's numbers depend on its `seed` alone, or without one on its name, so that a model gives the
+A node's numbers depend on its `seed` alone, or without one on its name, so that a model returns the
 same numbers in every call, for any number of threads, on every machine.
 """
 

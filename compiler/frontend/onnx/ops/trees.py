@@ -200,7 +200,7 @@ def _leads(node: OnnxNode, answer: str) -> list[_Lead]:
 
 
 def _with_members(node: OnnxNode, questions: Sequence[_Question]) -> list[_Question]:
-    """Each question of membership as one for its first member, which goes on with the others."""
+    """Each question of membership as one for its first member, which continues with the others."""
     stored: list[float] = (
         _tensor(node, "membership_values").tolist() if node.has("membership_values") else []
     )

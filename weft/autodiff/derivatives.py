@@ -26,10 +26,10 @@ def value_and_grad(function: Function, argnums: Positions = 0, has_aux: bool = F
     a tuple of gradients for several. An argument may be a tree of tensors; so is its gradient.
 
     With `has_aux` the function returns a pair of that float and of anything else, which is handed
-    on. On tensors with values, or arrays, it computes at once; while a function is traced it becomes a
-    part of the graph. Either may be differentiated again. Raises WeftError that names the line for
-    a value that is no float and for arguments of integers, UnsupportedError that lists operators
-    without a derivative.
+    on. On tensors with values, or arrays, it computes at once; while a function is traced it
+    becomes a part of the graph. Either may be differentiated again. Raises WeftError that names the
+    line for a value that is no float and for arguments of integers, UnsupportedError that lists
+    operators without a derivative.
     """
 
     def differentiated(*arguments: Any) -> tuple[Any, Any]:

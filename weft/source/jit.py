@@ -146,11 +146,11 @@ class Jitted:
         arguments.
         """
         positions = [n for n, leaf in enumerate(leaves) if _is_float(leaf)]
-        others_ = [n for n, leaf in enumerate(leaves) if is_value(leaf) and n not in positions]
+        rest = [n for n, leaf in enumerate(leaves) if is_value(leaf) and n not in positions]
 
         def entered(tensors: Sequence[Any], others: Sequence[Any]) -> Any:
             given = list(leaves)
-            for position, value in zip([*positions, *others_], [*tensors, *others], strict=True):
+            for position, value in zip([*positions, *rest], [*tensors, *others], strict=True):
                 given[position] = value
             return unflatten(form, given)
 
@@ -177,7 +177,7 @@ class Jitted:
             return vjp(of(others), *tensors)[1](cotangents)
 
         changes: list[Change] = []
-        others = tuple(leaves[n] for n in others_)
+        others = tuple(leaves[n] for n in rest)
         key = form, *(is_value(leaf) or _key(leaf) for leaf in leaves), *positions
         if key not in self._pulls:
             self._pulls[key] = Jitted(pull, (), self._options, acts=False)

@@ -106,8 +106,8 @@ class CallEmitter(BodyEmitter):
         arrays, position = self.arrays, argument.index
         is_input = position < arrays.count
         array = arrays.inputs if is_input else arrays.outputs
-        position_ = ir.Constant(I64, position if is_input else position - arrays.count)
-        return self.frame.builder.gep(self.frame.local(array), [position_], source_etype=POINTER)
+        entry = ir.Constant(I64, position if is_input else position - arrays.count)
+        return self.frame.builder.gep(self.frame.local(array), [entry], source_etype=POINTER)
 
     def address_of(self, op: AllocOp) -> Storage:
         """A buffer in the arena."""

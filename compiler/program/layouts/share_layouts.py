@@ -208,12 +208,12 @@ class _Sharing:
         kernel = self.table[call.kernel]
         return buffer_type_of(kernel.body.block.args[position]).substitute(_sizes(call, kernel))
 
-    def _added(self, use_2: Use) -> float:
+    def _added(self, use: Use) -> float:
         """Nanoseconds by which a call takes longer."""
-        call, position = use_2
+        call, position = use
         kernel = self.table[call.kernel]
-        uses = kernel.body.block.args[position].uses
-        reads = sum((_executions(use.operation) for use in uses), Expr.of(0))
+        readers = [each.operation for each in kernel.body.block.args[position].uses]
+        reads = sum(map(_executions, readers), Expr.of(0))
         return LINE * likely(reads.substitute(_sizes(call, kernel)))
 
     def _rewrite(

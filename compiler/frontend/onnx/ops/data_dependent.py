@@ -70,8 +70,8 @@ def import_unique(importer: GraphImporter, node: OnnxNode) -> Sequence[SSAValue]
     order = scalar_range(importer, extent)
     for column in reversed(columns):
         keys = b.gather(column, order, axis=0)
-        _position = b.argsort(keys, axis=0, descending=False, count=dims_attr([extent]))
-        order = b.gather(order, _position, axis=0)
+        sorted_rows = b.argsort(keys, axis=0, descending=False, count=dims_attr([extent]))
+        order = b.gather(order, sorted_rows, axis=0)
     differs = _starts(importer, [b.gather(column, order, axis=0) for column in columns], extent)
     starts = _vector(importer, _positions(importer, node, differs))
     group = b.sub(

@@ -188,10 +188,11 @@ def _arbitrated(
     """
     if ours.state in ("refused", "failed"):
         return _stricter(outcome, ours, onnx)
-    if theirs.state == "ran":
+    if theirs.state == "ran" or outcome == COMPUTED:
         same = onnx.state == "ran" and not differing(onnx.results, ours.results)
-        return (ELSEWHERE, True) if same else (outcome, False)
-    if not lacks:
+        if same:
+            return ELSEWHERE, True
+    if theirs.state == "ran" or not lacks:
         return outcome, False
     if onnx.state == "refused":
         return WIDER, False

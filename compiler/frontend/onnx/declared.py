@@ -54,17 +54,26 @@ def check_strings(
     dims, and others that are declared as strings.
     """
     for value in declared:
-        case, array = value.type.WhichOneof("value"), strings_of(value.name)
-        strings = value.type.tensor_type.elem_type == TensorProto.STRING
-        fits = strings == (array is not None) and (
-            array is None or fits_declared(value.type.tensor_type, array.shape)
-        )
-        if case == "tensor_type" and not fits:
-            given = "strings not" if array is None else f"string {list(array.shape)}"
-            got = f"{_shown(value.type)} declared and {given} given"
-            raise ModelError(
-                f"output '{value.name}' requires the type that its node gives, got {got}"
-            )
+        array, declared_type = strings_of(value.name), value.type
+        if array is not None and declared_type.WhichOneof("value") == "optional_type":
+            declared_type = declared_type.optional_type.elem_type
+        if _fits_strings(declared_type, array):
+            continue
+        given = "strings not" if array is None else f"string {list(array.shape)}"
+        got = f"{_shown(value.type)} declared and {given} given"
+        raise ModelError(f"output '{value.name}' requires the type that its node gives, got {got}")
+
+
+def _fits_strings(declared: TypeProto, array: Array | None) -> bool:
+    """Whether a declared type is that of an array of strings, of any other value where that is
+    None; types that say nothing are.
+    """
+    case = declared.WhichOneof("value")
+    if case != "tensor_type":
+        return array is None or case is None
+    if declared.tensor_type.elem_type != TensorProto.STRING:
+        return array is None
+    return array is not None and fits_declared(declared.tensor_type, array.shape)
 
 
 def check_branches(name: str, branches: Iterable[Iterable[ValueInfoProto]]) -> None:

@@ -54,6 +54,14 @@ CONTRADICTIONS = [
         r"output 'y' .*, got string \[2\] declared and strings not given",
     ),
     (
+        'agraph () => (optional(float[2]) y) { y = Constant <value_strings = ["a", "b"]> () }',
+        r"output 'y' .*, got an optional declared and string \[2\] given",
+    ),
+    (
+        'agraph () => (seq(string[2]) y) { y = Constant <value_strings = ["a", "b"]> () }',
+        r"output 'y' .*, got a sequence declared and string \[2\] given",
+    ),
+    (
         IF
         % (
             "then_branch = g () => (float[2] u) { u = Relu(x) }",

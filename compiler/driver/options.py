@@ -222,8 +222,7 @@ class Options:
         metavar="CPU",
     )
     strict_fp: bool = option(
-        default=False,
-        help="keep sums in the order of the model, never fuse multiply and add",
+        default=False, help="keep sums in the order of the model, never fuse multiply and add"
     )
     naive: bool = option(default=False, help="plain loops: no fusion, no schedules")
     schedule: tuple[KernelSchedule, ...] = option(

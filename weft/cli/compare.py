@@ -23,12 +23,7 @@ from weft.cli.arrays import (
     read_dims,
     read_inputs,
 )
-from weft.cli.model import (
-    add_compile_options,
-    budget_from,
-    is_artifact,
-    options_from,
-)
+from weft.cli.model import add_compile_options, budget_from, is_artifact, options_from
 from weft.cli.table import table
 from weft.cli.terminal import show
 from weft.compilation import compile_cached

@@ -57,11 +57,7 @@ def parser() -> argparse.ArgumentParser:
         help="what each pass did: operators before and after, time, what changed",
     )
     made.add_argument(
-        "--dim",
-        metavar="NAME=SIZE",
-        action="append",
-        default=[],
-        help="a symbolic size for --time",
+        "--dim", metavar="NAME=SIZE", action="append", default=[], help="a symbolic size for --time"
     )
     made.add_argument(
         "--threads", type=int, metavar="N", help="for --time; by default one for each processor"

@@ -177,10 +177,7 @@ def _parts(loop: ForOp, longest: int, fill: int) -> list[tuple[ForOp, int | None
 
 
 def _tile(
-    nest: list[ForOp],
-    sizes: tuple[int | None, int | None],
-    buffers: list[SSAValue],
-    target: Target,
+    nest: list[ForOp], sizes: tuple[int | None, int | None], buffers: list[SSAValue], target: Target
 ) -> ForOp:
     """Tiles one part, the loop along which it stores outside, through a copy of what it loads;
     returns its outermost loop.

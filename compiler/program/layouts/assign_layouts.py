@@ -51,10 +51,7 @@ class AssignLayouts(Struct, frozen=True):
                 module.body.block.insert_op_before(kernel, first)
 
     def _convert_arguments(
-        self,
-        call: CallOp,
-        kernels: dict[str, KernelOp],
-        converted: dict[Conversion, SSAValue],
+        self, call: CallOp, kernels: dict[str, KernelOp], converted: dict[Conversion, SSAValue]
     ) -> None:
         kernel = kernels[call.kernel]
         sizes: dict[Atom, Expr] = {

@@ -217,12 +217,7 @@ class _Sharing:
         return LINE * likely(reads.substitute(_sizes(call, kernel)))
 
     def _rewrite(
-        self,
-        key: str,
-        other: str,
-        readers: Sequence[Use],
-        wanted: BufferType,
-        axes: Sequence[int],
+        self, key: str, other: str, readers: Sequence[Use], wanted: BufferType, axes: Sequence[int]
     ) -> None:
         """Puts the weight into the layout that the readers of the other want, for all calls."""
         uses = self.tables[key]

@@ -175,7 +175,7 @@ def placed(w: Writer) -> Value:
             f"{x}.op('insert_slice', {x}, wnp.sin({x}[{index}]), starts={starts}, steps={steps})", x
         )
     grown = [_folded(f"({dim} + 1)") if n else dim for dim, n in zip(x.dims, at, strict=True)]
-    return w.put(f"{x}.op('place', {x}, shape={_shape(grown)}, starts={starts}, steps={steps})", x.dtype, grown)  # fmt: skip
+    return w.put(f"{x}.op('scatter_slice', {x}, shape={_shape(grown)}, starts={starts}, steps={steps})", x.dtype, grown)  # fmt: skip
 
 
 def cut(w: Writer) -> Value:

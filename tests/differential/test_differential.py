@@ -3,13 +3,15 @@ able to fail. `python -m tests.differential` runs for as long as asked.
 """
 
 import ast
+import re
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.differential.coverage import Coverage
+from tests.differential.coverage import OPERATORS, Coverage
 from tests.differential.families import families
 from tests.differential.judge import Judge, judge, modes_for
 from tests.differential.modes import MODES, Mode
@@ -147,6 +149,14 @@ def test_a_hang_of_a_program_is_seen_from_outside():
             pass
 
     assert isinstance(apart(forever, patience=0.5), TimeoutError)
+
+
+def test_rules_write_operators_that_there_are():
+    """An operator that was renamed would be refused, and never tried again."""
+    texts = [path.read_text() for path in Path(__file__).parent.glob("rules_*.py")]
+    written = {name for text in texts for name in re.findall(r"\.op\(['\"](\w+)['\"]", text)}
+    assert written
+    assert written <= set(OPERATORS)
 
 
 def test_programs_reach_the_operators_of_graphs(tmp_path):

@@ -1,5 +1,6 @@
 """What every test relies on: one hypothesis profile, the same examples in every run."""
 
+import gc
 from functools import partialmethod
 
 from hypothesis import HealthCheck, settings
@@ -17,3 +18,8 @@ settings.register_profile(
 settings.load_profile("weft")
 
 Session.__init__ = partialmethod(Session.__init__, verify_each=True)  # in every test
+
+
+def pytest_collection_finish() -> None:
+    """Looking for cycles passes over what all tests are made of: each compilation looks once."""
+    gc.freeze()

@@ -30,7 +30,8 @@ from weft.compiler.driver.workers import (
     can_fork,
     can_start,
     close,
-    start_worker,
+    release,
+    take_workers,
 )
 from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.loop.schedules import Scheduled, schedule_kernel
@@ -43,10 +44,10 @@ from weft.dialects.context import parse_module
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.module_attributes import CodeOptions
 
-KERNELS_PER_WORKER: Final = 6
-"""Fewer are compiled before a worker has imported the compiler."""
+KERNELS_PER_NEW: Final = 6
+"""Fewer are compiled before a new interpreter has imported the compiler."""
 
-KERNELS_PER_COPY: Final = 2
+KERNELS_PER_WORKER: Final = 2
 """Fewer leave nothing to a worker that has imported it already."""
 
 
@@ -202,26 +203,28 @@ def kernel_compiler(
     store: KernelStore | None = None,
     early: ForkedWorker | None = None,
 ) -> Generator[KernelCompiler]:
-    """A compiler for about so many kernels, whose workers start now and end with the block: with
-    this process one for each core, of those that the process may use by default. One may be there
-    `early`, and is only told to end.
+    """A compiler for about so many kernels, whose workers start now and are given up with the
+    block: with this process one for each core, of those that the process may use by default. One
+    may be there `early`, and is only told to end.
     """
-    workers: list[Worker] = [] if early is None else [early]
     others = (cores or len(os.sched_getaffinity(0))) - 1
+    count = min(others, kernels // KERNELS_PER_WORKER)
     started: list[Worker] = []
     if can_fork():
-        count = min(others, kernels // KERNELS_PER_COPY) - len(workers)
-        started += [ForkedWorker() for _ in range(count)]
+        started += [ForkedWorker() for _ in range(count - (early is not None))]
     elif can_start():
-        count = min(others, kernels // KERNELS_PER_WORKER) - len(workers)
-        started += [start_worker() for _ in range(count)]
+        started += take_workers(count, min(others, kernels // KERNELS_PER_NEW))
     try:
-        yield KernelCompiler([*workers, *started], store)
-    finally:
-        for worker in workers:
-            worker.kill()
+        yield KernelCompiler([*([] if early is None else [early]), *started], store)
+    except BaseException:
         for worker in started:
             close(worker)
+        raise
+    finally:
+        if early is not None:
+            early.kill()
+    for worker in started:
+        release(worker)
 
 
 class _Run:

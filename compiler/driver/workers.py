@@ -2,11 +2,13 @@
 
 A worker is a copy of this process where it has one thread, as that of a command has, and is at
 work at once. Else it is an interpreter that reads tasks from its standard input, so that scripts
-of users need no guard against being imported.
+of users need no guard against being imported; it waits for the next compilation for a while, as it
+takes longer to start than most compilations.
 """
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import json
@@ -15,7 +17,9 @@ import pickle
 import signal
 import subprocess
 import sys
+import time
 import traceback
+from collections import deque
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,6 +31,9 @@ from weft.dialects.errors import WeftError
 
 COLLECTION_THRESHOLDS: Final = (400_000, 50, 100)
 """When a process that compiles looks for cycles."""
+
+_IDLE_SECONDS: Final = 60
+"""How long an interpreter waits for the next compilation before it ends."""
 
 _SERVE: Final = """\
 import sys
@@ -144,6 +151,44 @@ def start_worker() -> Worker:
     )
 
 
+_idle: deque[tuple[float, subprocess.Popen[bytes]]] = deque()
+"""Interpreters that wait for the next compilation of this process, and since when."""
+
+os.register_at_fork(after_in_child=_idle.clear)
+
+
+@atexit.register
+def close_idle_workers() -> None:
+    """Ends the interpreters that wait for a compilation."""
+    while _idle:
+        close(_idle.pop()[1])
+
+
+def take_workers(idle: int, count: int) -> list[Worker]:
+    """Interpreters that serve tasks: up to `idle` that wait for some, and as many new ones as make
+    `count` of them.
+    """
+    taken: list[Worker] = []
+    while len(taken) < idle and _idle:
+        since, worker = _idle.pop()
+        # Half of the time, lest it ends just now.
+        if worker.poll() is None and time.monotonic() - since < _IDLE_SECONDS / 2:
+            taken.append(worker)
+        else:
+            close(worker)
+    return taken + [start_worker() for _ in range(count - len(taken))]
+
+
+def release(worker: Worker) -> None:
+    """Lets an interpreter without a task wait for the next compilation, and ends a copy."""
+    if not isinstance(worker, ForkedWorker):
+        with suppress(BrokenPipeError):
+            _send(worker, None)
+            _idle.append((time.monotonic(), worker))
+            return
+    close(worker)
+
+
 class ForkedWorker:
     """A copy of this process that serves tasks, which ends with it; used as an interpreter that was
     started is. It may have `begun` with a task before anybody waits for the answer.
@@ -207,8 +252,11 @@ def _serve(tasks: BinaryIO, replies: BinaryIO) -> None:
             task = pickle.load(tasks)
         except EOFError:
             return
-        pickle.dump(_answer(task), replies)
-        replies.flush()
+        # The signal ends a worker that waits too long for another task.
+        signal.setitimer(signal.ITIMER_REAL, 0 if task else _IDLE_SECONDS)
+        if task:
+            pickle.dump(_answer(task), replies)
+            replies.flush()
 
 
 def _answer(task: Task) -> KernelCode | WeftError | str:
@@ -245,7 +293,8 @@ def _answer_of_started(worker: Worker, task: Task) -> object:
     return answer if begun == task else None
 
 
-def _send(worker: Worker, task: Task) -> None:
+def _send(worker: Worker, task: Task | None) -> None:
+    """Hands over a task, or tells a worker to wait for one only for a while."""
     assert worker.stdin is not None, "a worker reads from a pipe"
     pickle.dump(task, worker.stdin)
     worker.stdin.flush()

@@ -57,6 +57,12 @@ _ABANDONED: Final = 3600
 _LARGE: Final = 1 << 20
 """Bytes from which on it takes longer to read a file than to look up what is known of it."""
 
+_LOOKS: Final = 64
+"""How often a process that writes as much as the limit looks at what is there."""
+
+_WRITTEN: Final[dict[Path, int]] = {}
+"""Bytes of models that this process wrote into a folder since it looked at its entries."""
+
 _TICK: Final = 2_000_000_000
 """Nanoseconds within which two changes of a file may leave the same time, on any file system."""
 
@@ -66,7 +72,8 @@ class CacheWarning(UserWarning):
 
 
 class Cache(Struct, frozen=True, dict=True):
-    """Entries in a folder; when they take more than `limit` bytes, those unused longest go.
+    """Entries in a folder; when they take more than `limit` bytes, and a 64th of it at most, those
+    unused longest go.
 
     What is in a cache is loaded and run. So its folder has to belong to this user, or to root, and
     nobody else may write to it; nor may everybody to a folder that it is in, but for those where
@@ -127,7 +134,7 @@ class Cache(Struct, frozen=True, dict=True):
                 return compiled
             with replacing(path) as out:
                 _write(compiled, out)
-            self._shrink(path)
+            self._limit(path)
             with path.open("rb") as file:
                 self._know(path, file)
                 data = _map(file)
@@ -176,22 +183,33 @@ class Cache(Struct, frozen=True, dict=True):
     def _path(self, key: str, suffix: str = SUFFIX) -> Path:
         return self.folder / f"{key}{suffix}"
 
+    def _limit(self, newest: Path) -> None:
+        """Keeps the limit, to a part of it: to look at all entries takes as long as a small model
+        does to compile, so this process looks once, and again when it has written that part.
+        """
+        written = _WRITTEN.get(self.folder, self.limit) + newest.stat().st_size
+        if written * _LOOKS >= self.limit:
+            self._shrink(newest)
+            written = 0
+        _WRITTEN[self.folder] = written
+
     def _shrink(self, newest: Path) -> None:
         """Removes what was used longest ago; another process may do the same at the same time."""
-        entries: list[tuple[float, int, Path]] = []
-        for path in self.folder.iterdir():
+        entries: list[tuple[float, int, str]] = []
+        for entry in os.scandir(self.folder):
             with contextlib.suppress(FileNotFoundError):
-                status = path.stat()
-                if path.suffix in (SUFFIX, KERNEL_SUFFIX):
-                    entries.append((status.st_atime, status.st_size, path))
-                elif SUFFIX in path.name and status.st_mtime < time.time() - _ABANDONED:
-                    path.unlink()
+                status = entry.stat()
+                if entry.name.endswith((SUFFIX, KERNEL_SUFFIX)):
+                    entries.append((status.st_atime, status.st_size, entry.path))
+                elif SUFFIX in entry.name and status.st_mtime < time.time() - _ABANDONED:
+                    os.unlink(entry.path)
         excess = sum(size for _, size, _ in entries) - self.limit
         for _, size, path in sorted(entries):
             if excess <= 0:
                 return
-            if path != newest:
-                path.unlink(missing_ok=True)
+            if path != str(newest):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)
                 excess -= size
 
 

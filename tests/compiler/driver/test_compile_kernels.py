@@ -2,8 +2,10 @@
 
 import gc
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 
 import pytest
 from msgspec.structs import replace
@@ -17,7 +19,7 @@ from weft.compiler.driver.compile_kernels import (
     options_of_kernel,
     parse_kernel,
 )
-from weft.compiler.driver.workers import ask, preforked_worker
+from weft.compiler.driver.workers import Worker, ask, preforked_worker
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.program.memory.hoist_workspace import hoist_kernel
 from weft.compiler.program.memory.in_place import InPlace, in_place_arguments
@@ -68,7 +70,87 @@ def test_two_workers_compile_without_this_process():
         assert len(started) == 2
         answers = [ask(worker, TASKS[0]) for worker in started]
     assert {answer.code for answer in answers} == {TASKS[0].compile().code}
-    assert all(worker.returncode is not None for worker in started)
+
+
+@pytest.fixture
+def interpreters(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Workers are interpreters, of which none waits before or after the test."""
+    monkeypatch.setattr(compile_kernels, "can_fork", lambda: False)
+    workers.close_idle_workers()
+    yield
+    workers.close_idle_workers()
+
+
+@pytest.mark.usefixtures("interpreters")
+def test_the_next_compilation_has_the_same_workers():
+    started: list[Sequence[Worker]] = []
+    for _ in range(2):
+        with kernel_compiler(len(TASKS), CORES) as compiler:
+            started.append(compiler.workers)
+            assert ask(compiler.workers[0], TASKS[0]).code
+    assert {*started[0]} == {*started[1]}
+    with kernel_compiler(compile_kernels.KERNELS_PER_WORKER, CORES) as compiler:
+        (waiting,) = compiler.workers  # few kernels are worth it where nothing has to start
+        assert waiting in started[0]
+    workers.close_idle_workers()
+    assert all(worker.poll() is not None for worker in started[0])
+
+
+@pytest.mark.usefixtures("interpreters")
+def test_workers_of_a_compilation_that_failed_end_with_it():
+    with pytest.raises(KeyError), kernel_compiler(len(TASKS), CORES) as compiler:
+        raise KeyError
+    assert [worker.poll() for worker in compiler.workers] == [-9, -9]
+
+
+@pytest.mark.usefixtures("interpreters")
+def test_a_worker_that_ended_while_it_waited_is_not_used():
+    with kernel_compiler(len(TASKS), CORES) as compiler:
+        first = compiler.workers
+    for worker in first:
+        worker.kill()
+        worker.wait()
+    with kernel_compiler(len(TASKS), CORES) as compiler:
+        assert not {*first} & {*compiler.workers}
+        assert ask(compiler.workers[0], TASKS[0]).code
+
+
+@pytest.mark.usefixtures("interpreters")
+def test_workers_that_wait_too_long_are_not_used(monkeypatch: pytest.MonkeyPatch):
+    with kernel_compiler(len(TASKS), CORES) as compiler:
+        first = compiler.workers
+    monkeypatch.setattr(workers, "_IDLE_SECONDS", 0)
+    with kernel_compiler(len(TASKS), CORES) as compiler:
+        assert not {*first} & {*compiler.workers}
+    assert all(worker.poll() is not None for worker in first)
+
+
+WAITING = """
+import sys
+from weft.compiler.driver import workers
+workers._IDLE_SECONDS = 0.01
+workers.serve()
+"""
+
+
+def test_a_worker_ends_when_no_compilation_follows():
+    waiting = subprocess.Popen(
+        [sys.executable, "-c", WAITING], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert ask(waiting, TASKS[0]).code
+    workers.release(waiting)
+    assert waiting.wait(60) == -signal.SIGALRM
+
+
+@pytest.mark.usefixtures("interpreters")
+def test_a_copy_of_the_process_has_no_workers_of_it():
+    with kernel_compiler(len(TASKS), CORES):
+        pass
+    child = os.fork()
+    if child == 0:
+        os._exit(len(workers._idle))
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(workers._idle) == CORES - 1
 
 
 COPIES = """
@@ -128,7 +210,7 @@ def test_a_process_with_threads_is_not_copied_early(monkeypatch: pytest.MonkeyPa
 
 def test_a_few_kernels_need_no_worker(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(compile_kernels, "can_fork", lambda: False)
-    with kernel_compiler(compile_kernels.KERNELS_PER_WORKER - 1, CORES) as compiler:
+    with kernel_compiler(compile_kernels.KERNELS_PER_NEW - 1, CORES) as compiler:
         assert compiler.workers == ()
 
 

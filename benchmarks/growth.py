@@ -125,10 +125,7 @@ def table(rows: Sequence[Row]) -> str:
     good = [row for row in rows if "seconds" in row]
     stages = dict.fromkeys(stage for row in good for stage in row["seconds"])
     sizes = " | ".join(f"{row['size']:,}" for row in rows)
-    lines = [
-        f"| {rows[0]['kind']} | {sizes} | powers |",
-        f"|---|{'---|' * len(rows)}---|",
-    ]
+    lines = [f"| {rows[0]['kind']} | {sizes} | powers |", f"|---|{'---|' * len(rows)}---|"]
     for stage in (*stages, "total"):
         taken = [_of(row, stage) for row in rows]
         if max([each for each in taken if each is not None], default=0) >= LEAST:

@@ -18,7 +18,7 @@ from xdsl.ir import BlockArgument, OpResult, SSAValue
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 
-from weft.dialects.expr import Atom, Expr, Operand, atom_expr, maximum, minimum
+from weft.dialects.expr import Atom, Expr, Operand, maximum, minimum
 
 OptionalAtomParser = Callable[[], Expr | None]
 
@@ -110,7 +110,7 @@ def _parse_formal_extremum(parser: AttrParser, operator: str) -> Expr:
     return maximum(operands) if operator == "max" else minimum(operands)
 
 
-def parse_expr_over_values(parser: Parser, values: list[SSAValue]) -> Expr:
+def parse_value_expr(parser: Parser, values: list[SSAValue]) -> Expr:
     """Parses an expression whose atoms may be SSA values;
     new ones are appended to `values` and become operands.
     """
@@ -127,7 +127,7 @@ def parse_expr_over_values(parser: Parser, values: list[SSAValue]) -> Expr:
     return parse_expr(parser, value)
 
 
-def print_expr_over_values(printer: Printer, expr: Expr, values: Sequence[SSAValue]) -> None:
+def print_value_expr(printer: Printer, expr: Expr, values: Sequence[SSAValue]) -> None:
     """Prints an expression with its operands by their SSA names."""
 
     def mark(atom: Atom) -> str:
@@ -159,7 +159,7 @@ def bind(expr: Expr, values: Sequence[SSAValue]) -> Expr:
 @lru_cache(maxsize=1 << 14)
 def _bound(expr: Expr, values: tuple[SSAValue, ...]) -> Expr:
     atoms: dict[Atom, Expr] = {
-        Operand(position): atom_expr(value) for position, value in enumerate(values)
+        Operand(position): Expr.atom(value) for position, value in enumerate(values)
     }
     return expr.substitute(atoms)
 

@@ -15,10 +15,7 @@ def perceptron() -> ModelProto:
     weight = numpy_helper.from_array(rng.standard_normal((4, 3)).astype(np.float32), "W")
     bias = numpy_helper.from_array(np.float32([0.1, 0.2, 0.3]), "b")
     graph = helper.make_graph(
-        [
-            helper.make_node("Gemm", ["x", "W", "b"], ["h"]),
-            helper.make_node("Relu", ["h"], ["y"]),
-        ],
+        [helper.make_node("Gemm", ["x", "W", "b"], ["h"]), helper.make_node("Relu", ["h"], ["y"])],
         "perceptron",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 4])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["rows", 3])],

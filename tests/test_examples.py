@@ -19,10 +19,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs(example: Path, tmp_path: Path):
-    environment = os.environ | {
-        "PYTHONPATH": str(ROOT),
-        "WEFT_CACHE_DIR": str(tmp_path / "cache"),
-    }
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "WEFT_CACHE_DIR": str(tmp_path / "cache")}
     shown = subprocess.run(
         [sys.executable, example],
         cwd=tmp_path,

@@ -84,9 +84,7 @@ RETIRED: Final[Mapping[str, str]] = {
 """A word, or words that follow each other, and what to write instead."""
 
 EXCEPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
-    "ahead": {
-        "weft/bench/engines/__init__.py": "modules imported ahead of time, in every worker",
-    },
+    "ahead": {"weft/bench/engines/__init__.py": "modules imported ahead of time, in every worker"},
     "begun": {
         "compiler/loop_to_llvm/program/polling.py": "the clock of a program that has started",
         "weft/optim.py": "the state of an optimiser before its first step",
@@ -105,7 +103,7 @@ EXCEPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "weft/bench/rounds.py": "an engine that is far behind",
     },
     "alternate": {
-        "compiler/loop_to_llvm/vector_math/constants.py": "a series of alternating signs",
+        "compiler/loop_to_llvm/vector_math/constants.py": "a series of alternating signs"
     },
     "rare": {"weft/cli/main.py": "the commands that few people use"},
     "kind": {

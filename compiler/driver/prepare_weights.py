@@ -30,7 +30,7 @@ from weft.compiler.machine.weights.prepare import (
 )
 from weft.compiler.machine.weights.prepared import weight_offsets, weights_digest
 from weft.compiler.target.features import baseline
-from weft.dialects.expr import Atom, Expr, Operand, Quotient, atom_expr, product
+from weft.dialects.expr import Atom, Expr, Operand, Quotient, product
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer
 from weft.dialects.weights import WeightStore
@@ -134,7 +134,7 @@ def _indices_in_row(layout: LayoutAttr, axis: int) -> int | None:
     this is, and rows are alike.
     """
     lead, *others = layout.subscripts.data
-    index = atom_expr(Operand(axis))
+    index = Expr.atom(Operand(axis))
     atoms = [atom for monomial in lead.terms for atom in monomial]
     for step in (1, *(each.divisor.constant for each in atoms if isinstance(each, Quotient))):
         if step is None or lead != index // step:

@@ -14,7 +14,7 @@ from typing import TypeVar
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from weft.dialects.expr import Atom, Expr, Symbol, atom_expr
+from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.graph import BindSizesOp, ControlOp, EffectOp, ForOp, IfOp, PrintOp, WhileOp
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.types import I64, TensorType, type_of
@@ -242,7 +242,7 @@ class ControlLowering(ABC):
             repeated = loop.ForOp.of(0, op.iterations)
             self.add(repeated)
             with self._inside(repeated.body.block):
-                self.add(BindSymbolOp.of(op.index.data, atom_expr(repeated.index)))
+                self.add(BindSymbolOp.of(op.index.data, Expr.atom(repeated.index)))
                 self._lower_iteration(op, states, stacks, cells)
         else:
             assert isinstance(op, WhileOp), "a loop is one of two"

@@ -34,16 +34,7 @@ from weft.compiler.loop.nest import (
     values_in,
 )
 from weft.dialects import interval
-from weft.dialects.expr import (
-    Atom,
-    Expr,
-    Extremum,
-    Monomial,
-    Quotient,
-    Remainder,
-    Symbol,
-    atom_expr,
-)
+from weft.dialects.expr import Atom, Expr, Extremum, Monomial, Quotient, Remainder, Symbol
 from weft.dialects.interval import Range
 from weft.dialects.loop.ops import AccessOp, ForOp, StoreOp, WhileOp, enclosing_loops
 
@@ -191,7 +182,7 @@ def _keeps_to_windows(
         factor = here.coefficient(loop.index).constant
         if not factor or there.coefficient(loop.index).constant != factor:
             continue
-        moved = atom_expr(loop.index) * factor
+        moved = Expr.atom(loop.index) * factor
         left, right = _without_common(here - moved, there - moved, fixed)
         if any(loop.index in rest.atoms() for rest in (left, right)):
             continue
@@ -277,12 +268,12 @@ def _is_empty(bound: Bound) -> bool:
 def _shifted_index(relation: Relation) -> Expr:
     """The second access's index in terms of the first's and the distance."""
     first, second = relation.first, relation.second
-    offset = atom_expr(first.index)
+    offset = Expr.atom(first.index)
     if first is not second:
         offset = offset - expand(first.lower) + expand(second.lower)
     if relation.direction == "=":
         return offset
-    return offset + atom_expr(_Distance(first)) * first.step.data
+    return offset + Expr.atom(_Distance(first)) * first.step.data
 
 
 def _varying(first: AccessOp, second: AccessOp, relations: Sequence[Relation]) -> dict[Atom, Expr]:
@@ -291,7 +282,7 @@ def _varying(first: AccessOp, second: AccessOp, relations: Sequence[Relation]) -
     fixed = {loop.index for op in (first, second) for loop in enclosing_loops(op)}
     values = [value for expr in subscripts(second) for value in values_in(expr)]
     return {
-        value: atom_expr(_Elsewhere(value))
+        value: Expr.atom(_Elsewhere(value))
         for value in values
         if value not in fixed and _may_change(value, moved)
     }

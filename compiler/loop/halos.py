@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from weft.compiler.loop.nest import perfect_nest
-from weft.dialects.expr import Atom, Expr, Operand, atom_expr
+from weft.dialects.expr import Atom, Expr, Operand
 from weft.dialects.loop.builder import LoopBuilder
 from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 from weft.dialects.loop.program import KernelOp
@@ -130,7 +130,7 @@ def _reaches_all(access: AccessOp) -> bool:
     """Whether the loops around an access index the dims of its buffer, each from end to end."""
     loops = enclosing_loops(access)
     extents: dict[Expr, Expr] = {
-        atom_expr(loop.index): loop.extent
+        Expr.atom(loop.index): loop.extent
         for loop in loops
         if loop.lower == 0 and loop.step.data == 1
     }

@@ -20,7 +20,7 @@ from xdsl.rewriter import Rewriter
 from weft.compiler.loop.matchers import update_of
 from weft.compiler.loop.nest import accesses_in, ranges_around, subscripts, weight_arguments
 from weft.compiler.target.target import Target
-from weft.dialects.expr import Atom, Expr, Operand, Symbol, atom_expr, product, row_major_strides
+from weft.dialects.expr import Atom, Expr, Operand, Symbol, product, row_major_strides
 from weft.dialects.interval import Range
 from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, StoreOp, enclosing_loops
 from weft.dialects.loop.program import KernelOp
@@ -254,7 +254,7 @@ def _row_major_cost(
 
 def _blocked_cost(index: Sequence[Expr], dims: Sequence[int], loop: ForOp, lanes: int) -> float:
     """The same in a blocked layout: lanes are channels of one block."""
-    start = index[CHANNELS] - atom_expr(loop.index) if dims == [CHANNELS] else Expr.of(1)
+    start = index[CHANNELS] - Expr.atom(loop.index) if dims == [CHANNELS] else Expr.of(1)
     return 1.0 if start % lanes == 0 else float(lanes)
 
 

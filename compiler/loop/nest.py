@@ -155,7 +155,7 @@ def is_indexed_by_loops(access: AccessOp) -> bool:
     return all(atom in indices for atom in subscript_atoms(access) if is_value(atom))
 
 
-def dims_indexed_by(access: AccessOp, loop: ForOp) -> list[int]:
+def indexed_dims(access: AccessOp, loop: ForOp) -> list[int]:
     """The dims of the buffer whose subscripts depend on the index of a loop."""
     return [dim for dim, expr in enumerate(subscripts(access)) if loop.index in expr.atoms()]
 

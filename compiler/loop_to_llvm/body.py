@@ -38,7 +38,7 @@ from weft.compiler.loop_to_llvm.stack import Stack
 from weft.compiler.loop_to_llvm.stack_slots import StackSlots
 from weft.compiler.loop_to_llvm.transpose import TransposeEmitter, block_of
 from weft.compiler.target.target import Target
-from weft.dialects.expr import Atom, Expr, Operand, atom_expr, maximum
+from weft.dialects.expr import Atom, Expr, Operand, maximum
 from weft.dialects.expr_text import is_value
 from weft.dialects.loop.arithmetic import ClockOp, IndexOp
 from weft.dialects.loop.ops import (
@@ -156,9 +156,9 @@ class BodyEmitter:
         if not isinstance(result.type, IndexType):
             self.values[result] = value
         elif lanes_of(value):
-            self.values[result] = atom_expr(LaneValues(value, self.frame.number()))
+            self.values[result] = Expr.atom(LaneValues(value, self.frame.number()))
         else:
-            self.values[result] = atom_expr(self.frame.atom(value))
+            self.values[result] = Expr.atom(self.frame.atom(value))
 
     def storage(self, buffer: SSAValue) -> Storage:
         storage = self.values[buffer]
@@ -330,7 +330,7 @@ class BodyEmitter:
         number = LaneNumber(op.vector.data)
         self.frame.ranges[number] = (0, number.lanes - 1)
         self.lanes = lanes(number)
-        self._iteration(op, chunk * number.lanes + atom_expr(number))
+        self._iteration(op, chunk * number.lanes + Expr.atom(number))
         self.lanes = None
 
     def _rest(self, op: ForOp, full: Expr, rest: Expr) -> None:

@@ -9,7 +9,7 @@ from llvmlite import ir
 
 from weft.compiler.loop_to_llvm.index import IndexEmitter
 from weft.compiler.loop_to_llvm.scalar.elements import I64
-from weft.dialects.expr import Expr, atom_expr
+from weft.dialects.expr import Expr
 
 Iteration = Callable[[Expr], None]
 
@@ -58,7 +58,7 @@ class ControlEmitter:
         with self.frame.scope(body):
             counter = builder.phi(I64)
             counter.add_incoming(begin, before)
-            iteration(atom_expr(self.frame.atom(counter, bounds)))
+            iteration(Expr.atom(self.frame.atom(counter, bounds)))
             following = builder.add(counter, ir.Constant(I64, 1), flags=("nuw", "nsw"))
             counter.add_incoming(following, builder.block)
             builder.cbranch(builder.icmp_signed("<", following, end), body, after)

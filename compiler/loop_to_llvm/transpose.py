@@ -16,7 +16,7 @@ from weft.compiler.loop_to_llvm.frame import LaneNumber
 from weft.compiler.loop_to_llvm.memory.emitter import MemoryEmitter
 from weft.compiler.loop_to_llvm.memory.storage import Lanes, Storage
 from weft.compiler.loop_to_llvm.scalar.elements import I32, lanes_of, splat
-from weft.dialects.expr import Expr, atom_expr
+from weft.dialects.expr import Expr
 from weft.dialects.loop.ops import AccessOp, ForOp, LoadOp, StoreOp
 
 Line = tuple[Storage, Expr, LaneNumber]
@@ -117,7 +117,7 @@ class TransposeEmitter:
         for number in range(self._most(across)):
             lane = LaneNumber(lanes)
             self.frame.ranges[lane] = (0, lane.lanes - 1)
-            indices = {along.index: atom_expr(lane), across.index: Expr.of(number)}
+            indices = {along.index: Expr.atom(lane), across.index: Expr.of(number)}
             lines.append((*self.locate(access, indices), lane))
         return lines
 

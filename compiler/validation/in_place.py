@@ -18,7 +18,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from weft.dialects.errors import PlanError
-from weft.dialects.expr import Atom, Expr, Extremum, Symbol, atom_expr
+from weft.dialects.expr import Atom, Expr, Extremum, Symbol
 from weft.dialects.interval import Range
 from weft.dialects.loop.arithmetic import IndexOp
 from weft.dialects.loop.ops import AccessOp, ForOp, IfOp, LoadOp, PrefetchOp, StoreOp
@@ -235,7 +235,7 @@ class _Pair:
         self.sizes = load.sizes
         private = [loop for loop in around_store if loop not in shared]
         self.moved: dict[Atom, Expr] = {
-            loop.index: atom_expr(loop.index) + atom_expr(_Distance(loop)) for loop in shared
+            loop.index: Expr.atom(loop.index) + Expr.atom(_Distance(loop)) for loop in shared
         }
         self.own = {loop.index for loop in around_store}
         # Outermost first: what bounds an atom mentions only those in front of it.
@@ -291,7 +291,7 @@ class _Pair:
         factor = equation.coefficient(distance)
         if not factor.terms or not equation.is_affine_in(distance):
             return loop.extent == 1
-        rest = equation - factor * atom_expr(distance)
+        rest = equation - factor * Expr.atom(distance)
         step = factor * loop.step.data
         return any(
             self._is_positive(size - rest) and self._is_positive(size + rest)
@@ -347,7 +347,7 @@ def _as_seen_elsewhere(expr: Expr, indices: Iterable[Atom]) -> Expr:
     """
     own = set(indices)
     others: dict[Atom, Expr] = {
-        value: atom_expr(_Other(value)) for value in _values(expr) if value not in own
+        value: Expr.atom(_Other(value)) for value in _values(expr) if value not in own
     }
     return expr.substitute(others)
 
@@ -382,7 +382,7 @@ def _operands(expr: Expr, operator: str) -> tuple[Expr, ...]:
     for monomial, factor in expr.terms.items():
         atom = monomial[0] if len(monomial) == 1 else None
         if factor == 1 and isinstance(atom, Extremum) and atom.operator == operator:
-            rest = expr - atom_expr(atom)
+            rest = expr - Expr.atom(atom)
             found += [each + rest for each in atom.operands]
     return tuple(sorted(found, key=_mentions_values))
 

@@ -14,7 +14,6 @@ from weft.dialects.expr.atoms import Atom, Extremum, Monomial, Operand, Quotient
 from weft.dialects.expr.polynomial import (
     Expr,
     ExprLike,
-    atom_expr,
     maximum,
     minimum,
     product,
@@ -23,5 +22,5 @@ from weft.dialects.expr.polynomial import (
 
 __all__ = [
     "Atom", "Expr", "ExprLike", "Extremum", "Monomial", "Operand", "Quotient", "Remainder",
-    "Symbol", "atom_expr", "maximum", "minimum", "product", "row_major_strides",
+    "Symbol", "maximum", "minimum", "product", "row_major_strides",
 ]  # fmt: skip

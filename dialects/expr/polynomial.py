@@ -51,6 +51,11 @@ class Expr:
             return Expr({(Symbol(value),): 1})
         return Expr({(value,): 1})
 
+    @staticmethod
+    def atom(atom: Atom) -> Expr:
+        """The expression of one atom of any kind, an SSA value for instance."""
+        return Expr({(atom,): 1})
+
     def __hash__(self) -> int:
         if self._hash is None:
             self._hash = hash(frozenset(self.terms.items()))
@@ -182,7 +187,7 @@ class Expr:
         """Whether the expression is `coefficient(atom) * atom + rest`,
         neither of which mentions the atom.
         """
-        rest = self - self.coefficient(atom) * atom_expr(atom)
+        rest = self - self.coefficient(atom) * Expr.atom(atom)
         return atom not in set(rest.atoms()) and atom not in set(self.coefficient(atom).atoms())
 
     def substitute(self, values: Mapping[Atom, Expr]) -> Expr:
@@ -271,11 +276,6 @@ _NUMBERS = {number: Expr({(): number}) for number in range(-64, 1025) if number}
 _ZERO = Expr({})
 
 
-def atom_expr(atom: Atom) -> Expr:
-    """The expression of one atom of any kind, an SSA value for instance."""
-    return Expr({(atom,): 1})
-
-
 def maximum(operands: Iterable[ExprLike]) -> Expr:
     """The greatest of the operands, resolved where their differences are known."""
     return _extremum("max", operands, {})
@@ -322,7 +322,7 @@ def _rebuild(atom: Atom, children: list[Expr], ranges: Mapping[Atom, Range]) -> 
         return _divide(children[0], children[1], ranges)[1]
     if isinstance(atom, Extremum):
         return _extremum(atom.operator, children, ranges)
-    return atom_expr(atom)
+    return Expr.atom(atom)
 
 
 def _divide(

@@ -22,13 +22,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from weft.dialects.expr import Expr, ExprLike
-from weft.dialects.expr_text import (
-    INDEX,
-    bind,
-    parse_expr_over_values,
-    print_expr_over_values,
-    unbind,
-)
+from weft.dialects.expr_text import INDEX, bind, parse_value_expr, print_value_expr, unbind
 from weft.dialects.loop.types import ExprsAttr
 
 
@@ -95,14 +89,14 @@ class IndexOp(IndexedOp):
     @classmethod
     def parse(cls, parser: Parser) -> IndexOp:
         values: list[SSAValue] = []
-        expr = parse_expr_over_values(parser, values)
+        expr = parse_value_expr(parser, values)
         return cls.create(
             operands=values, properties={"expr": ExprsAttr((expr,))}, result_types=[INDEX]
         )
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
-        print_expr_over_values(printer, self.expr.data[0], self.operands_)
+        print_value_expr(printer, self.expr.data[0], self.operands_)
 
 
 def is_function(op: Operation) -> bool:

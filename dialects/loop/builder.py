@@ -13,7 +13,7 @@ from xdsl.builder import Builder
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from weft.dialects.expr import Expr, ExprLike, atom_expr
+from weft.dialects.expr import Expr, ExprLike
 from weft.dialects.expr_text import INDEX
 from weft.dialects.loop.arithmetic import IndexOp
 from weft.dialects.loop.ops import AllocOp, ForOp, IfOp, LoadOp, StoreOp
@@ -70,7 +70,7 @@ class LoopBuilder:
             loop.index.name_hint = names[position % len(names)] + (
                 "" if position < len(names) else str(position)
             )
-            indices.append(atom_expr(loop.index))
+            indices.append(Expr.atom(loop.index))
             self.builder.insertion_point = InsertPoint.at_end(loop.body.block)
         yield tuple(indices)
         self.builder.insertion_point = outside
@@ -117,7 +117,7 @@ class LoopBuilder:
 
     def subscript(self, value: Scalar) -> Expr:
         """An integer value as a subscript: a data-dependent access."""
-        return atom_expr(value.cast(INDEX).value)
+        return Expr.atom(value.cast(INDEX).value)
 
     def literal(self, number: Number, shape: Sequence[ExprLike], element: Attribute) -> SSAValue:
         """A stand-in for a buffer whose every element is one number:

@@ -21,12 +21,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
 from weft.dialects.expr import Expr, ExprLike, product
-from weft.dialects.expr_text import (
-    parse_expr,
-    parse_expr_over_values,
-    print_expr_over_values,
-    unbind,
-)
+from weft.dialects.expr_text import parse_expr, parse_value_expr, print_value_expr, unbind
 from weft.dialects.loop.arithmetic import IndexedOp
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import ProgramOp, ViewOp
@@ -105,12 +100,12 @@ class BindSymbolOp(IndexedOp):
         size = StringAttr(parser.parse_str_literal())
         parser.parse_punctuation("=")
         values: list[SSAValue] = []
-        expr = parse_expr_over_values(parser, values)
+        expr = parse_value_expr(parser, values)
         return cls.create(operands=values, properties={"size": size, "expr": ExprsAttr((expr,))})
 
     def print(self, printer: Printer) -> None:
         printer.print_string(f' "{self.size.data}" = ')
-        print_expr_over_values(printer, self.expr.data[0], self.operands_)
+        print_value_expr(printer, self.expr.data[0], self.operands_)
 
 
 @irdl_op_definition
@@ -143,7 +138,7 @@ class SubviewOp(IndexedOp):
         source = parser.parse_unresolved_operand()
         values: list[SSAValue] = []
         parser.parse_punctuation("[")
-        expr = parse_expr_over_values(parser, values)
+        expr = parse_value_expr(parser, values)
         parser.parse_punctuation("]")
         parser.parse_punctuation(":")
         value = parser.resolve_operand(source, parser.parse_type())
@@ -158,7 +153,7 @@ class SubviewOp(IndexedOp):
         printer.print_string(" ")
         printer.print_ssa_value(self.source)
         printer.print_string("[")
-        print_expr_over_values(printer, self.expr.data[0], self.operands_)
+        print_value_expr(printer, self.expr.data[0], self.operands_)
         printer.print_string("] : ")
         printer.print_attribute(self.source.type)
         printer.print_string(" to ")

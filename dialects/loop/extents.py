@@ -14,7 +14,7 @@ from msgspec import Struct
 from xdsl.dialects.builtin import LocationAttr, StringAttr
 from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def
 
-from weft.dialects.expr import Atom, Expr, Extremum, Quotient, Remainder, Symbol, atom_expr
+from weft.dialects.expr import Atom, Expr, Extremum, Quotient, Remainder, Symbol
 from weft.dialects.expr.atoms import children_of
 from weft.dialects.extent import MOST
 from weft.dialects.interval import Range
@@ -95,7 +95,7 @@ def _factors(dim: Expr) -> tuple[int, list[Expr]]:
     if dim.constant is not None:
         return dim.constant, []
     ((monomial, factor), *others) = dim.terms.items()
-    return (1, [dim]) if others or factor < 0 else (factor, [atom_expr(each) for each in monomial])
+    return (1, [dim]) if others or factor < 0 else (factor, [Expr.atom(each) for each in monomial])
 
 
 def is_extent(dim: Expr, ranges: Ranges) -> bool:

@@ -36,13 +36,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from weft.dialects.expr import Expr, ExprLike
-from weft.dialects.expr_text import (
-    INDEX,
-    bind,
-    parse_expr_over_values,
-    print_expr_over_values,
-    unbind,
-)
+from weft.dialects.expr_text import INDEX, bind, parse_value_expr, print_value_expr, unbind
 from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type_of, register_type
 
 REDUCTIONS = ("add", "mul", "max", "min", "and", "or", "xor")
@@ -129,9 +123,9 @@ class ForOp(IRDLOperation):
         index = parser.parse_argument(expect_type=False).resolve(INDEX)
         values: list[SSAValue] = []
         parser.parse_punctuation("=")
-        lower = parse_expr_over_values(parser, values)
+        lower = parse_value_expr(parser, values)
         parser.parse_keyword("to")
-        upper = parse_expr_over_values(parser, values)
+        upper = parse_value_expr(parser, values)
         properties: dict[str, Attribute] = {"bounds": ExprsAttr((lower, upper)), "step": IntAttr(1)}
         if parser.parse_optional_keyword("step"):
             properties["step"] = IntAttr(parser.parse_integer())
@@ -152,9 +146,9 @@ class ForOp(IRDLOperation):
         printer.print_string(" ")
         printer.print_ssa_value(self.index)
         printer.print_string(" = ")
-        print_expr_over_values(printer, self.bounds.data[0], self.operands_)
+        print_value_expr(printer, self.bounds.data[0], self.operands_)
         printer.print_string(" to ")
-        print_expr_over_values(printer, self.bounds.data[1], self.operands_)
+        print_value_expr(printer, self.bounds.data[1], self.operands_)
         if self.step.data != 1:
             printer.print_string(f" step {self.step.data}")
         printer.print_string("".join(f" {mark}" for mark in self.hints()))
@@ -209,7 +203,7 @@ class SubscriptedOp(IRDLOperation):
         printer.print_string("[")
         for position, expr in enumerate(self.subscripts.data):
             printer.print_string(", " if position else "")
-            print_expr_over_values(printer, expr, self.operands_)
+            print_value_expr(printer, expr, self.operands_)
         printer.print_string("] nontemporal" if "nontemporal" in self.properties else "]")
         if locality := self.properties.get("locality"):
             printer.print_string(f" locality({cast(IntAttr, locality).data})")
@@ -226,7 +220,7 @@ def _parse_access(parser: Parser) -> tuple[list[SSAValue], dict[str, Attribute]]
     unresolved = parser.parse_unresolved_operand()
     values: list[SSAValue] = []
     exprs = parser.parse_comma_separated_list(
-        parser.Delimiter.SQUARE, lambda: parse_expr_over_values(parser, values)
+        parser.Delimiter.SQUARE, lambda: parse_value_expr(parser, values)
     )
     properties: dict[str, Attribute] = {"subscripts": ExprsAttr(tuple(exprs))}
     if parser.parse_optional_keyword("nontemporal"):
@@ -357,7 +351,7 @@ class AllocOp(IRDLOperation):
     def parse(cls, parser: Parser) -> AllocOp:
         properties: dict[str, Attribute] = {"scope": StringAttr(parser.parse_identifier())}
         if parser.parse_optional_keyword("at"):
-            properties["offset"] = ExprsAttr((parse_expr_over_values(parser, []),))
+            properties["offset"] = ExprsAttr((parse_value_expr(parser, []),))
         parser.parse_punctuation(":")
         return cls.create(properties=properties, result_types=[parser.parse_type()])
 

@@ -5,7 +5,7 @@ them, and the weights it names.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Self, cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -123,7 +123,7 @@ class FunctionOp(IRDLOperation):
         return [symbol.data for symbol in self.symbols.data]
 
     @classmethod
-    def _parse_head(cls, parser: Parser) -> tuple[dict[str, Attribute], Region]:
+    def parse(cls, parser: Parser) -> Self:
         name = parser.parse_symbol_name()
         symbols: list[str] = (
             parser.parse_optional_comma_separated_list(
@@ -132,15 +132,13 @@ class FunctionOp(IRDLOperation):
             or []
         )
         arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)
-        properties: dict[str, Attribute] = {
-            "sym_name": name,
-            "symbols": ArrayAttr([StringAttr(symbol) for symbol in symbols]),
-        }
+        properties = _head(name.data, symbols)
         if parser.parse_optional_keyword("inputs"):
             properties["inputs"] = IntAttr(parser.parse_integer())
         attributes = parser.parse_optional_attr_dict_with_keyword()
         body = parser.parse_region(arguments)
-        return properties | ({} if attributes is None else {"_": attributes}), body
+        extra = {} if attributes is None else dict(attributes.data)
+        return cls.create(properties=properties, attributes=extra, regions=[body])
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -172,10 +170,8 @@ def size_ranges(op: Operation) -> dict[Atom, Range]:
     return ranges
 
 
-def _create(cls: type[FunctionOp], properties: dict[str, Attribute], body: Region) -> FunctionOp:
-    attributes = properties.pop("_", None)
-    extra = dict(attributes.data) if isinstance(attributes, DictionaryAttr) else {}
-    return cls.create(properties=properties, attributes=extra, regions=[body])
+def _head(name: str, symbols: Sequence[str]) -> dict[str, Attribute]:
+    return {"sym_name": StringAttr(name), "symbols": ArrayAttr([StringAttr(s) for s in symbols])}
 
 
 @irdl_op_definition
@@ -192,19 +188,8 @@ class KernelOp(FunctionOp):
     @staticmethod
     def of(name: str, symbols: Sequence[str], arguments: Sequence[BufferType]) -> KernelOp:
         """A kernel with an empty body."""
-        return KernelOp.create(
-            properties={
-                "sym_name": StringAttr(name),
-                "symbols": ArrayAttr([StringAttr(symbol) for symbol in symbols]),
-            },
-            regions=[Region(Block(arg_types=arguments))],
-        )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> KernelOp:
-        op = _create(cls, *cls._parse_head(parser))
-        assert isinstance(op, KernelOp)
-        return op
+        body = Region(Block(arg_types=arguments))
+        return KernelOp.create(properties=_head(name, symbols), regions=[body])
 
 
 @irdl_op_definition
@@ -225,20 +210,8 @@ class ProgramOp(FunctionOp):
         name: str, symbols: Sequence[str], arguments: Sequence[BufferType], inputs: int
     ) -> ProgramOp:
         """A program with an empty body."""
-        return ProgramOp.create(
-            properties={
-                "sym_name": StringAttr(name),
-                "symbols": ArrayAttr([StringAttr(symbol) for symbol in symbols]),
-                "inputs": IntAttr(inputs),
-            },
-            regions=[Region(Block(arg_types=arguments))],
-        )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> ProgramOp:
-        op = _create(cls, *cls._parse_head(parser))
-        assert isinstance(op, ProgramOp)
-        return op
+        properties = _head(name, symbols) | {"inputs": IntAttr(inputs)}
+        return ProgramOp.create(properties=properties, regions=[Region(Block(arg_types=arguments))])
 
 
 @irdl_op_definition

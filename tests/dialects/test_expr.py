@@ -16,7 +16,6 @@ from weft.dialects.expr import (
     Expr,
     Operand,
     Symbol,
-    atom_expr,
     maximum,
     minimum,
     product,
@@ -48,7 +47,7 @@ def constant(number: int) -> Tree:
 
 
 def leaf(atom: Atom) -> Tree:
-    return Tree(atom_expr(atom), lambda values: values[atom])
+    return Tree(Expr.atom(atom), lambda values: values[atom])
 
 
 def combine(name: str, left: Tree, right: Tree) -> Tree:
@@ -157,7 +156,7 @@ def test_affine_expression_is_its_coefficient_times_the_atom_and_a_rest(tree, dr
     assume(tree.expr.is_affine_in(atom))
     coefficient = tree.expr.coefficient(atom)
     rest = tree.expr.substitute({atom: Expr.of(0)})
-    assert coefficient * atom_expr(atom) + rest == tree.expr
+    assert coefficient * Expr.atom(atom) + rest == tree.expr
     assert atom not in set(coefficient.atoms())
     moved = {**values, atom: values[atom] + 1}
     step = tree.expr.evaluate(moved) - tree.expr.evaluate(values)
@@ -184,7 +183,7 @@ def test_row_major_strides_number_the_elements(dims, data):
     assert sum(i * stride for i, stride in zip(index, strides, strict=True)) == number
 
 
-D0, D1, A, N = (atom_expr(atom) for atom in (*OPERANDS, *SYMBOLS))
+D0, D1, A, N = (Expr.atom(atom) for atom in (*OPERANDS, *SYMBOLS))
 
 
 @pytest.mark.parametrize(

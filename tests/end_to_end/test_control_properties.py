@@ -129,10 +129,7 @@ def graphs(draw: st.DrawFn) -> ModuleOp:
 
 @settings(max_examples=60)
 @given(
-    graphs(),
-    st.lists(st.sampled_from(GRAPH_PASSES), max_size=6),
-    st.booleans(),
-    st.integers(0, 3),
+    graphs(), st.lists(st.sampled_from(GRAPH_PASSES), max_size=6), st.booleans(), st.integers(0, 3)
 )
 def test_no_choice_of_passes_changes_results(module, passes, flag, rounds):
     inputs = [np.array([-1.5, 0.25, 2], np.float32), np.array(flag), np.zeros(rounds, np.float32)]

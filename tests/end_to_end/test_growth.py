@@ -22,13 +22,7 @@ from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
 
 SMALL = 300
 
-MENDED = {
-    "ports": 100,
-    "calls": 120,
-    "scatters": 120,
-    "branches": 160,
-    "loops": 160,
-}
+MENDED = {"ports": 100, "calls": 120, "scatters": 120, "branches": 160, "loops": 160}
 """Kinds of graphs that found something which took the square of their operators, and how many of
 these show it.
 """

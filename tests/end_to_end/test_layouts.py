@@ -101,10 +101,7 @@ def test_a_loop_reads_weights_of_its_surroundings_in_the_layout_that_it_wants():
             value("goes_on", TensorProto.BOOL, []),
             value("s", TensorProto.FLOAT, [8, 64]),
         ],
-        [
-            value("still_goes_on", TensorProto.BOOL, []),
-            value("next", TensorProto.FLOAT, [8, 64]),
-        ],
+        [value("still_goes_on", TensorProto.BOOL, []), value("next", TensorProto.FLOAT, [8, 64])],
     )
     graph = helper.make_graph(
         [helper.make_node("Loop", ["n", "", "x"], ["y"], body=body)],

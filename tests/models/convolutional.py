@@ -114,13 +114,7 @@ def _shortcut(net: GraphWriter, x: str, path: str, channels: int, wider: int, st
 
 
 def _inverted_residual(
-    net: GraphWriter,
-    x: str,
-    path: str,
-    channels: int,
-    wider: int,
-    expansion: int,
-    stride: int,
+    net: GraphWriter, x: str, path: str, channels: int, wider: int, expansion: int, stride: int
 ) -> str:
     """norm(1x1(relu6(norm(depthwise 3x3(relu6(norm(1x1(x)))))))), added to x where shapes agree."""
     shortcut, hidden = x, channels * expansion

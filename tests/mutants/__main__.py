@@ -19,11 +19,7 @@ from tests.mutants.corpus import other_seeds, seeds
 from tests.mutants.scoring import Score, mutant_of, score_file
 from tests.mutants.sweeps import Mutant, mutants_of_attributes, mutants_of_axes, mutants_of_ranks
 
-SWEEPS = {
-    "attributes": mutants_of_attributes,
-    "axes": mutants_of_axes,
-    "ranks": mutants_of_ranks,
-}
+SWEEPS = {"attributes": mutants_of_attributes, "axes": mutants_of_axes, "ranks": mutants_of_ranks}
 
 
 def main() -> int:

@@ -6,15 +6,7 @@ from weft import jit, nn, optim, step
 
 pytest.importorskip("sklearn")
 
-from examples.train_digits import (
-    BATCH,
-    Convolutional,
-    Perceptron,
-    batches,
-    digits,
-    step_of,
-    train,
-)
+from examples.train_digits import BATCH, Convolutional, Perceptron, batches, digits, step_of, train
 
 
 @pytest.mark.parametrize("kind", [Perceptron, Convolutional])

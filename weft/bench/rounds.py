@@ -148,7 +148,9 @@ class EngineProcess:
             self._signal(signal.SIGCONT)
             pickle.dump(question, self._commands)
             self._commands.flush()
-            if not select.select([self._replies], [], [], seconds)[0]:
+            waiting = select.poll()  # of any descriptor, which `select.select` is not
+            waiting.register(self._replies, select.POLLIN)
+            if not waiting.poll(seconds * 1e3):
                 self._signal(signal.SIGKILL)
                 return Failed("slow", f"took more than {seconds:g} s")
             answer = pickle.load(self._replies)
@@ -170,9 +172,13 @@ class EngineProcess:
                 pipe.close()
 
     def _signal(self, number: int) -> None:
-        with suppress(ProcessLookupError):
-            if self._process:
-                os.killpg(self._process, number)
+        if not self._process:
+            return
+        try:
+            os.killpg(self._process, number)
+        except ProcessLookupError:  # one that has just been forked has no group of its own
+            with suppress(ProcessLookupError):
+                os.kill(self._process, number)
 
 
 class Templates:

@@ -17,6 +17,7 @@ from weft.bench.rows import Row, engine_rows, limit_rows
 from weft.bench.work import work_of
 from weft.cli.arrays import add_input_options, random_inputs, read_dims, read_inputs
 from weft.cli.model import add_compile_options, compile_from, is_artifact
+from weft.cli.parser import command_parser
 from weft.cli.progress import stage_progress
 from weft.cli.table import table
 from weft.cli.terminal import show
@@ -45,12 +46,10 @@ DEFAULT_PEERS: Final = "onnxruntime"
 
 def parser() -> argparse.ArgumentParser:
     """The command's arguments."""
-    made = argparse.ArgumentParser(
+    made = command_parser(
         "weft bench",
-        description="Times a model beside other engines, in turns, and against the limits of the "
-        "machine.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "Times a model beside other engines, in turns, and against the limits of the machine.",
+        _EXAMPLES,
     )
     made.add_argument("model", help="an ONNX file; with --vs none also an artifact of weft")
     made.add_argument(

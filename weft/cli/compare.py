@@ -24,6 +24,7 @@ from weft.cli.arrays import (
     read_inputs,
 )
 from weft.cli.model import add_compile_options, budget_from, is_artifact, options_from
+from weft.cli.parser import command_parser
 from weft.cli.table import table
 from weft.cli.terminal import show
 from weft.compilation import compile_cached
@@ -75,12 +76,11 @@ class Parting(Struct, frozen=True):
 
 def parser() -> argparse.ArgumentParser:
     """The command's arguments."""
-    made = argparse.ArgumentParser(
+    made = command_parser(
         "weft compare",
-        description="Runs two forms of a model on the same inputs and shows how far they differ. "
+        "Runs two forms of a model on the same inputs and shows how far they differ. "
         "Exits with 1 where that is more than --tolerance.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        _EXAMPLES,
     )
     made.add_argument("first", help="an ONNX file, or an artifact made by weft")
     made.add_argument(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from weft.cli.model import add_compile_options, compile_from, progressing_from
+from weft.cli.parser import command_parser
 from weft.cli.table import shown_bytes
 from weft.cli.terminal import show, tell
 from weft.compiler.frontend.graph_file_names import SUFFIX
@@ -40,11 +41,8 @@ examples:
 
 def parser() -> argparse.ArgumentParser:
     """The command's arguments."""
-    made = argparse.ArgumentParser(
-        "weft compile",
-        description="Compiles an ONNX model. The result needs libc and nothing else.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    made = command_parser(
+        "weft compile", "Compiles an ONNX model. The result needs libc and nothing else.", _EXAMPLES
     )
     made.add_argument("model", help="an ONNX file")
     made.add_argument(

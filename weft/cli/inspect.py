@@ -12,6 +12,7 @@ from msgspec.structs import asdict
 
 from weft.cli.arrays import random_inputs, read_dims
 from weft.cli.model import add_compile_options, is_artifact, progressing_from
+from weft.cli.parser import command_parser
 from weft.cli.table import shown_bytes, shown_flops, table
 from weft.cli.terminal import show
 from weft.cli.timing import median_ms
@@ -35,11 +36,10 @@ examples:
 
 def parser() -> argparse.ArgumentParser:
     """The command's arguments."""
-    made = argparse.ArgumentParser(
+    made = command_parser(
         "weft inspect",
-        description="Shows signature, operators, kernels, flops, bytes and the memory plan.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "Shows signature, operators, kernels, flops, bytes and the memory plan.",
+        _EXAMPLES,
     )
     made.add_argument("model", help="an ONNX file, or a shared object made by weft")
     made.add_argument("--json", action="store_true", help="everything, as one JSON object")

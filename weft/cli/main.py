@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import atexit
 import gc
 import importlib
@@ -13,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
+from weft.cli.parser import command_parser
 from weft.cli.terminal import tell
 from weft.compiler.version import VERSION
 from weft.dialects.errors import WeftError
@@ -100,12 +100,7 @@ def _run(argv: Sequence[str]) -> int:
 
 def _command(argv: Sequence[str]) -> Callable[[], None]:
     """The command of this line, ready to run. Only its own module is imported."""
-    parser = argparse.ArgumentParser(
-        "weft",
-        description="Compiles ONNX models to native code.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_parser("weft", "Compiles ONNX models to native code.", _EXAMPLES)
     parser.add_argument(
         "--version", action="version", version=f"weft {VERSION}", help="print the version"
     )

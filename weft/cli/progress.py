@@ -52,11 +52,7 @@ def _bar() -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    columns = (
-        TextColumn("{task.description:<10}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-    )
-    made = Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
+    parts = (TextColumn("{task.description:<10}", markup=False), BarColumn(), MofNCompleteColumn())
+    made = Progress(*parts, console=Console(stderr=True), transient=True, auto_refresh=False)
     made.add_task("start", total=1)
     return made

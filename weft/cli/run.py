@@ -16,6 +16,7 @@ from weft.cli.arrays import (
     write_outputs,
 )
 from weft.cli.model import add_compile_options, executable_from, trapped_from
+from weft.cli.parser import command_parser
 from weft.cli.table import table
 from weft.cli.terminal import show
 
@@ -29,11 +30,10 @@ examples:
 
 def parser() -> argparse.ArgumentParser:
     """The command's arguments."""
-    made = argparse.ArgumentParser(
+    made = command_parser(
         "weft run",
-        description="Runs a model once and prints what came out, or writes it as .npy files.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "Runs a model once and prints what came out, or writes it as .npy files.",
+        _EXAMPLES,
     )
     made.add_argument("model", help="an ONNX file, or a shared object made by weft")
     add_input_options(made)

@@ -10,6 +10,7 @@ from typing import Final
 from weft.bench.tune import SECONDS, Tuner
 from weft.cli.arrays import random_inputs, read_dims
 from weft.cli.model import add_compile_options, is_artifact, options_from
+from weft.cli.parser import command_parser
 from weft.cli.progress import stage_progress
 from weft.cli.table import table
 from weft.cli.terminal import show, tell
@@ -34,11 +35,10 @@ that is there already is added to.
 
 def parser() -> argparse.ArgumentParser:
     """The command's arguments."""
-    made = argparse.ArgumentParser(
+    made = command_parser(
         "weft tune",
-        description="Searches schedules for a model's kernels by timing them on this machine.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "Searches schedules for a model's kernels by timing them on this machine.",
+        _EXAMPLES,
     )
     made.add_argument("model", help="an ONNX file")
     made.add_argument(

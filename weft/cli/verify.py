@@ -9,6 +9,7 @@ from typing import Final
 
 from msgspec.structs import asdict
 
+from weft.cli.parser import command_parser
 from weft.cli.table import table
 from weft.cli.terminal import show
 from weft.compiler.loop_to_llvm.runtime import EXPORTS, LIBC_NAMES
@@ -25,13 +26,12 @@ examples:
 
 def parser() -> argparse.ArgumentParser:
     """The command's arguments."""
-    made = argparse.ArgumentParser(
+    made = command_parser(
         "weft verify",
-        description="Checks an artifact without loading it: its metadata, its digests, weights "
+        "Checks an artifact without loading it: its metadata, its digests, weights "
         "among them, the ABI, segments, what it takes from libc and what it exports. Then its "
         "self-test is run, if it was compiled with one.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        _EXAMPLES,
     )
     made.add_argument("artifact", help="a shared object or a WebAssembly module made by weft")
     made.add_argument(

@@ -182,25 +182,16 @@ def _base_of(template: Template) -> tuple[Operator | Composite, int]:
     return base, base.operands
 
 
-def _made(
-    template: Template, dims: tuple[Dims, ...], abstract_values: Sequence[AbstractKey]
-) -> Plan:
+def _made(template: Template, dims: tuple[Dims, ...], abstracts: Sequence[AbstractKey]) -> Plan:
     """The plan for a pattern, out of the cache where it was made before."""
     from weft.compilation import compiler_digest
 
     COUNT.made += 1
     store, options = default_cache(os.environ), Options(artifact=Artifact(PREFIX, bare=True))
-    parts = [
-        PREFIX,
-        template.text,
-        str(dims),
-        str(abstract_values),
-        options.digest,
-        compiler_digest(),
-    ]
+    parts = [PREFIX, template.text, str(dims), str(abstracts), options.digest, compiler_digest()]
     key = cache_key(parts)
     return _found(store, key, options.target, template.operands) or _compiled(
-        store, key, template, dims, abstract_values
+        store, key, template, dims, abstracts
     )
 
 
@@ -224,12 +215,12 @@ def _compiled(
     key: str,
     template: Template,
     dims: tuple[Dims, ...],
-    abstract_values: Sequence[AbstractKey],
+    abstracts: Sequence[AbstractKey],
 ) -> Plan:
     from weft.compiler.driver.pipeline import compile_module
     from weft.eager.graphs import build
 
-    built: Built = build(template, dims, abstract_values)
+    built: Built = build(template, dims, abstracts)
     executable = None
     if built.module is not None:
         options = Options(artifact=Artifact(PREFIX, bare=True))

@@ -91,7 +91,7 @@ def value_as(r: SourceRecording, value: Any, leaf_type: LeafType) -> SSAValue:
     return r.cast(r.constant(np.asarray(value)).value, leaf_type.type)
 
 
-def wrapped(r: SourceRecording, value: SSAValue, leaf_type: LeafType, owner: str = "") -> Traced:
+def wrap(r: SourceRecording, value: SSAValue, leaf_type: LeafType, owner: str = "") -> Traced:
     """A value of the graph as what the program sees."""
     if leaf_type.number is not None:
         return Number(r, leaf_type.number, value)

@@ -326,7 +326,7 @@ def never_equal(one: Shape, other: Shape) -> bool:
     return len(one) != len(other) or any((dim - size).constant for dim, size in pairs)
 
 
-def different_axes(axes: Iterable[int], rank: int) -> list[int]:
+def unique_axes(axes: Iterable[int], rank: int) -> list[int]:
     """The axes counted from the front; raises ModelError where one is twice among them."""
     normal = [normal_axis(axis, rank) for axis in axes]
     if len(set(normal)) < len(normal):

@@ -11,7 +11,7 @@ from xdsl.rewriter import Rewriter
 from weft.compiler.loop.nest import describe, is_pure, loads_in, ranges_around, subscripts
 from weft.compiler.loop.primitives.recording import primitive
 from weft.dialects.errors import IllegalSchedule
-from weft.dialects.expr import Atom, Expr, atom_expr
+from weft.dialects.expr import Atom, Expr
 from weft.dialects.loop.ops import ForOp, LoadOp, StoreOp, enclosing_loops
 
 
@@ -115,7 +115,7 @@ def _box(store: StoreOp, block: Block, *, whole: bool) -> _Box | None:
         # `base + i` with i alone covers base + lower to base + upper without a gap; any other form,
         # such as 2 * i or i + j, may leave elements out or write them twice.
         (loop, *others) = own
-        lower = expr - atom_expr(loop.index)
+        lower = expr - Expr.atom(loop.index)
         if others or loop.index in lower.atoms() or loop.step.data != 1:
             return None
         if any(atom in indices for bound in (loop.lower, loop.upper) for atom in bound.atoms()):

@@ -27,7 +27,7 @@ from weft.compiler.loop.nest import (
 from weft.compiler.loop.primitives.recording import primitive
 from weft.compiler.loop.primitives.tiling import require_unmarked
 from weft.dialects.errors import IllegalSchedule
-from weft.dialects.expr import Atom, Expr, atom_expr
+from weft.dialects.expr import Atom, Expr
 from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 
 
@@ -76,9 +76,9 @@ def _append(first: ForOp, second: ForOp) -> None:
     if combiner is not None:
         first.properties["reduction"] = combiner
     move_ops(list(second.body.block.ops), first.body.block)
-    steps = (atom_expr(first.index) - first.lower) // first.step.data
+    steps = (Expr.atom(first.index) - first.lower) // first.step.data
     index = second.lower + steps * second.step.data
-    if index == atom_expr(first.index):
+    if index == Expr.atom(first.index):
         second.index.replace_all_uses_with(first.index)
     else:
         replace_index(second.index, index)
@@ -162,7 +162,7 @@ def _pointwise_nest(store: StoreOp) -> list[ForOp]:
 
 
 def _covers(loop: ForOp, index: tuple[Expr, ...], store: StoreOp) -> bool:
-    here = atom_expr(loop.index)
+    here = Expr.atom(loop.index)
     dims = [dim for expr, dim in zip(index, store.buffer_type.shape, strict=True) if expr == here]
     return dims == [loop.extent]
 

@@ -23,7 +23,7 @@ from weft.compiler.loop.nest import (
 from weft.compiler.loop.primitives.recording import primitive
 from weft.compiler.loop.primitives.tiling import require_unmarked
 from weft.dialects.errors import IllegalSchedule
-from weft.dialects.expr import atom_expr
+from weft.dialects.expr import Expr
 from weft.dialects.loop.ops import ForOp, LoadOp, enclosing_loops
 
 
@@ -109,7 +109,7 @@ def distribute(loop: ForOp, before: Operation) -> ForOp:
     for op in [*copied, *second]:
         rename_values(op, copies)
     if loop.lower != 0 or loop.step.data != 1:
-        replace_index(tail.index, loop.lower + atom_expr(tail.index) * loop.step.data)
+        replace_index(tail.index, loop.lower + Expr.atom(tail.index) * loop.step.data)
     return tail
 
 

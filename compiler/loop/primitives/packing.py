@@ -10,7 +10,7 @@ from weft.compiler.loop.legality import require_only_accessed
 from weft.compiler.loop.nest import bounds_of, describe, ranges_of, reallocate, redirect, value_name
 from weft.compiler.loop.primitives.recording import primitive
 from weft.dialects.errors import IllegalSchedule
-from weft.dialects.expr import Atom, Expr, Operand, atom_expr
+from weft.dialects.expr import Atom, Expr, Operand
 from weft.dialects.interval import Range
 from weft.dialects.loop.ops import AllocOp, ForOp, enclosing_loops
 from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer, buffer_type_of
@@ -129,7 +129,7 @@ def hoist_allocation(allocation: AllocOp, *, per_iteration: bool = False) -> All
     hoisted_type = _with_dim(type, loop.extent) if per_iteration else type
     hoisted = reallocate(allocation, hoisted_type, before=loop)
     for access in accesses:
-        index = (atom_expr(loop.index), *access.index) if per_iteration else access.index
+        index = (Expr.atom(loop.index), *access.index) if per_iteration else access.index
         redirect(access, hoisted.result, index)
     Rewriter.erase_op(allocation)
     return hoisted

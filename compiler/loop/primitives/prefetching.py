@@ -17,7 +17,7 @@ from weft.compiler.loop.nest import (
 from weft.compiler.loop.primitives.recording import primitive
 from weft.compiler.target.target import LINE
 from weft.dialects.errors import IllegalSchedule
-from weft.dialects.expr import Atom, Expr, atom_expr
+from weft.dialects.expr import Atom, Expr
 from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, PrefetchOp, enclosing_loops
 from weft.dialects.loop.scalar import width
 
@@ -55,7 +55,7 @@ def prefetch(
     """
     _require_forward(access, loop, distance, level)
     loops = _over_lines(access, loop, before) if before is not None else {}
-    later: dict[Atom, Expr] = {old.index: atom_expr(new.index) for old, new in loops.items()}
+    later: dict[Atom, Expr] = {old.index: Expr.atom(new.index) for old, new in loops.items()}
     later |= _later(loop, distance, around)
     index = [expr.substitute(later) for expr in subscripts(access)]
     op = PrefetchOp.of(access.buffer, index)
@@ -86,7 +86,7 @@ def _require_forward(access: AccessOp, loop: ForOp, distance: int, level: str) -
 
 def _later(loop: ForOp, distance: int, around: ForOp | None) -> dict[Atom, Expr]:
     """The indices some iterations later of a loop, or of two."""
-    position = atom_expr(loop.index) + distance * loop.step.data
+    position = Expr.atom(loop.index) + distance * loop.step.data
     if around is None:
         return {loop.index: position}
     plain = loop.lower == 0 and loop.step.data == 1 and loop.extent.constant is not None
@@ -94,7 +94,7 @@ def _later(loop: ForOp, distance: int, around: ForOp | None) -> dict[Atom, Expr]
         got = f"{describe(loop)} and {describe(around)}"
         raise IllegalSchedule(f"prefetch requires a loop of known length in another, got {got}")
     carry = position // loop.extent * around.step.data
-    return {loop.index: position % loop.extent, around.index: atom_expr(around.index) + carry}
+    return {loop.index: position % loop.extent, around.index: Expr.atom(around.index) + carry}
 
 
 def _over_lines(access: AccessOp, loop: ForOp, before: ForOp) -> dict[ForOp, ForOp]:

@@ -26,7 +26,7 @@ from weft.compiler.loop.primitives.recording import primitive
 from weft.compiler.loop.primitives.staging import stage_accumulators
 from weft.compiler.loop.primitives.tiling import tile
 from weft.dialects.errors import IllegalSchedule
-from weft.dialects.expr import Expr, atom_expr
+from weft.dialects.expr import Expr
 from weft.dialects.loop.ops import AllocOp, ForOp, StoreOp
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.scalar import constant
@@ -93,9 +93,9 @@ def split_reduction(loop: ForOp, parts: int, *, scope: str = "registers") -> Par
         for update, partial in zip(
             _updates_by_store("split_reduction", remainder), partials, strict=True
         ):
-            _redirect(update, partial, atom_expr(remainder.index))
+            _redirect(update, partial, Expr.atom(remainder.index))
     for update, partial in zip(updates, partials, strict=True):
-        _redirect(update, partial, atom_expr(inner.index))
+        _redirect(update, partial, Expr.atom(inner.index))
     return PartialResults(initialize, outer, inner, remainder, halvings)
 
 
@@ -130,8 +130,8 @@ def block_reduction(loop: ForOp, size: int, *, scope: str = "workspace") -> Bloc
         partial = _allocate(update, outer.extent, scope, InsertPoint.before(outer))
         end = InsertPoint.at_end(combining.body.block)
         target = update.store.buffer, update.store.index
-        combine(update, target, partial, [atom_expr(combining.index)], end)
-        _redirect(update, partial, atom_expr(outer.index))
+        combine(update, target, partial, [Expr.atom(combining.index)], end)
+        _redirect(update, partial, Expr.atom(outer.index))
         _store_neutral(update, partial, outer.index, outer.body.block, first=True)
     return Blocks(outer, inner, remainder, combining)
 
@@ -196,7 +196,7 @@ def _store_neutral(
     builder = Builder(InsertPoint.at_start(block) if first else InsertPoint.at_end(block))
     element = buffer_type_of(partial).element
     neutral = constant(builder, neutral_of(update.combiner, element), element)
-    builder.insert(StoreOp.of(neutral.value, partial, [atom_expr(index)]))
+    builder.insert(StoreOp.of(neutral.value, partial, [Expr.atom(index)]))
 
 
 def _halve(
@@ -210,7 +210,7 @@ def _halve(
         kept = 1 << (parts - 1).bit_length() - 1
         loop = new_loop(parts - kept, "l")
         Rewriter.insert_op(loop, point)
-        here = atom_expr(loop.index)
+        here = Expr.atom(loop.index)
         end = InsertPoint.at_end(loop.body.block)
         for update, partial in zip(updates, partials, strict=True):
             combine(update, (partial, (here,)), partial, [here + kept], end)

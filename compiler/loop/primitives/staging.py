@@ -31,7 +31,7 @@ from weft.compiler.loop.nest import (
 from weft.compiler.loop.primitives.partials import combine, neutral_of
 from weft.compiler.loop.primitives.recording import primitive
 from weft.dialects.errors import IllegalSchedule
-from weft.dialects.expr import Atom, Expr, atom_expr
+from weft.dialects.expr import Atom, Expr
 from weft.dialects.interval import Range
 from weft.dialects.loop.ops import (
     AccessOp,
@@ -323,7 +323,7 @@ def _span_is_dense(offset: Expr, extent: Expr, loops: Sequence[ForOp]) -> bool:
     for loop in sorted(digits, key=lambda loop: offset.coefficient(loop.index).constant or 0):
         if offset.coefficient(loop.index) != reach or loop.lower != 0 or loop.step.data != 1:
             return False
-        offset = offset - atom_expr(loop.index) * reach
+        offset = offset - Expr.atom(loop.index) * reach
         reach = reach * loop.extent
     return offset == 0 and reach == extent
 
@@ -391,5 +391,5 @@ def _nest_over(
         loops.append(builder.insert(new_loop(extent, f"{name}{dim}")))
         builder.insertion_point = InsertPoint.at_end(loops[-1].body.block)
         if several:
-            offsets[dim] = atom_expr(loops[-1].index)
+            offsets[dim] = Expr.atom(loops[-1].index)
     return tuple(loops), offsets, builder

@@ -21,7 +21,7 @@ from weft.compiler.loop.nest import (
 )
 from weft.compiler.loop.primitives.recording import primitive
 from weft.dialects.errors import IllegalSchedule
-from weft.dialects.expr import Expr, atom_expr, minimum
+from weft.dialects.expr import Expr, minimum
 from weft.dialects.loop.ops import ForOp, enclosing_loops
 from weft.dialects.loop.program import size_ranges
 
@@ -60,7 +60,7 @@ def tile(loop: ForOp, size: int, *, names: Sequence[str] | None = None) -> Tiles
         names = (base, *(more or (f"{base}r",)))
         loop, remainder = _split(loop, tiles * size, rest, names)
     outer, inner = new_loop(tiles, outer_name, loop), new_loop(size, inner_name, loop)
-    position = atom_expr(outer.index) * size + atom_expr(inner.index)
+    position = Expr.atom(outer.index) * size + Expr.atom(inner.index)
     outer.body.block.add_op(inner)
     _take_over(loop, outer, inner, position)
     return Tiles(outer, inner, remainder)
@@ -82,11 +82,11 @@ def tile_ragged(loop: ForOp, size: int, *, names: Sequence[str] | None = None) -
     base = loop.index.name_hint or "i"
     outer_name, inner_name = names or (f"{base}o", f"{base}i")
     outer = new_loop(loop.extent.ceildiv(size), outer_name, loop)
-    left = loop.extent - atom_expr(outer.index) * size if size > 1 else Expr.of(1)
+    left = loop.extent - Expr.atom(outer.index) * size if size > 1 else Expr.of(1)
     ranges = ranges_of(bounds_of([*enclosing_loops(loop), outer]), size_ranges(loop))
     inner = new_loop(minimum([Expr.of(size), left]).simplify(ranges), inner_name, loop)
     outer.body.block.add_op(inner)
-    _take_over(loop, outer, inner, atom_expr(outer.index) * size + atom_expr(inner.index))
+    _take_over(loop, outer, inner, Expr.atom(outer.index) * size + Expr.atom(inner.index))
     return Tiles(outer, inner, None)
 
 
@@ -115,8 +115,8 @@ def _split(loop: ForOp, count: Expr, left: Expr, names: Sequence[str]) -> tuple[
     clone = loop.clone()
     Rewriter.insert_op(clone, InsertPoint.after(loop))
     first, second = new_loop(count, names[0], loop), new_loop(left, names[1], loop)
-    _take_over(loop, first, first, atom_expr(first.index))
-    _take_over(clone, second, second, count + atom_expr(second.index))
+    _take_over(loop, first, first, Expr.atom(first.index))
+    _take_over(clone, second, second, count + Expr.atom(second.index))
     return first, second
 
 
@@ -130,7 +130,7 @@ def normalize_loop(loop: ForOp) -> ForOp:
         return loop
     require_unmarked("normalize_loop", loop)
     counter = new_loop(loop.extent, loop.index.name_hint or "i", loop)
-    _take_over(loop, counter, counter, atom_expr(counter.index))
+    _take_over(loop, counter, counter, Expr.atom(counter.index))
     return counter
 
 
@@ -163,7 +163,7 @@ def collapse(outer: ForOp, inner: ForOp, *, named: str | None = None) -> ForOp:
         merged.properties["parallel"] = UnitAttr()
     Rewriter.insert_op(merged, InsertPoint.before(outer))
     move_ops(list(inner.body.block.ops), merged.body.block)
-    position = atom_expr(merged.index)
+    position = Expr.atom(merged.index)
     replace_index(outer.index, position // width)
     replace_index(inner.index, position % width)
     Rewriter.erase_op(outer)

@@ -25,7 +25,7 @@ from weft.compiler.loop.nest import (
     accesses_in,
     accesses_to,
     child_loops,
-    dims_indexed_by,
+    indexed_dims,
     loads_in,
     perfect_nest,
     subscripts,
@@ -64,7 +64,7 @@ from weft.compiler.loop.schedules.innermost_loops import (
 from weft.compiler.loop.schedules.simplify import drop_stored_only
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
-from weft.dialects.expr import atom_expr
+from weft.dialects.expr import Expr
 from weft.dialects.loop.ops import AllocOp, ForOp, enclosing_loops
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.scalar import width
@@ -129,7 +129,7 @@ def _operands_to_pack(result: MatrixProduct, depth: int, target: Target) -> list
         return []
     if (rows.extent.constant or 0) < ENOUGH_ROWS:
         return []
-    column = atom_expr(result.outer[-1].index)
+    column = Expr.atom(result.outer[-1].index)
     loads = [load for load in result.ops[:2] if not _is_temporary(load.buffer)]
     return [
         load.buffer
@@ -275,7 +275,7 @@ def _row_axis(nests: Sequence[ForOp], buffer: SSAValue) -> int | None:
         axis
         for nest in nests
         for access in accesses_to(buffer, nest)
-        for axis in dims_indexed_by(access, nest)
+        for axis in indexed_dims(access, nest)
     }
     return axes.pop() if len(axes) == 1 else None
 
@@ -311,7 +311,7 @@ def _pack_strided(loop: ForOp, target: Target) -> None:
     time.
     """
     strided = {
-        load.buffer: dims_indexed_by(load, enclosing_loops(load)[-1])
+        load.buffer: indexed_dims(load, enclosing_loops(load)[-1])
         for load in loads_in(loop)
         if stride(load, enclosing_loops(load)[-1]) not in (0, 1)
     }

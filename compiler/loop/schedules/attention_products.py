@@ -6,13 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.compiler.loop.nest import (
-    accesses_to,
-    child_loops,
-    dims_indexed_by,
-    perfect_nest,
-    stores_in,
-)
+from weft.compiler.loop.nest import accesses_to, child_loops, indexed_dims, perfect_nest, stores_in
 from weft.compiler.loop.primitives import (
     dim_innermost,
     distribute,
@@ -128,7 +122,7 @@ def _accumulate(tile: ForOp, inner: list[ForOp], target: Target) -> None:
     columns = next(
         axis
         for access in accesses_to(staged.buffer, k_loop)
-        for axis in dims_indexed_by(access, product[1])
+        for axis in indexed_dims(access, product[1])
     )
     accumulators = pack(staged.buffer, dim_innermost(buffer_type_of(staged.buffer), columns))
     partial = block_long_sum([k_loop], accumulators, LONGEST_SUM) if starts else [staged.load_in]

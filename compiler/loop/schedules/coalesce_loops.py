@@ -16,7 +16,7 @@ from weft.compiler.loop.nest import accesses_to
 from weft.compiler.loop.primitives import collapse, flatten, pack, stage_tile
 from weft.compiler.loop.schedules.gemm.accumulation import aligned
 from weft.compiler.loop.schedules.innermost_loops import is_contiguous
-from weft.dialects.expr import Atom, Expr, Operand, atom_expr
+from weft.dialects.expr import Atom, Expr, Operand
 from weft.dialects.loop.ops import AllocOp, ForOp
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type_of
@@ -67,7 +67,7 @@ def _axis(nests: Sequence[Sequence[ForOp]], level: int, result: SSAValue) -> int
         if outer.extent == 1 or inner.extent == 1 or not is_contiguous(outer, inner):
             return None
         for access in accesses_to(result, inner):
-            here, there = atom_expr(outer.index), atom_expr(inner.index)
+            here, there = Expr.atom(outer.index), Expr.atom(inner.index)
             axes = [n for n, expr in enumerate(access.index) if expr == here]
             if len(axes) != 1 or access.index[axes[0] + 1 : axes[0] + 2] != (there,):
                 return None

@@ -50,7 +50,7 @@ from weft.compiler.loop.schedules.innermost_loops import (
 )
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
-from weft.dialects.expr import Expr, Operand, atom_expr
+from weft.dialects.expr import Expr, Operand
 from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 from weft.dialects.loop.scalar import width
 from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type_of
@@ -252,7 +252,7 @@ class _Prologue(NamedTuple):
 
 def _prologue_of(store: StoreOp, fill: ForOp, tiles: ForOp) -> _Prologue | None:
     """The rows that the first tile needs more than each later one, if all of them advance alike."""
-    offsets = [(axis, expr - atom_expr(fill.index)) for axis, expr in enumerate(store.index)]
+    offsets = [(axis, expr - Expr.atom(fill.index)) for axis, expr in enumerate(store.index)]
     found = [(axis, offset.constant) for axis, offset in offsets if offset.constant is not None]
     reads = accesses_to(store.buffer, tiles)
     if len(found) != 1 or not reads or fill.lower != 0 or fill.step.data != 1:
@@ -264,7 +264,7 @@ def _prologue_of(store: StoreOp, fill: ForOp, tiles: ForOp) -> _Prologue | None:
         return None
     ends: list[int] = []
     for access in reads:
-        row = access.index[axis] - atom_expr(tiles.index) * step
+        row = access.index[axis] - Expr.atom(tiles.index) * step
         end = row.range(ranges_around(access))[1]
         if end is None:
             return None
@@ -274,12 +274,12 @@ def _prologue_of(store: StoreOp, fill: ForOp, tiles: ForOp) -> _Prologue | None:
 
 def _stored_again(loop: ForOp, store: StoreOp, again: StoreOp) -> tuple[Expr, Expr] | None:
     """From which iteration on, and for how many, a later store writes along the same dim."""
-    here = atom_expr(loop.index)
+    here = Expr.atom(loop.index)
     if here not in store.index or loop.lower != 0 or loop.step.data != 1:
         return None
     there = again.index[store.index.index(here)]
     for other in enclosing_loops(again):
-        start = there - atom_expr(other.index) + other.lower
+        start = there - Expr.atom(other.index) + other.lower
         if other.step.data == 1 and start.constant is not None:
             return start, other.extent
     return None

@@ -15,7 +15,7 @@ from weft.compiler.loop.matchers import is_straight_line, update_of
 from weft.compiler.loop.nest import accesses_in, combiner_of
 from weft.compiler.loop.primitives import fuse_loops
 from weft.dialects.errors import IllegalSchedule
-from weft.dialects.expr import Expr, atom_expr
+from weft.dialects.expr import Expr
 from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp
 
 
@@ -77,7 +77,7 @@ def _is_temporary(store: StoreOp, first: ForOp, loops: dict[AccessOp, ForOp]) ->
         return False
 
     def element(access: AccessOp) -> list[Expr]:
-        own, common = loops[access].index, atom_expr(first.index)
+        own, common = loops[access].index, Expr.atom(first.index)
         return [expr.substitute({own: common}) for expr in access.index]
 
     users = [use.operation for use in store.buffer.uses]

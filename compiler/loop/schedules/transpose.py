@@ -107,42 +107,35 @@ def apply(nest: list[ForOp], target: Target) -> bool:
     # A result that no cache will hold is stored non-temporally: then whole lines have to be written
     # at once, which decides the form of the tiles.
     buffers = list(dict.fromkeys(load.buffer for load in across))
-    copied = copied_by(nest[-1])
-    streaming = copied is not None and is_streaming_store(copied, target)
-    if copied is not None and streaming:
-        nontemporal(copied)
-    if copied is not None and streaming and target.vector_bytes < LINE:
-        tops = _transpose_lines(loads, copied, lanes)
+    copy = copied_by(nest[-1])
+    streaming = copy is not None and is_streaming_store(copy, target)
+    if copy is not None and streaming:
+        nontemporal(copy)
+    if copy is not None and streaming and target.vector_bytes < LINE:
+        tops = _transpose_lines(loads, copy, lanes)
     else:
-        tops = _tiles(loads, copied, buffers, target, streaming=streaming)
+        tops = _tiles(loads, copy, buffers, target, streaming=streaming)
     for top in others[:1] or tops:
         parallelize_outermost(top)
     return True
 
 
 def _tiles(
-    loads: ForOp,
-    copied: StoreOp | None,
-    buffers: list[SSAValue],
-    target: Target,
-    *,
-    streaming: bool,
+    loads: ForOp, copy: StoreOp | None, buffers: list[SSAValue], target: Target, *, streaming: bool
 ) -> list[ForOp]:
     """Tiles the loop along loads and the one in it along stores; returns the outermost loops."""
     bits = max(_bits(buffer) for buffer in buffers)
     longest = LINES * LINE * 8 // bits if streaming else RUN_BYTES * 8 // max(32, bits)
     lanes = lanes_for(perfect_nest(loads)[1], target)
     # What does not fill a vector is stored in pieces where there are no masks, or non-temporally.
-    fill = lanes if copied is not None and (streaming or not target.has_masks) else 1
-    along_loads = streaming or (
-        fill > 1 and copied is not None and not _conflicts_in_l1(copied, loads)
-    )
+    fill = lanes if copy is not None and (streaming or not target.has_masks) else 1
+    along_loads = streaming or (fill > 1 and copy is not None and not _conflicts_in_l1(copy, loads))
     tops: list[ForOp] = []
     for loop, size in _parts(loads, longest, fill):
         inner, _ = reorder(perfect_nest(loop)[1], loop)
         for part, length in _parts(inner, longest, fill):
             pair = perfect_nest(part)
-            if copied is not None and length is not None and size is not None:
+            if copy is not None and length is not None and size is not None:
                 tops.append(_transpose(pair, (length, size), lanes, along_loads=along_loads))
             else:
                 tops.append(_tile(pair, (length, size), buffers, target))
@@ -214,12 +207,12 @@ def _transpose(
     return so
 
 
-def _transpose_lines(loads: ForOp, copied: StoreOp, lanes: int) -> list[ForOp]:
+def _transpose_lines(loads: ForOp, copy: StoreOp, lanes: int) -> list[ForOp]:
     """Tiles a non-temporal copy into whole lines, where a vector is a part of one: the parts of a
     line are stored one after another, so that it goes to memory once, and few lines are loaded and
     stored at a time. Returns the outermost loops.
     """
-    bits = width(copied.buffer_type.element)
+    bits = width(copy.buffer_type.element)
     line = LINE * 8 // bits
     tops: list[ForOp] = []
     for some in main_and_remainder(loads, line):

@@ -17,7 +17,7 @@ from weft.compiler.loop_to_llvm.frame import Frame
 from weft.compiler.loop_to_llvm.index import IndexEmitter
 from weft.compiler.loop_to_llvm.program.size_rules import bound_rule, equal_rule, extent_rule
 from weft.compiler.loop_to_llvm.scalar.elements import I64, intrinsic
-from weft.dialects.expr import Atom, Expr, Extremum, Quotient, Remainder, Symbol, atom_expr
+from weft.dialects.expr import Atom, Expr, Extremum, Quotient, Remainder, Symbol
 from weft.dialects.extent import MOST
 from weft.dialects.loop.dynamic import BindSymbolOp
 from weft.dialects.loop.extents import (
@@ -178,4 +178,4 @@ class SizeChecks:
         if isinstance(atom, Extremum):
             values = [self._estimate(each) for each in atom.operands]
             return reduce(builder.fadd, values)
-        return builder.sitofp(self.index.uniform(atom_expr(atom)), DOUBLE)
+        return builder.sitofp(self.index.uniform(Expr.atom(atom)), DOUBLE)

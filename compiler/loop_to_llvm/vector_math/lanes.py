@@ -391,6 +391,6 @@ def nan(like: Real) -> Real:
     return like.literal(math.nan)
 
 
-def infinity(like: Real) -> Real:
+def inf(like: Real) -> Real:
     """Positive infinity in every lane."""
     return like.literal(math.inf)

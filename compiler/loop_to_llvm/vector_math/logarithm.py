@@ -7,14 +7,7 @@ import math
 from weft.compiler.loop_to_llvm.vector_math.coefficients import LOG
 from weft.compiler.loop_to_llvm.vector_math.constants import ln2, ln2_parts, parts
 from weft.compiler.loop_to_llvm.vector_math.floating_point import significand, two_sum
-from weft.compiler.loop_to_llvm.vector_math.lanes import (
-    Real,
-    fma,
-    infinity,
-    nan,
-    polynomial,
-    select,
-)
+from weft.compiler.loop_to_llvm.vector_math.lanes import Real, fma, inf, nan, polynomial, select
 
 
 def _log_terms(m: Real) -> tuple[Real, Real, Real]:
@@ -29,7 +22,7 @@ def _log_terms(m: Real) -> tuple[Real, Real, Real]:
 def _with_poles(result: Real, x: Real) -> Real:
     """The values of a logarithm at 0, below it, at infinity and at NaN."""
     result = select(x < math.inf, result, x)
-    return select(x <= 0.0, select(x.equals(0.0), -infinity(x), nan(x)), result)
+    return select(x <= 0.0, select(x.equals(0.0), -inf(x), nan(x)), result)
 
 
 def log(x: Real) -> Real:

@@ -23,7 +23,7 @@ from weft.compiler.loop_to_llvm.vector_math.lanes import (
     Mask,
     Real,
     fma,
-    infinity,
+    inf,
     nan,
     polynomial,
     select,
@@ -114,8 +114,8 @@ def _at_poles(result: Real, a: Real, y: Real) -> Real:
     """0**y and inf**y."""
     zero, infinite = a.equals(0.0), a.equals(math.inf)
     none = a.literal(0.0)
-    result = select(zero, select(y < 0.0, infinity(a), none), result)
-    result = select(infinite, select(y < 0.0, none, infinity(a)), result)
+    result = select(zero, select(y < 0.0, inf(a), none), result)
+    result = select(infinite, select(y < 0.0, none, inf(a)), result)
     return select(y.is_nan(), y, result)
 
 

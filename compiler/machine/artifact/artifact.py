@@ -5,7 +5,6 @@ static library, each with a C header.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import mmap
 import os
@@ -25,7 +24,7 @@ from weft.compiler.machine.bindings.files import BINDINGS
 from weft.compiler.machine.bindings.header import header
 from weft.compiler.machine.bindings.library import Library
 from weft.compiler.machine.bindings.names import base_name, base_name_of_library
-from weft.compiler.machine.codegen.jit import LoadedCode, load_objects
+from weft.compiler.machine.codegen.jit import LoadedCode, load_library, load_objects
 from weft.compiler.machine.elf.link import (
     LINKED_ARCHES,
     link_shared,
@@ -294,36 +293,29 @@ class Compiled(Struct, frozen=True):
 
 
 _LOADED: Final[WeakValueDictionary[tuple[int, int], LoadedCode]] = WeakValueDictionary()
-"""Shared objects that this process has open, by device and inode, as the system's loader knows
-them.
-"""
+"""Shared objects of this process, by device and inode, as the system's loader knows them."""
 
 
 def _open_shared(path: Path) -> LoadedCode:
     """A shared object that the system's loader has opened.
 
     It is opened through a descriptor: for a path that it knows, the loader gives what lay there
-    before. For a file that it knows it gives the same code, under the paths of all descriptors that
-    it was opened through; so those who open a file that is loaded share it, and its descriptor.
+    before. For a file that it knows it gives the same code, so those who open it again share it.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        file = path.open("rb")
     except OSError as error:
         raise ArtifactError(f"{path} requires a readable file, got {error.strerror}") from error
-    status = os.fstat(descriptor)
-    loaded = _LOADED.get((status.st_dev, status.st_ino))
-    if loaded is not None:
-        os.close(descriptor)
-        return loaded
-    try:
-        name = f"/proc/self/fd/{descriptor}"
-        library = ctypes.CDLL(name, mode=os.RTLD_NOW | os.RTLD_LOCAL)
-    except OSError as error:
-        os.close(descriptor)
-        rule = "requires a system that can load it"
-        raise ArtifactError(f"{path} {rule}, got {error}") from error
-    code = LoadedCode(library, descriptor)
-    _LOADED[status.st_dev, status.st_ino] = code
+    with file:
+        status = os.fstat(file.fileno())
+        code = _LOADED.get((status.st_dev, status.st_ino))
+        if code is None:
+            try:
+                code = load_library(file.fileno())
+            except OSError as error:
+                rule = "requires a system that can load it"
+                raise ArtifactError(f"{path} {rule}, got {error}") from error
+            _LOADED[status.st_dev, status.st_ino] = code
     return code
 
 

@@ -252,7 +252,12 @@ def cache_key(parts: Iterable[str]) -> str:
 
 
 def _map(file: BinaryIO) -> memoryview:
-    """The bytes of a file, which stay when it is removed."""
+    """The bytes of a file, which stay when it is removed. A small one is read: each that is mapped
+    takes a descriptor, of which a process has a thousand.
+    """
+    if os.fstat(file.fileno()).st_size < _LARGE:
+        file.seek(0)
+        return memoryview(file.read())
     return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 

@@ -9,18 +9,22 @@ import os
 import weakref
 from _ctypes import dlclose
 from collections.abc import Sequence
+from itertools import count
 
 from weft.compiler.machine.elf import records as elf
 from weft.compiler.machine.elf.link import WeightBlob, link_shared, read_objects
 from weft.dialects.errors import ArtifactError, UnsupportedError
 
+_loaded = count()
+"""Numbers what this process loads."""
+
 
 class LoadedCode:
     """Code in this process, callable as long as this object lives."""
 
-    def __init__(self, library: ctypes.CDLL, descriptor: int):
+    def __init__(self, library: ctypes.CDLL):
         self._library = library
-        self._close = weakref.finalize(self, _unload, library, descriptor)
+        self._close = weakref.finalize(self, dlclose, library._handle)
         self._close.atexit = False  # threads of the host may still be calling
 
     def address(self, symbol: str) -> int:
@@ -48,21 +52,26 @@ def load_objects(
     """
     if not hasattr(os, "memfd_create"):
         raise UnsupportedError("loading code requires Linux, got a system without memfd_create")
-    # The loader tells files apart by path, so the descriptor stays open as long as the code is
-    # loaded.
-    descriptor = os.memfd_create("weft")
-    try:
-        with os.fdopen(os.dup(descriptor), "wb") as out:
-            names = _visible(objects) if exports is None else exports
-            link_shared(objects, soname="weft.so", exports=names, weights=weights, out=out)
-        library = ctypes.CDLL(f"/proc/self/fd/{descriptor}", mode=os.RTLD_NOW | os.RTLD_LOCAL)
-    except OSError as error:
-        os.close(descriptor)
-        raise ArtifactError(f"loading code requires resolvable symbols, got {error}") from error
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return LoadedCode(library, descriptor)
+    with os.fdopen(os.memfd_create("weft"), "wb") as out:
+        names = _visible(objects) if exports is None else exports
+        link_shared(objects, soname="weft.so", exports=names, weights=weights, out=out)
+        out.flush()
+        try:
+            return load_library(out.fileno())
+        except OSError as error:
+            raise ArtifactError(f"loading code requires resolvable symbols, got {error}") from error
+
+
+def load_library(descriptor: int) -> LoadedCode:
+    """The code of an open shared object, which may be closed then. Raises OSError for one that the
+    system's loader refuses.
+    """
+    # The loader takes files of one path for one, and numbers of descriptors are used again. To keep
+    # them open is no way either: a process may have fewer of them than kernels. So the path spells
+    # a count, in bits: `/` and `/./` lead to the same file.
+    bits = f"{next(_loaded):b}".replace("0", "/").replace("1", "/./")
+    path = f"/proc/self/fd/{bits}/{descriptor}"
+    return LoadedCode(ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL))
 
 
 def _visible(objects: Sequence[bytes]) -> list[str]:
@@ -72,8 +81,3 @@ def _visible(objects: Sequence[bytes]) -> list[str]:
         for symbol in symbols
         if symbol.is_defined and not symbol.is_local and symbol.visibility != elf.STV_HIDDEN
     ]
-
-
-def _unload(library: ctypes.CDLL, descriptor: int) -> None:
-    dlclose(library._handle)
-    os.close(descriptor)

@@ -144,22 +144,13 @@ def _write_tables(out: BinaryIO, joined: _Joined) -> None:
     records = [bytes(elf.SYMBOL.size), *joined.locals]
     records += [_record(joined, symbol, position) for symbol, position in joined.globals.values()]
     start, number = _pad(out, 8), len(joined.headers)
-    content = b"".join(records)
-    out.write(content)
+    data = b"".join(records)
+    out.write(data)
     names = [joined.names.add(text) for text in (".symtab", ".strtab")]
     first = len(joined.locals) + 1
     joined.headers.append(
         elf.SectionHeader(
-            names[0],
-            elf.SHT_SYMTAB,
-            0,
-            0,
-            start,
-            len(content),
-            number + 1,
-            first,
-            8,
-            elf.SYMBOL.size,
+            names[0], elf.SHT_SYMTAB, 0, 0, start, len(data), number + 1, first, 8, elf.SYMBOL.size
         )  # fmt: skip
     )
     start = out.tell()

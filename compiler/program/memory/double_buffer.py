@@ -23,7 +23,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from weft.dialects.expr import Expr, atom_expr
+from weft.dialects.expr import Expr
 from weft.dialects.loop.dynamic import BindSymbolOp, CopyOp, root
 from weft.dialects.loop.extents import RequireExtentsOp
 from weft.dialects.loop.ops import AllocOp, ForOp
@@ -123,13 +123,13 @@ def _write_twice(loop: ForOp, copies: Sequence[CopyOp]) -> None:
     swapped = there | {state: fresh for fresh, state in there.items()}
     last = loop.extent - 2 * iterations
     pairs = ForOp.of(0, iterations)
-    first = atom_expr(pairs.index) * 2 + lower
+    first = Expr.atom(pairs.index) * 2 + lower
     _add_iteration(pairs, loop, copies, first, {})
     _add_iteration(pairs, loop, copies, first + 1, swapped)
     made = [pairs]
     if last != 0:
         rest = ForOp.of(0, last)
-        _add_iteration(rest, loop, (), lower + 2 * iterations + atom_expr(rest.index), {})
+        _add_iteration(rest, loop, (), lower + 2 * iterations + Expr.atom(rest.index), {})
         made.append(rest)
     Rewriter.replace_op(loop, made, [])
 

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerType
 from xdsl.ir import SSAValue
 from xdsl.utils.hints import isa
 
-from weft.dialects.expr import Expr, atom_expr
+from weft.dialects.expr import Expr
 from weft.dialects.loop.ops import AccessOp, LoadOp, StoreOp, enclosing_loops
 from weft.dialects.loop.program import IN_PLACE, KernelOp
 from weft.dialects.loop.types import buffer_type_of
@@ -92,7 +92,7 @@ def _span(store: AccessOp) -> tuple[Expr, Expr] | None:
     strides = {loop: address.coefficient(loop.index) for loop in enclosing_loops(store)}
     reach = Expr.of(1)
     for loop in sorted(strides, key=lambda loop: _size(strides[loop])):
-        address = address - strides[loop] * atom_expr(loop.index)
+        address = address - strides[loop] * Expr.atom(loop.index)
         if loop.extent == 1:
             continue
         low, _ = (strides[loop] - reach).range({})

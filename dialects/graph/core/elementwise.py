@@ -92,6 +92,21 @@ class UnaryOp(ElementwiseOp):
     result: SSAValue = result_def(TensorType)
 
 
+class PassThroughOp(UnaryOp):
+    """The operand itself."""
+
+    ELEMENTS: ClassVar = ANY_ELEMENT
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [operands[0]]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        return operands[0]
+
+    def fold(self) -> Sequence[SSAValue]:
+        return [self.operand]
+
+
 class SlopeOp(UnaryOp):
     """A unary operator whose derivative at an element is another elementwise graph: its slope."""
 

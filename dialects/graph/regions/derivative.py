@@ -14,7 +14,7 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, region_def, traits_def
 from xdsl.traits import Pure
 
-from weft.dialects.graph.core.elementwise import ANY_ELEMENT, UnaryOp
+from weft.dialects.graph.core.elementwise import PassThroughOp
 from weft.dialects.graph.core.types import TensorType, type_of
 from weft.dialects.graph.regions.control import (
     ControlOp,
@@ -23,26 +23,14 @@ from weft.dialects.graph.regions.control import (
     defined_sizes,
     handed_types,
 )
-from weft.dialects.loop.builder import LoopBuilder
-from weft.dialects.loop.scalar import Scalar
 from weft.dialects.weights import Array
 
 
 @irdl_op_definition
-class StopGradientOp(UnaryOp):
+class StopGradientOp(PassThroughOp):
     """The operand itself, which counts as a constant where the result is differentiated."""
 
     name = "graph.stop_gradient"
-    ELEMENTS: ClassVar = ANY_ELEMENT
-
-    def reference(self, *operands: Array) -> Sequence[Array]:
-        return [operands[0]]
-
-    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
-        return operands[0]
-
-    def fold(self) -> Sequence[SSAValue]:
-        return [self.operand]
 
 
 class InlinedOp(ControlOp):

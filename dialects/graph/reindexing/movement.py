@@ -18,11 +18,10 @@ from weft.dialects.graph.core.broadcast import (
     broadcast_shapes,
 )
 from weft.dialects.graph.core.builder import GraphBuilder
-from weft.dialects.graph.core.elementwise import ANY_ELEMENT, UnaryOp, sum_to
+from weft.dialects.graph.core.elementwise import PassThroughOp, sum_to
 from weft.dialects.graph.core.op import GraphOp, OnnxName, ints
 from weft.dialects.graph.core.types import Shape, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.loop.builder import Buffers, LoopBuilder
-from weft.dialects.loop.scalar import Scalar
 from weft.dialects.weights import Array
 
 
@@ -42,21 +41,11 @@ class IndexMapOp(GraphOp):
 
 
 @irdl_op_definition
-class IdentityOp(UnaryOp):
+class IdentityOp(PassThroughOp):
     """The operand itself; passes remove it."""
 
     name = "graph.identity"
     ONNX: ClassVar = OnnxName("Identity")
-    ELEMENTS: ClassVar = ANY_ELEMENT
-
-    def reference(self, *operands: Array) -> Sequence[Array]:
-        return [operands[0]]
-
-    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
-        return operands[0]
-
-    def fold(self) -> Sequence[SSAValue]:
-        return [self.operand]
 
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
         return operands[0]

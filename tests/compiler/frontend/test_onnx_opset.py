@@ -138,8 +138,7 @@ def test_clip_finds_the_element_type_through_other_nodes() -> None:
 
 
 @pytest.mark.parametrize(
-    "attributes",
-    [{"value": 1.5}, {"value": 0.0}, {"mode": "reflect"}, {"mode": "edge"}],
+    "attributes", [{"value": 1.5}, {"value": 0.0}, {"mode": "reflect"}, {"mode": "edge"}]
 )
 def test_pad_amounts_and_value_become_inputs(attributes: dict[str, Any]) -> None:
     node = helper.make_node("Pad", ["x"], ["y"], pads=[0, 1, 2, 1], **attributes)
@@ -164,9 +163,7 @@ def test_top_k_becomes_an_input(opset: int) -> None:
 
 
 @pytest.mark.parametrize("lengths", [{"split": [1, 3]}, {}])
-def test_split_lengths_become_an_input_or_a_number_of_parts(
-    lengths: dict[str, Any],
-) -> None:
+def test_split_lengths_become_an_input_or_a_number_of_parts(lengths: dict[str, Any]) -> None:
     node = helper.make_node("Split", ["x"], ["y", "z"], axis=1, **lengths)
     assert_same_answers(node, {"x": floats(2, 4)}, 7, outputs=["y", "z"])
 
@@ -291,10 +288,7 @@ def test_roi_align_keeps_its_former_coordinates() -> None:
     node = helper.make_node(
         "RoiAlign", ["x", "rois", "batch"], ["y"], output_height=2, output_width=2
     )
-    constants = {
-        "rois": np.array([[0.5, 0.25, 4, 5]], np.float32),
-        "batch": np.zeros(1, np.int64),
-    }
+    constants = {"rois": np.array([[0.5, 0.25, 4, 5]], np.float32), "batch": np.zeros(1, np.int64)}
     assert_same_answers(node, {"x": floats(1, 1, 6, 6)}, 10, constants)
 
 
@@ -307,10 +301,7 @@ def test_dft_axis_becomes_an_input(attributes: dict[str, Any]) -> None:
 def test_scan_over_a_batch_becomes_nested_scans() -> None:
     element = helper.make_tensor_value_info
     body = helper.make_graph(
-        [
-            helper.make_node("Add", ["s", "e"], ["t"]),
-            helper.make_node("Identity", ["t"], ["o"]),
-        ],
+        [helper.make_node("Add", ["s", "e"], ["t"]), helper.make_node("Identity", ["t"], ["o"])],
         "body",
         [element("s", TensorProto.FLOAT, [2]), element("e", TensorProto.FLOAT, [2])],
         [element("t", TensorProto.FLOAT, [2]), element("o", TensorProto.FLOAT, [2])],

@@ -80,12 +80,7 @@ def bordered() -> KernelOp:
 
 
 def product(
-    rows: int,
-    columns: int,
-    depth: int,
-    *,
-    transposed: bool = False,
-    element: Attribute = F32,
+    rows: int, columns: int, depth: int, *, transposed: bool = False, element: Attribute = F32
 ) -> KernelOp:
     """C = A B, or A times the transpose of B, summed up in f32."""
 
@@ -213,10 +208,7 @@ def convolution(channels: int = 3, filters: int = 4, size: int = 6, taps: int = 
                 b.store(y, (f, h, v), b.load(y, (f, h, v)) + product)
 
     return kernel(
-        conv,
-        x=[channels, size, size],
-        w=[filters, channels, taps, taps],
-        y=[filters, out, out],
+        conv, x=[channels, size, size], w=[filters, channels, taps, taps], y=[filters, out, out]
     )
 
 

@@ -219,11 +219,7 @@ def test_split_reduction_of_collapsed_loops():
     same(convolution(), op)
 
 
-ELEMENTS = {
-    "f16": Float16Type(),
-    "i8": IntegerType(8),
-    "u8": IntegerType(8, Signedness.UNSIGNED),
-}
+ELEMENTS = {"f16": Float16Type(), "i8": IntegerType(8), "u8": IntegerType(8, Signedness.UNSIGNED)}
 COMBINATIONS = {
     "add": lambda left, right: left + right,
     "mul": lambda left, right: left * right,

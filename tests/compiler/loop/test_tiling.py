@@ -17,7 +17,7 @@ from weft.compiler.loop.primitives import (
     unroll,
 )
 from weft.dialects.errors import IllegalSchedule
-from weft.dialects.expr import Expr, atom_expr
+from weft.dialects.expr import Expr
 from weft.dialects.loop.builder import LoopBuilder
 from weft.dialects.loop.ops import ForOp
 
@@ -151,7 +151,7 @@ def strided():
     def odd(b: LoopBuilder, x, y):
         loop = b.builder.insert(ForOp.of(1, 12, step=4))
         inner = LoopBuilder(loop.body.block)
-        index = atom_expr(loop.index)
+        index = Expr.atom(loop.index)
         inner.store(y, (index,), inner.load(x, (11 - index,)) + 1)
 
     return kernel(odd, x=[12], y=[12])
@@ -199,7 +199,7 @@ def test_collapse_gives_linear_addresses():
     merged = collapse(*loops(op, "i", "j"))
     (load, _, _, store) = merged.body.block.ops
     for access in (load, store):
-        assert access.buffer_type.address(access.index) == atom_expr(merged.index)
+        assert access.buffer_type.address(access.index) == Expr.atom(merged.index)
 
 
 def test_collapse_refuses_what_stands_between():

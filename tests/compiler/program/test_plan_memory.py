@@ -7,12 +7,7 @@ import hypothesis.strategies as st
 from hypothesis import given, settings
 from xdsl.dialects.builtin import f32
 
-from weft.compiler.program.memory.plan_memory import (
-    ALIGNMENT,
-    buffer_bytes,
-    lifetimes,
-    plan_memory,
-)
+from weft.compiler.program.memory.plan_memory import ALIGNMENT, buffer_bytes, lifetimes, plan_memory
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import WORKSPACE_BYTES, CallOp, KernelOp, ProgramOp, ViewOp

@@ -37,8 +37,7 @@ from weft.dialects.graph.ops.cast import BitcastOp, CastOp
 from weft.dialects.weights import Array
 
 EXAMPLES = settings(
-    max_examples=6,
-    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+    max_examples=6, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
 )
 TOLERANCES = {"float64": 1e-11, "float32": 2e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
 """Relative to the greatest element, by element type; other types must be equal."""

@@ -169,10 +169,7 @@ def test_w3_every_function_of_weft_numpy_is_reached_from_numpy():
         "arange", "asarray", "can_cast", "empty", "eye", "finfo", "from_dlpack", "full", "iinfo",
         "isdtype", "linspace", "ones", "zeros", "__array_namespace_info__",
     }  # fmt: skip
-    for library, ours, besides in (
-        (np, wnp, OURS | from_nothing),
-        (np.linalg, linalg, set[str]()),
-    ):
+    for library, ours, besides in ((np, wnp, OURS | from_nothing), (np.linalg, linalg, set[str]())):
         for name in {*ours.__all__} - besides:
             function = getattr(ours, name)
             if callable(function) and not isinstance(function, type):

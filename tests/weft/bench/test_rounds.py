@@ -38,14 +38,7 @@ def test_engines_that_agree_are_timed_in_every_round(dense_path: Path):
     def on_turn(engine: str, done: int, total: int) -> None:
         turns.append((engine, done, total))
 
-    measured = measure(
-        models,
-        {"x": rows_of(5)},
-        1,
-        rounds=2,
-        seconds=0.001,
-        on_turn=on_turn,
-    )
+    measured = measure(models, {"x": rows_of(5)}, 1, rounds=2, seconds=0.001, on_turn=on_turn)
     assert [(each.engine, each.status, len(each.rounds)) for each in measured] == [
         ("weft", "ok", 2),
         ("onnxruntime", "ok", 2),

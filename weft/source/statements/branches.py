@@ -14,16 +14,7 @@ from weft.dialects.errors import SourceError
 from weft.dialects.graph import EffectOp, IfOp, YieldOp
 from weft.dialects.graph.core.types import type_of
 from weft.dialects.graph.regions.control import join
-from weft.source.leaves import (
-    LeafType,
-    common,
-    is_leaf,
-    leaf_type_of,
-    same,
-    shown,
-    value_as,
-    wrapped,
-)
+from weft.source.leaves import LeafType, common, is_leaf, leaf_type_of, same, shown, value_as, wrap
 from weft.source.recording import SourceRecording
 from weft.source.run import VALUE, Run
 from weft.source.syntax import Location
@@ -285,9 +276,7 @@ def _insert(
         join([type_of(value) for value in column], new, "a branch")
     b = r.builder()
     op = b.builder.insert(IfOp.of(test, blocks[0], blocks[1], names, b.location))
-    return [
-        wrapped(r, result, pair.leaf_type) for result, pair in zip(op.results, pairs, strict=True)
-    ]
+    return [wrap(r, result, pair.leaf_type) for result, pair in zip(op.results, pairs, strict=True)]
 
 
 def choose(

@@ -11,16 +11,7 @@ from xdsl.ir import Block, SSAValue
 from weft.dialects.errors import SourceError
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.types import TensorType, tensor
-from weft.source.leaves import (
-    LeafType,
-    common,
-    is_leaf,
-    leaf_type_of,
-    same,
-    shown,
-    value_as,
-    wrapped,
-)
+from weft.source.leaves import LeafType, common, is_leaf, leaf_type_of, same, shown, value_as, wrap
 from weft.source.recording import SourceRecording
 from weft.source.run import VALUE, Run
 from weft.source.statements.branches import Key, Region, Thunk, link, region
@@ -102,9 +93,7 @@ class State(Struct):
             values = [
                 leaf.initial
                 if leaf.leaf_type is None
-                else wrapped(
-                    self.recording, next(arguments), leaf.leaf_type, "one carried by a loop"
-                )
+                else wrap(self.recording, next(arguments), leaf.leaf_type, "one carried by a loop")
                 for leaf in each.leaves
             ]
             self.run.undo_log.assign(each.slot, unflatten(each.tree, values))
@@ -298,7 +287,7 @@ class State(Struct):
                 if leaf.leaf_type is None:
                     values.append(leaf.initial)
                     continue
-                values.append(wrapped(self.recording, next(remaining), leaf.leaf_type))
+                values.append(wrap(self.recording, next(remaining), leaf.leaf_type))
                 linked.append((values[-1], leaf.aliases))
             undo_log.assign(entry.slot, unflatten(entry.tree, values))
         for result, aliases in linked:

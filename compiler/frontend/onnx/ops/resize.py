@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 from xdsl.ir import Attribute, SSAValue
 
-from weft.compiler.frontend.onnx.node import Importer, OnnxNode, different_axes
+from weft.compiler.frontend.onnx.node import Importer, OnnxNode, unique_axes
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.expr import Expr, maximum
 from weft.dialects.extent import exact_number
@@ -121,7 +121,7 @@ def choice(node: OnnxNode, name: str, default: str, allowed: Sequence[str]) -> s
 def _axes(node: OnnxNode) -> list[_Axis]:
     shape = node.shape()
     given = node.integers("axes", range(len(shape)))
-    positions = different_axes(given, len(shape))
+    positions = unique_axes(given, len(shape))
     scales: list[Fraction | None] = [None] * len(positions)
     if node.optional(3) is not None:
         sizes = node.dims(3, "sizes")

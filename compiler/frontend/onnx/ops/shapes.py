@@ -7,13 +7,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from weft.compiler.frontend.onnx.node import (
-    Importer,
-    OnnxNode,
-    different_axes,
-    dims_attr,
-    normal_axis,
-)
+from weft.compiler.frontend.onnx.node import Importer, OnnxNode, dims_attr, normal_axis, unique_axes
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.expr import Expr, product
 from weft.dialects.graph.core.types import I64, Shape
@@ -120,7 +114,7 @@ def import_unsqueeze(node: OnnxNode) -> Sequence[SSAValue]:
     """With dims of 1 inserted, so that they are at the axes of the result."""
     given = node.numbers(1, "axes")
     rank = len(node.shape()) + len(given)
-    axes = different_axes(given, rank)
+    axes = unique_axes(given, rank)
     kept = iter(node.shape())
     dims = [Expr.of(1) if axis in axes else next(kept) for axis in range(rank)]
     return [node.reshape(node.operand(0), dims)]

@@ -7,13 +7,7 @@ from functools import partial
 
 from xdsl.ir import SSAValue
 
-from weft.compiler.frontend.onnx.node import (
-    Importer,
-    OnnxNode,
-    different_axes,
-    dims_attr,
-    normal_axis,
-)
+from weft.compiler.frontend.onnx.node import Importer, OnnxNode, dims_attr, normal_axis, unique_axes
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.expr import Expr, maximum, minimum
 from weft.dialects.extent import exact_number
@@ -29,7 +23,7 @@ def import_slice(node: OnnxNode) -> Sequence[SSAValue]:
     shape = node.shape()
     starts, ends = node.elements(1), node.elements(2)
     given = node.optional_numbers(3, "axes")
-    axes = different_axes(given or range(len(starts)), len(shape))
+    axes = unique_axes(given or range(len(starts)), len(shape))
     steps = node.optional_numbers(4, "steps") or [1] * len(starts)
     if not len(starts) == len(ends) == len(axes) == len(steps):
         raise ModelError(f"requires one start, end and step an axis, got {len(starts)} starts")
@@ -144,7 +138,7 @@ def import_pad(node: OnnxNode) -> Sequence[SSAValue]:
     rank = len(node.shape())
     pads = node.dims(1, "pads")
     given = node.optional_numbers(3, "axes")
-    axes = range(rank) if given is None else different_axes(given, rank)
+    axes = range(rank) if given is None else unique_axes(given, rank)
     if len(pads) != 2 * len(axes):
         raise ModelError(f"requires {2 * len(axes)} pads, got {len(pads)}")
     before, after = [Expr.of(0)] * rank, [Expr.of(0)] * rank

@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, SSAValue
 from weft.compiler.loop.nest import (
     accesses_in,
     accesses_to,
-    dims_indexed_by,
+    indexed_dims,
     is_inside,
     loops_in,
     most_iterations,
@@ -51,7 +51,7 @@ from weft.compiler.loop.schedules.innermost_loops import (
 )
 from weft.compiler.target.target import LINE, PAGE, Target
 from weft.dialects.errors import IllegalSchedule
-from weft.dialects.expr import atom_expr, product
+from weft.dialects.expr import Expr, product
 from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, enclosing_loops
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.scalar import width
@@ -83,14 +83,14 @@ def panel_axis(load: LoadOp, column: ForOp, size: int) -> int | None:
     axis = column_axis(load, column)
     if axis is None:
         return None
-    return axis if (subscripts(load)[axis] - atom_expr(column.index)) % size == 0 else None
+    return axis if (subscripts(load)[axis] - Expr.atom(column.index)) % size == 0 else None
 
 
 def flat_axis(load: LoadOp, column: ForOp) -> int | None:
     """The first of the two neighbouring dims that columns index as if these were one, in a
     row-major buffer, as they do the rows of an image; None where there are no such dims.
     """
-    axes = dims_indexed_by(load, column)
+    axes = indexed_dims(load, column)
     plain = isinstance(load.buffer_type.layout, NoneAttr) and stride(load, column) == 1
     return axes[0] if plain and len(axes) == 2 and axes[1] == axes[0] + 1 else None
 
@@ -403,5 +403,5 @@ def pack_rows(outer: Sequence[ForOp], operand: SSAValue, target: Target) -> ForO
 
 def column_axis(access: AccessOp, ji: ForOp) -> int | None:
     """The dim that the columns index; None where there is no one such dim."""
-    axes = dims_indexed_by(access, ji)
+    axes = indexed_dims(access, ji)
     return axes[0] if len(axes) == 1 else None

@@ -20,7 +20,7 @@ from weft.compiler.loop.matchers import Product, sum_of_products
 from weft.compiler.loop.nest import (
     accesses_to,
     child_loops,
-    dims_indexed_by,
+    indexed_dims,
     perfect_nest,
     stores_in,
     subscript_atoms,
@@ -167,7 +167,7 @@ def _add_rows(
 def _along(nest: Sequence[ForOp], buffer: SSAValue, axis: int) -> ForOp:
     """The loop of a nest that indexes a dim of a buffer."""
     access = accesses_to(buffer, nest[0])[0]
-    return next(loop for loop in nest if axis in dims_indexed_by(access, loop))
+    return next(loop for loop in nest if axis in indexed_dims(access, loop))
 
 
 def _accumulate_in_registers(

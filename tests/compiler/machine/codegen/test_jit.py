@@ -1,7 +1,6 @@
 """Code in this process: lookup, what is missing, unloading; and the targets it is made for."""
 
 import ctypes
-import gc
 import os
 
 import pytest
@@ -58,13 +57,11 @@ def test_versions_of_one_symbol_live_side_by_side():
     assert [call() for call in calls] == [0, 1, 2, 3, 4]
 
 
-def test_unloading_gives_the_descriptor_back():
-    before = len(os.listdir("/proc/self/fd"))
-    for _ in range(20):
-        code = load_objects(objects(ANSWER, CONSTANT))
-        del code
-        gc.collect()
-    assert len(os.listdir("/proc/self/fd")) <= before + 1
+def test_loaded_code_takes_no_descriptors():
+    before = os.listdir("/proc/self/fd")
+    loaded = [load_objects(objects(ANSWER, CONSTANT)) for _ in range(20)]
+    assert len({code.address("weft.answer") for code in loaded}) == 20
+    assert len(os.listdir("/proc/self/fd")) <= len(before)
 
 
 def test_equal_text_compiles_to_equal_objects():

@@ -13,12 +13,12 @@ from weft.compiler.driver.prepare_weights import prepare_weights
 from weft.compiler.loop_to_llvm.program.emit import WeightKey
 from weft.compiler.machine.weights.prepare import Weights
 from weft.compiler.target import TARGETS
-from weft.dialects.expr import Expr, Operand, atom_expr
+from weft.dialects.expr import Expr, Operand
 from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer
 from weft.dialects.weights import BLOCK_BYTES, Array, WeightStore, byte_blocks
 
 ROWS, COLUMNS = 1100, 1030
-FIRST, SECOND = (atom_expr(Operand(number)) for number in range(2))
+FIRST, SECOND = (Expr.atom(Operand(number)) for number in range(2))
 
 
 def layout(*subscripts: Expr, storage: tuple[int, ...]) -> BufferType:

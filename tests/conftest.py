@@ -21,5 +21,6 @@ Session.__init__ = partialmethod(Session.__init__, verify_each=True)  # in every
 
 
 def pytest_collection_finish() -> None:
-    """Looking for cycles passes over what all tests are made of: each compilation looks once."""
+    """Lets the interpreter look for cycles rarely, and not among what the tests are made of."""
     gc.freeze()
+    gc.set_threshold(100_000, 10, 10)

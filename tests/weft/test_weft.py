@@ -31,6 +31,7 @@ def test_importing_weft_loads_none_of_its_modules():
     assert loaded("weft, weft.cli.main", "weft.") <= {
         "weft.cli",
         "weft.cli.main",
+        "weft.cli.parser",
         "weft.cli.terminal",
         "weft.compiler",
         "weft.compiler.version",

@@ -16,6 +16,7 @@ from onnx import ModelProto, TensorProto, helper
 import weft
 from tests.models.graph_writer import GraphWriter
 from weft.compiler.driver.deadline import deadline
+from weft.compiler.driver.workers import close_idle_workers
 from weft.compiler.machine.codegen.object_code import interruptible
 from weft.dialects.budget import Budget
 from weft.dialects.errors import BudgetError, OptionError
@@ -141,6 +142,7 @@ def test_limits_are_above_0(limit: str):
 
 def test_timeout_ends_a_compilation():
     """B1: nothing is left of it: no worker, and no signal that would come later."""
+    close_idle_workers()  # of compilations before
     before = set(os.listdir("/proc/self/task"))
     with pytest.raises(BudgetError, match=r"at most 0\.2 s, got more; --timeout \(timeout="):
         weft.compile(doubling(12), cache=False, timeout=0.2)

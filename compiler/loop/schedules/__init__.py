@@ -69,23 +69,37 @@ def schedule_kernel(
     *,
     recorded: bool = True,
 ) -> Scheduled:
-    """Schedules one kernel in place. What a schedule finds illegal stays as it was before it.
+    """Schedules one kernel in place. A schedule that finds a step illegal is left out: what was
+    done until then is undone, and done again without it.
 
     Recording the steps takes about a third of the time; without it there are none in the result.
     """
     if recorded:
         record(kernel, ())
+    naive = kernel.clone()
+    refused: dict[Schedule, str] = {}
+    # A copy in front of each schedule would save the others' work where one refuses, which few do.
+    while (used := _apply(kernel, target, schedules, refused)) is None:
+        _restore(kernel, naive.clone())
+    reasons = [f"{schedule.name}: {reason}" for schedule, reason in refused.items()]
+    return Scheduled(used, reasons, stop_recording(kernel))
+
+
+def _apply(
+    kernel: KernelOp, target: Target, schedules: Sequence[Schedule], refused: dict[Schedule, str]
+) -> list[str] | None:
+    """Applies all schedules but the refused; None where another one refuses, which is noted."""
     simplify(kernel)
     used: list[str] = []
-    refused: list[str] = []
     for schedule in schedules:
-        before = kernel.clone()
+        if schedule in refused:
+            continue
         try:
-            used += list(schedule.apply_all(kernel, target))
+            used += schedule.apply_all(kernel, target)
         except IllegalSchedule as refusal:
-            _restore(kernel, before)
-            refused.append(f"{schedule.name}: {refusal}")
-    return Scheduled(used, refused, stop_recording(kernel))
+            refused[schedule] = str(refusal)
+            return None
+    return used
 
 
 def _restore(kernel: KernelOp, before: KernelOp) -> None:

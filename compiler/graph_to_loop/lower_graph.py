@@ -22,6 +22,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from weft.compiler.graph_to_loop.kernel_sizes import name_uncertain_dims
 from weft.compiler.graph_to_loop.lower_control import ControlLowering, buffer_of, mentions
 from weft.compiler.graph_to_loop.naive_kernels import (
     canonicalize_kernel,
@@ -98,7 +99,7 @@ def lower_module(
     module.body.block.add_ops([*kernels, program])
 
 
-SharedKernel = tuple[str, Sequence[str]]
+SharedKernel = tuple[str, Sequence[Expr]]
 """The name of a kernel, and the sizes of the program that a call hands to it."""
 
 
@@ -279,22 +280,22 @@ class _Lowering(ControlLowering):
         self._call(self.lowered[key], arguments, location_of(group))
 
     def _share(self, kernel: KernelOp, weights: Sequence[int]) -> SharedKernel:
-        """Gives a kernel its name, or finds the one that is like it; `weights` are the arguments
-        that are weights.
+        """Gives a kernel its name, or finds the one that is like it, and says what its sizes are in
+        the program; `weights` are the arguments that are weights.
         """
-        symbols = kernel.symbol_names
         _note_bounds(kernel, self.program)
+        sizes = name_uncertain_dims(kernel)
         if weights:
             kernel.attributes[WEIGHTS] = ArrayAttr([IntAttr(position) for position in weights])
         key = canonicalize_kernel(kernel)
         shared = self.kernels.setdefault(key, kernel)
-        return shared.sym_name.data, symbols
+        return shared.sym_name.data, sizes
 
     def _call(
         self, kernel: SharedKernel, arguments: list[SSAValue], location: LocationAttr | None
     ) -> None:
-        name, symbols = kernel
-        call = CallOp.of(name, [Expr.of(symbol) for symbol in symbols], arguments)
+        name, sizes = kernel
+        call = CallOp.of(name, sizes, arguments)
         if location is not None:
             call.location = location
         self.block.add_op(call)

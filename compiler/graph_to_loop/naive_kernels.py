@@ -8,8 +8,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DictionaryAttr,
     FusedLoc,
     LocationAttr,
     NameLoc,
@@ -17,15 +15,14 @@ from xdsl.dialects.builtin import (
     StringAttr,
 )
 from xdsl.ir import SSAValue
-from xdsl.rewriter import Rewriter
 
+from weft.compiler.graph_to_loop.kernel_sizes import rename_sizes
 from weft.compiler.graph_to_loop.lower_control import buffer_of
-from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.graph import ConstantOp, FusedOp
 from weft.dialects.graph.core.types import ShapeAttr, TensorType, type_of
 from weft.dialects.loop.builder import LoopBuilder
-from weft.dialects.loop.program import BOUNDS, KernelOp
-from weft.dialects.loop.types import BufferType, ExprsAttr
+from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.types import BufferType
 
 
 def lower_group(
@@ -108,7 +105,7 @@ def canonicalize_kernel(kernel: KernelOp) -> str:
     """
     names = {name: f"n{position}" for position, name in enumerate(kernel.symbol_names)}
     if any(name != new for name, new in names.items()):
-        rename_symbols(kernel, names)
+        rename_sizes(kernel, names)
     stem = kernel.sym_name.data
     for position, argument in enumerate(kernel.body.block.args):
         argument.name_hint = f"a{position}"
@@ -117,32 +114,6 @@ def canonicalize_kernel(kernel: KernelOp) -> str:
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
     kernel.properties["sym_name"] = StringAttr(f"{stem}_{digest}")
     return text
-
-
-def rename_symbols(kernel: KernelOp, names: Mapping[str, str]) -> None:
-    """Gives the sizes of a kernel other names, everywhere in its types and expressions."""
-    values: dict[Atom, Expr] = {Symbol(old): Expr.of(new) for old, new in names.items()}
-    kernel.properties["symbols"] = ArrayAttr(
-        [StringAttr(names[name]) for name in kernel.symbol_names]
-    )
-    bounds = kernel.attributes.get(BOUNDS)
-    if isinstance(bounds, DictionaryAttr):
-        kernel.attributes[BOUNDS] = DictionaryAttr({names[n]: b for n, b in bounds.data.items()})
-    for argument in kernel.body.block.args:
-        _substitute_type(argument, values)
-    for op in kernel.walk():
-        for result in op.results:
-            _substitute_type(result, values)
-        for key, attribute in op.properties.items():
-            if isinstance(attribute, ExprsAttr):
-                op.properties[key] = ExprsAttr(
-                    tuple(expr.substitute(values) for expr in attribute.data)
-                )
-
-
-def _substitute_type(value: SSAValue, values: Mapping[Atom, Expr]) -> None:
-    if isinstance(value.type, BufferType) and value.type.substitute(values) != value.type:
-        Rewriter.replace_value_with_new_type(value, value.type.substitute(values))
 
 
 def symbols_of(tensor_types: Sequence[TensorType]) -> list[str]:

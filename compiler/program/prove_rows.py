@@ -79,7 +79,7 @@ class RowProof(Struct):
         for name, expr in zip(kernel.symbol_names, call.sizes.data, strict=True):
             if not _mentions(expr, self.size):
                 continue
-            if expr != Expr.of(self.size):
+            if expr.symbols() != [self.size] or not grows_with(expr, self.size):
                 return f"which takes {expr} for a size"
             key = kernel.sym_name.data, name
             if key not in self.seen:

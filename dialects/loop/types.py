@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeGuard
 
 from xdsl.dialects.builtin import IntegerType, NoneAttr
@@ -128,14 +128,18 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
 
     def substitute(self, values: Mapping[Atom, Expr]) -> BufferType:
         """The type with symbols replaced, in the dims and in the layout's."""
+        return self.map(lambda expr: expr.substitute(values))
 
-        def replaced(exprs: ExprsAttr) -> ExprsAttr:
-            return ExprsAttr(tuple(expr.substitute(values) for expr in exprs.data))
+    def map(self, change: Callable[[Expr], Expr]) -> BufferType:
+        """The type with other expressions for the dims and the layout's."""
+
+        def changed(exprs: ExprsAttr) -> ExprsAttr:
+            return ExprsAttr(tuple(map(change, exprs.data)))
 
         layout = self.layout
         if isinstance(layout, LayoutAttr):
-            layout = LayoutAttr(replaced(layout.subscripts), replaced(layout.storage))
-        return BufferType(replaced(self.dims), self.element, layout)
+            layout = LayoutAttr(changed(layout.subscripts), changed(layout.storage))
+        return BufferType(changed(self.dims), self.element, layout)
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:

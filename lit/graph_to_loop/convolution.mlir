@@ -23,6 +23,20 @@ func.func @main(%x: !graph.tensor<[n, 4, 7, 6], f32>, %f: !graph.tensor<[8, 4, 3
 
 // -----
 
+// Dims that might be negative are sizes of the kernel: the rows of the result, of which the operand has two more, and its columns beside the operand's.
+// CHECK-LABEL: loop.kernel @conv_
+// CHECK-SAME: [n0, n1, n2](%a0: !loop.buffer<[1, 4, n1 + 2, n0], f32>, %a1: !loop.buffer<[8, 4, 3, 3], f32>, %a2: !loop.buffer<[1, 8, n1, n2], f32>)
+// CHECK: loop.for %h = 0 to n1 {
+// CHECK-NEXT: loop.for %w = 0 to n2 {
+// CHECK: loop.program @main[h, w]
+// CHECK: loop.call @conv_{{[0-9a-f]+}}[w, h - 2, ((w + 1) floordiv 2) - 1](
+func.func @main(%x: !graph.tensor<[1, 4, h, w], f32>, %f: !graph.tensor<[8, 4, 3, 3], f32>) -> !graph.tensor<[1, 8, h - 2, ((w + 1) floordiv 2) - 1], f32> {
+  %y = graph.conv %x, %f {group = 1 : i64, strides = array<i64: 1, 2>, dilations = array<i64: 1, 1>} : (!graph.tensor<[1, 4, h, w], f32>, !graph.tensor<[8, 4, 3, 3], f32>) -> !graph.tensor<[1, 8, h - 2, ((w + 1) floordiv 2) - 1], f32>
+  func.return %y : !graph.tensor<[1, 8, h - 2, ((w + 1) floordiv 2) - 1], f32>
+}
+
+// -----
+
 // Padding is a nest of its own; of a depthwise convolution the group is the channel. The bias comes last.
 // CHECK-LABEL: loop.kernel @conv_
 // CHECK: %padded = loop.alloc workspace : !loop.buffer<[1, 4, 10], f32>

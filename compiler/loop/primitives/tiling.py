@@ -4,7 +4,7 @@ collapse.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import UnitAttr
@@ -21,7 +21,8 @@ from weft.compiler.loop.nest import (
 )
 from weft.compiler.loop.primitives.recording import primitive
 from weft.dialects.errors import IllegalSchedule
-from weft.dialects.expr import Expr, minimum
+from weft.dialects.expr import Atom, Expr, minimum
+from weft.dialects.interval import Range
 from weft.dialects.loop.ops import ForOp, enclosing_loops
 from weft.dialects.loop.program import size_ranges
 
@@ -102,9 +103,9 @@ def split_at(
     Raises IllegalSchedule where the point may lie outside of the loop.
     """
     require_unmarked("split_at", loop)
-    count = Expr.of(point)
+    count, ranges = Expr.of(point), size_ranges(loop)
     left = loop.extent - count
-    if not _is_size(count) or not _is_size(left):
+    if not _is_size(count, ranges) or not _is_size(left, ranges):
         got = f"{count} of {loop.extent}"
         raise IllegalSchedule(f"split_at requires a point within the loop, got {got}")
     base = loop.index.name_hint or "i"
@@ -180,9 +181,9 @@ def require_unmarked(who: str, loop: ForOp, *, parallel: bool = False) -> None:
         raise IllegalSchedule(f"{who} requires a loop without marks, got {describe(loop)} {hints}")
 
 
-def _is_size(count: Expr) -> bool:
+def _is_size(count: Expr, ranges: Mapping[Atom, Range]) -> bool:
     """Whether a number of iterations is never negative, as a remainder is not."""
-    low, _ = count.range({})
+    low, _ = count.range(ranges)
     return low is not None and low >= 0
 
 

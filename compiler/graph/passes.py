@@ -5,6 +5,7 @@ from __future__ import annotations
 from xdsl.passes import ModulePass
 
 from weft.compiler.graph.decompose_transposed_conv import DecomposeTransposedConvPass
+from weft.compiler.graph.drop_padding_taps import DropPaddingTapsPass
 from weft.compiler.graph.fuse.fuse import FusePass
 from weft.compiler.graph.fuse.fuse_attention import FuseAttentionPass
 from weft.compiler.graph.fuse.fuse_matmuls import FuseMatmulsPass
@@ -27,6 +28,7 @@ SIMPLIFYING_PASSES: tuple[type[ModulePass], ...] = (
     FoldConstantsPass,  # sizes and constants: everything later sees simpler operators
     FoldBatchNormPass,  # on constants, so after folding
     DecomposeTransposedConvPass,  # filters are constants by now
+    DropPaddingTapsPass,  # of its convolutions too; not with strict_fp
     HoistInvariantsPass,  # before equal operators of loops and their surroundings are merged
     DeduplicateConstantsPass,  # before equal operators are looked for: constants are among them
     CseDcePass,  # folding leaves equal and unused operators behind

@@ -403,32 +403,30 @@ def _dominates(operator: str, winner: Expr, loser: Expr, ranges: Mapping[Atom, R
 def _rejoin(terms: dict[Monomial, int]) -> Expr:
     """The sum, put together where it has quotients or remainders."""
     for monomial in terms:
-        if len(monomial) == 1 and type(monomial[0]) in OPERATORS:
-            return _joined(terms)
+        for atom in monomial:
+            if type(atom) in OPERATORS:
+                return _joined(terms)
     return Expr(terms)
 
 
 def _joined(terms: dict[Monomial, int]) -> Expr:
-    """The sum, with `c * (x floordiv c) + x mod c` put together to `x`,
-    and `x - c * (x floordiv c)` to `x mod c`.
+    """The sum, with `c * (x floordiv c) + x mod c` put together to `x`, also where both are times
+    something, and `x - c * (x floordiv c)` to `x mod c`.
     """
     # Tiling and collapsing loops leave such pairs behind. Once they are put together, equal
     # expressions have equal terms again, and an access is affine in the index of the loop.
     for monomial, factor in terms.items():
-        if len(monomial) == 1 and isinstance(monomial[0], Remainder):
-            remainder = monomial[0]
-            steps = (
-                Expr.of(Quotient(remainder.dividend, remainder.divisor))
-                * remainder.divisor
-                * factor
-            )
-            if all(terms.get(key) == count for key, count in steps.terms.items()):
-                rest = {
-                    key: count
-                    for key, count in terms.items()
-                    if key != monomial and key not in steps.terms
-                }
-                return Expr(rest) + remainder.dividend * factor
+        for position, atom in enumerate(monomial):
+            if isinstance(atom, Remainder):
+                times = Expr({monomial[:position] + monomial[position + 1 :]: factor})
+                steps = Expr.of(Quotient(atom.dividend, atom.divisor)) * atom.divisor * times
+                if all(terms.get(key) == count for key, count in steps.terms.items()):
+                    rest = {
+                        key: count
+                        for key, count in terms.items()
+                        if key != monomial and key not in steps.terms
+                    }
+                    return Expr(rest) + atom.dividend * times
     for monomial, factor in terms.items():
         if len(monomial) == 1 and isinstance(monomial[0], Quotient):
             quotient = monomial[0]

@@ -198,3 +198,14 @@ func.func @main(%x: !graph.tensor<[4, 120], f32>, %a: !graph.tensor<[4, 40], f32
   }
   func.return %y, %b, %e, %f : !graph.tensor<[4, 120], f32>, !graph.tensor<[4, 40], f32>, !graph.tensor<[4, 96], f32>, !graph.tensor<[4, 256], f32>
 }
+
+// -----
+
+// Loops over all dims become one, though only the call knows their sizes.
+// CHECK-LABEL: loop.kernel @reduce_max_{{[0-9a-f]+}}[n0, n1, n2]
+// CHECK: loop.for %{{.*}} = 0 to ((n0 * n1 * n2) floordiv 32768) parallel {
+// CHECK: loop.for %{{.*}} unroll vector(8) {
+func.func @main(%x: !graph.tensor<[n, m, k], f32>) -> !graph.tensor<[], f32> {
+  %y = graph.reduce_max %x {axes = array<i64: 0, 1, 2>, keepdims = false} : (!graph.tensor<[n, m, k], f32>) -> !graph.tensor<[], f32>
+  func.return %y : !graph.tensor<[], f32>
+}

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from weft.compiler.loop.nest import child_loops, loops_in
 from weft.compiler.loop.primitives.recording import is_recorded, record, steps_of, stop_recording
 from weft.compiler.loop.schedules import (
     attention,
@@ -55,7 +56,9 @@ SCHEDULES = (
 
 
 class Scheduled(NamedTuple):
-    """The names of the schedules that a kernel got; which refused it, and why; and the steps."""
+    """The names of the schedules that a kernel got; which refused it, and why, and which of its
+    reductions got no vectors; and the steps.
+    """
 
     used: list[str]
     refused: list[str]
@@ -82,7 +85,7 @@ def schedule_kernel(
     while (used := _apply(kernel, target, schedules, refused)) is None:
         _restore(kernel, naive.clone())
     reasons = [f"{schedule.name}: {reason}" for schedule, reason in refused.items()]
-    return Scheduled(used, reasons, stop_recording(kernel))
+    return Scheduled(used, [*reasons, *_scalar_reductions(kernel)], stop_recording(kernel))
 
 
 def _apply(
@@ -100,6 +103,18 @@ def _apply(
             refused[schedule] = str(refusal)
             return None
     return used
+
+
+def _scalar_reductions(kernel: KernelOp) -> list[str]:
+    """A line for each nest of a scheduled kernel that reduces and has no vectors at all."""
+    found: list[str] = []
+    for nest in child_loops(kernel):
+        loops = [nest, *loops_in(nest)]
+        names = [each.index.name_hint or "i" for each in loops if each.reduction is not None]
+        if names and all(each.vector is None for each in loops):
+            over = ", ".join(names)
+            found.append(f"vectors: the reduction over {over} takes an element at a time")
+    return found
 
 
 def _restore(kernel: KernelOp, before: KernelOp) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,9 +18,10 @@ from tests.support.sample import Sample
 from tests.support.samples import SAMPLES
 from weft.compiler.graph_to_loop.naive_kernels import lower_group
 from weft.compiler.loop.kernel_schedule import KernelSchedule
-from weft.compiler.loop.nest import loops_in, perfect_nest
+from weft.compiler.loop.nest import child_loops, loops_in, perfect_nest
+from weft.compiler.loop.primitives import tile
 from weft.compiler.loop.schedule_file import apply_schedule
-from weft.compiler.loop.schedules import contraction, schedule_kernel
+from weft.compiler.loop.schedules import SCHEDULES, Schedule, contraction, schedule_kernel
 from weft.compiler.loop.schedules.gemm.tile_params import (
     Params,
     candidates,
@@ -27,6 +30,7 @@ from weft.compiler.loop.schedules.gemm.tile_params import (
 )
 from weft.compiler.target.module_target import GENERIC
 from weft.compiler.target.target import Target
+from weft.dialects.errors import IllegalSchedule
 from weft.dialects.graph import OPS, OPS_BY_NAME, GraphOp, group_of
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.types import type_of
@@ -248,3 +252,23 @@ def test_loops_without_iterations_go():
     op = kernels.softmax(0, 9)
     schedule_kernel(op, GENERIC)
     assert not [loop for loop in op.walk() if isinstance(loop, ForOp)]
+
+
+def test_reductions_that_get_no_vectors_are_named():
+    line = "vectors: the reduction over k takes an element at a time"
+    assert schedule_kernel(kernels.product(4, 8, 16), GENERIC, ()).refused == [line]
+    assert schedule_kernel(kernels.product(4, 8, 16), GENERIC).refused == []
+
+
+def test_a_schedule_that_refuses_is_left_out_and_leaves_no_trace():
+    def refuse(kernel: KernelOp, target: Target) -> Iterator[str]:
+        tile(perfect_nest(child_loops(kernel)[-1])[0], 2)
+        raise IllegalSchedule("nothing is good enough")
+        yield
+
+    op, expected = kernels.product(4, 8, 16), kernels.product(4, 8, 16)
+    steps = schedule_kernel(expected, GENERIC).steps
+    scheduled = schedule_kernel(op, GENERIC, (Schedule("refusing", refuse), *SCHEDULES))
+    assert scheduled.refused == ["refusing: nothing is good enough"]
+    assert scheduled.steps == steps
+    assert str(op) == str(expected)

@@ -70,11 +70,14 @@ def panels(type: BufferType, axis: int, width: int) -> LayoutAttr:
     return LayoutAttr(ExprsAttr(subscripts), ExprsAttr(storage))
 
 
-def dim_innermost(type: BufferType, axis: int) -> LayoutAttr:
-    """The row-major layout with one dim moved to the end, where its elements are contiguous."""
-    order = [dim for dim in range(type.rank) if dim != axis] + [axis]
-    subscripts = tuple(Expr.of(Operand(dim)) for dim in order)
-    return LayoutAttr(ExprsAttr(subscripts), ExprsAttr(tuple(type.shape[dim] for dim in order)))
+def dim_innermost(type: BufferType, axis: int, multiple: int = 1) -> LayoutAttr:
+    """The row-major layout with one dim moved to the end, where its elements are contiguous, and
+    its storage a multiple of a number of elements.
+    """
+    order = [dim for dim in range(type.rank) if dim != axis]
+    subscripts = tuple(Expr.of(Operand(dim)) for dim in (*order, axis))
+    storage = *(type.shape[dim] for dim in order), type.shape[axis].ceildiv(multiple) * multiple
+    return LayoutAttr(ExprsAttr(subscripts), ExprsAttr(storage))
 
 
 @primitive

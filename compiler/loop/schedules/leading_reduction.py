@@ -8,9 +8,11 @@ from collections.abc import Iterator
 
 from weft.compiler.loop.matchers import sole_update, split_nest
 from weft.compiler.loop.nest import child_loops, loads_in, perfect_nest
-from weft.compiler.loop.primitives import reorder, split_at, tile, unroll, vectorize
+from weft.compiler.loop.primitives import collapse, reorder, split_at, tile, unroll, vectorize
+from weft.compiler.loop.schedules.gemm.accumulation import overlap
 from weft.compiler.loop.schedules.innermost_loops import (
     collapse_contiguous,
+    is_contiguous,
     lanes_for,
     parallelize_outermost,
     stride,
@@ -53,6 +55,9 @@ def matches(loop: ForOp, target: Target) -> bool:
     loads = loads_in(nest[-1])
     if any(stride(load, outer[-1]) not in (0, 1) for load in loads):
         return False
+    # Windows that overlap read elements again, for which results have to stay in registers.
+    if any(overlap(load, level, rows) for load in loads for level in outer):
+        return False
     # What L2 holds is left to the sliding window, whose accumulators never leave registers though
     # it reads memory with the stride of a row. Columns have to be many enough that a piece of a row
     # is worth a visit, and rows that it pays to load and store accumulators for each few of them.
@@ -67,6 +72,9 @@ def apply(loop: ForOp, target: Target) -> None:
     nest = perfect_nest(loop)
     outer = [level for level in nest if level.reduction is None]
     collapse_contiguous(nest[len(outer)])
+    while len(outer) > 1 and is_contiguous(outer[-2], outer[-1]):
+        columns = outer.pop()
+        outer[-1] = collapse(outer[-1], columns)
     columns = outer[-1]
     lanes = lanes_for(columns, target)
     size = _tile_size(columns.extent.constant, lanes, target)

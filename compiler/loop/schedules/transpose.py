@@ -131,9 +131,9 @@ def _tiles(
     fill = lanes if copy is not None and (streaming or not target.has_masks) else 1
     along_loads = streaming or (fill > 1 and copy is not None and not _conflicts_in_l1(copy, loads))
     tops: list[ForOp] = []
-    for loop, size in _parts(loads, longest, fill):
+    for loop, size in _parts(loads, longest, fill, lanes):
         inner, _ = reorder(perfect_nest(loop)[1], loop)
-        for part, length in _parts(inner, longest, fill):
+        for part, length in _parts(inner, longest, fill, lanes):
             pair = perfect_nest(part)
             if copy is not None and length is not None and size is not None:
                 tops.append(_transpose(pair, (length, size), lanes, along_loads=along_loads))
@@ -153,9 +153,9 @@ def _conflicts_in_l1(store: StoreOp, loop: ForOp) -> bool:
     return elements * width(store.buffer_type.element) // 8 % PAGE == 0
 
 
-def _parts(loop: ForOp, longest: int, fill: int) -> list[tuple[ForOp, int | None]]:
+def _parts(loop: ForOp, longest: int, fill: int, lanes: int) -> list[tuple[ForOp, int | None]]:
     """The loop in parts, each with the tiles that it consists of, if possible of a multiple of
-    `fill`; None for a part of any length.
+    `fill`. A loop of unknown extent leaves tiles of a vector, and less than a vector: None.
     """
     extent = loop.extent.constant
     if extent is not None and extent <= longest:
@@ -166,7 +166,10 @@ def _parts(loop: ForOp, longest: int, fill: int) -> list[tuple[ForOp, int | None
     if whole == loop.extent:
         return [(loop, size)]
     main, rest = split_at(loop, whole)
-    return [(main, size), (rest, rest.extent.constant)]
+    if extent is not None:
+        return [(main, size), (rest, rest.extent.constant)]
+    vectors, rest = split_at(rest, rest.extent // lanes * lanes)
+    return [(main, size), (vectors, lanes), (rest, None)]
 
 
 def _tile(

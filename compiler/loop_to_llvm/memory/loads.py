@@ -46,23 +46,30 @@ class LoadEmitter:
         if lanes.mask is None and covers_first(offsets):
             return self._repeated(storage, base, offsets)
         stride = offsets[1]
-        if is_run(offsets, stride) and (lanes.mask is None or lanes.is_constant):
+        if is_run(offsets, stride):
             if stride == -1 and lanes.mask is None:
                 return self._descending(storage, base, lanes)
-            if 1 < stride <= WIDEST_STRIDE:
+            if 1 < stride <= WIDEST_STRIDE and lanes.is_constant:
                 return self._first_strided(storage, base, stride, lanes)
+            if 1 < stride <= WIDEST_STRIDE:
+                return self._strided(storage, base, stride, lanes.count, lanes.mask)
         if not lanes.is_constant:
             return self._gather_at(storage, self.addresses.pointers(storage, base, offsets), lanes)
         return self._each(storage, [base + offset for offset in offsets], lanes)
 
     def _run(self, storage: Storage, base: Expr, lanes: Lanes) -> ir.Value:
         """Neighbouring elements; lanes that do not run read only memory that is there."""
-        vector_type = ir.VectorType(storage.storage_type, lanes.count)
+        mask = None if self.addresses.is_private(storage) else lanes.mask
+        return self._window(storage, base, lanes.count, mask)
+
+    def _window(self, storage: Storage, base: Expr, count: int, mask: ir.Value | None) -> ir.Value:
+        """So many neighbouring elements, all or those of a mask."""
+        vector_type = ir.VectorType(storage.storage_type, count)
         pointer = self.addresses.pointer(storage, base)
-        if lanes.mask is None or self.addresses.is_private(storage):
+        if mask is None:
             return self.frame.builder.load(pointer, typ=vector_type, align=storage.alignment)
         alignment = ir.Constant(I32, storage.alignment)
-        operands = [pointer, alignment, lanes.mask, ir.Constant(vector_type, None)]
+        operands = [pointer, alignment, mask, ir.Constant(vector_type, None)]
         return intrinsic(
             self.frame.builder, "masked.load", vector_type, operands, vector_type, POINTER
         )
@@ -98,24 +105,41 @@ class LoadEmitter:
             taken += size
         return value
 
-    def _strided(self, storage: Storage, base: Expr, stride: int, count: int) -> ir.Value:
+    def _strided(
+        self,
+        storage: Storage,
+        base: Expr,
+        stride: int,
+        count: int,
+        mask: ir.Value | None = None,
+    ) -> ir.Value:
         """Every second, third or fourth element, out of whole vectors of which the last ends at the
-        last element.
+        last element. Of lanes that a mask leaves out nothing is read.
         """
-        vector_type = ir.VectorType(storage.storage_type, count)
         last = (count - 1) * (stride - 1)
         starts = [min(number * count, last) for number in range(stride)]
-        value: ir.Value = ir.Constant(vector_type, ir.Undefined)
+        value: ir.Value = ir.Constant(ir.VectorType(storage.storage_type, count), ir.Undefined)
         taken = 0
         for start in starts:
-            pointer = self.addresses.pointer(storage, base + start)
-            window = self.frame.builder.load(pointer, typ=vector_type, align=storage.alignment)
+            window = self._window(storage, base + start, count, self._spread(mask, start, stride))
             reached = min(count, (start + count - 1) // stride + 1)
             value = self._merge(
                 value, window, taken, [lane * stride - start for lane in range(taken, reached)]
             )
             taken = reached
         return value
+
+    def _spread(self, mask: ir.Value | None, start: int, stride: int) -> ir.Value | None:
+        """Which elements of a window lanes `stride` apart read, where it starts at an element."""
+        if mask is None:
+            return None
+        count = lanes_of(mask)
+        lanes = [
+            position // stride if position % stride == 0 else count
+            for position in range(start, start + count)
+        ]
+        order = ir.Constant(ir.VectorType(I32, count), lanes)
+        return self.frame.builder.shuffle_vector(mask, ir.Constant(mask.type, None), order)
 
     def _merge(
         self, value: ir.Value, window: ir.Value, taken: int, picked: Sequence[int]

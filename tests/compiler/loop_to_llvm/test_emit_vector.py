@@ -85,6 +85,19 @@ def test_strided_loads_take_every_nth_element(stride: int, extent: int):
     np.testing.assert_array_equal(y, x[::stride])
 
 
+@pytest.mark.parametrize("stride", [2, 3, 4])
+def test_strided_loads_of_masked_lanes_are_shuffled(stride: int):
+    source, target = f"!loop.buffer<[{stride} * n], f32>", "!loop.buffer<[n], f32>"
+    text = copy_kernel(source, f"{stride} * %i", target, "%i", "n", "[n]")
+    kernel = CompiledKernel(text)
+    for n in range(20):
+        x, y = np.arange(stride * n, dtype=np.float32), np.full(24, -1, np.float32)
+        kernel(x, y, sizes={"n": n})
+        np.testing.assert_array_equal(y[:n], x[::stride])
+        assert (y[n:] == -1).all()
+    assert "masked.gather" not in kernel.llvm
+
+
 @pytest.mark.parametrize("extent", [8, 13])
 def test_strided_stores_leave_the_elements_between(extent: int):
     source, target = f"!loop.buffer<[{extent}], f32>", f"!loop.buffer<[{3 * extent}], f32>"

@@ -87,7 +87,7 @@ def tile_rows(
         outer, inner = [*outer, io], [ii, ji]
     around = inner[0].parent_op()
     assert isinstance(around, ForOp), "tiles of columns are inside the loop over them"
-    accumulators, staged = _stage_accumulators(result, around, ji)
+    accumulators, staged = _stage_accumulators(result, around, ji, shape.lanes)
     nests, reductions = separate(inner, shape)
     partial = block_long_sum(reductions, accumulators, shape.params.sum_block)
     if next_panel is not None and len(reductions) == 1:
@@ -122,15 +122,18 @@ def _transpose(nest: Sequence[ForOp], shape: TileShape) -> bool:
 
 
 def _stage_accumulators(
-    result: SSAValue, at: ForOp, ji: ForOp
+    result: SSAValue, at: ForOp, ji: ForOp, lanes: int
 ) -> tuple[SSAValue, list[list[ForOp]]]:
     """Keeps the accumulators of a tile in registers, its columns contiguous; returns them and the
-    nests that load them, where memory holds partial results, and store them.
+    nests that load them, where memory holds partial results, and store them. Of columns that may be
+    less than a vector, each row has whole vectors, for registers are not addressed by elements.
     """
     axis = column_axis(accesses_to(result, at)[0], ji)
     assert axis is not None, "the columns index the result"
     staged = stage_tile(result, at, "registers")
-    accumulators = pack(staged.buffer, dim_innermost(buffer_type_of(staged.buffer), axis))
+    multiple = lanes if ji.extent.constant is None else 1
+    layout = dim_innermost(buffer_type_of(staged.buffer), axis, multiple)
+    accumulators = pack(staged.buffer, layout)
     return accumulators, [list(nest) for nest in (staged.load_in, staged.write_back) if nest]
 
 

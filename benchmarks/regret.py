@@ -2,11 +2,11 @@
 
 The reference search tries a fixed set of at least 100 plans for each product and convolution: all
 register tiles that fit the registers, with panels packed always, as weft would, never, and small
-ones only, and weft's own choices for CPUs with other caches, vectors and registers. What weft chose and the best
-three are timed again, in turns. Regret is the time of the choice over that of the best: 1.05 means
-that another plan would have saved 5 %. `--move` changes each size of products by up to 17 %, drawn
-from a seed, for sizes that nobody has looked at. Each line of the result is one case with one
-number of threads.
+ones only, and weft's own choices for CPUs with other caches, vectors and registers. What weft chose
+and the best three are timed again, in turns. Regret is the time of the choice over that of the
+best: 1.05 means that another plan would have saved 5 %. `--move` changes each size of products by
+up to 17 %, drawn from a seed, for sizes that nobody has looked at. Each line of the result is one
+case with one number of threads. Equal plans count once, so that small products have fewer.
 """
 
 from __future__ import annotations

@@ -88,13 +88,15 @@ func.func @main(%x: !graph.tensor<[128, 100], f32>) -> !graph.tensor<[100, 128],
 
 // -----
 
-// Of unknown sizes, what is left over whole tiles runs in plain vectors.
+// Of unknown sizes, what is left over whole tiles is turned in blocks too, and what no block holds runs in plain vectors.
 // CHECK-LABEL: loop.kernel @transpose_{{[0-9a-f]+}}[n0, n1]
 // CHECK: loop.for %{{.*}} = 0 to (n0 floordiv 64) parallel {
 // CHECK-NEXT: loop.for %{{.*}} = 0 to (n1 floordiv 64) {
 // CHECK: loop.for %{{.*}} = 0 to 8 unroll vector(8) {
-// CHECK: loop.for %{{.*}} = 0 to (n0 mod 64) vector(8) {
-// CHECK: loop.for %{{.*}} = 0 to (n1 mod 64) parallel {
+// CHECK: loop.for %{{.*}} = 0 to ((n0 mod 64) floordiv 8)
+// CHECK: loop.for %{{.*}} = 0 to 8 unroll {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 8 unroll vector(8) {
+// CHECK: loop.for %{{.*}} = 0 to {{.*}}mod 8) vector(8) {
 func.func @main(%x: !graph.tensor<[m, n], f32>) -> !graph.tensor<[n, m], f32> {
   %y = graph.transpose %x {permutation = array<i64: 1, 0>} : (!graph.tensor<[m, n], f32>) -> !graph.tensor<[n, m], f32>
   func.return %y : !graph.tensor<[n, m], f32>

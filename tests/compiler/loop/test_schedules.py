@@ -194,6 +194,18 @@ def test_large_weights_of_few_rows_are_scheduled(rows: int):
     op.verify()
 
 
+@pytest.mark.parametrize(("registers", "widest"), [(16, {2: 4, 3: 3, 4: 3}), (32, {2: 4, 3: 4})])
+def test_tiles_of_few_rows_have_vectors_enough_for_the_units(
+    registers: int, widest: dict[int, int]
+):
+    target = replace(GENERIC, vector_registers=registers, fma_latency=4, fma_ports=2)
+    for rows, vectors in widest.items():
+        assert default_params(target, rows, 3072, 8) == Params(rows, vectors)
+    assert default_params(target, 6, 3072, 8) == Params(6, 2)
+    assert default_params(target, 3, 16, 8) == Params(3, 2)  # there are no more columns
+    assert default_params(target, 8, None, 8).vectors == 2
+
+
 def test_wide_tiles_load_less_where_there_are_registers():
     many = replace(GENERIC, vector_registers=32)
     assert wide_params(many, 1024, 1024, 16) == Params(4, 4)

@@ -18,6 +18,12 @@ accumulators to those of the others takes as long as about four more terms; long
 digits than the best peers do.
 """
 
+MOST_VECTORS = 4
+"""Vectors of a row of a tile."""
+
+LEAST_GAIN = 0.95
+"""The share of the cycles of a tile of two vectors below which a wider one is taken."""
+
 NEVER = 1 << 30
 """More rows than there are."""
 
@@ -42,7 +48,8 @@ class Params(Struct, frozen=True):
 
 def default_params(target: Target, rows: int | None, columns: int | None, lanes: int) -> Params:
     """The largest tile that fits the registers and divides the rows:
-    `rows*vectors + vectors` values and some factors live.
+    `rows*vectors + vectors` values and some factors live. Of few rows it has as many vectors as
+    keep the units busy.
     """
     vectors = 2 if columns is None or columns > lanes else 1
     most = _most_rows(target, vectors)
@@ -51,7 +58,35 @@ def default_params(target: Target, rows: int | None, columns: int | None, lanes:
     if rows == 1:
         wide = 8 if columns is None else max(1, min(8, -(-columns // lanes)))
         return Params(1, wide)
-    return Params(_even(rows, most, _least_rows(target, vectors)), vectors)
+    widest = vectors if columns is None else min(MOST_VECTORS, -(-columns // lanes))
+    tiles = [
+        Params(_even(rows, _most_rows(target, count), _least_rows(target, count)), count)
+        for count in range(vectors, max(vectors, widest) + 1)
+    ]
+    best = min(tiles, key=lambda tile: _cycles(tile, target, rows, columns, lanes))
+    cycles, own = (_cycles(tile, target, rows, columns, lanes) for tile in (best, tiles[0]))
+    return best if cycles < LEAST_GAIN * own else tiles[0]
+
+
+def _cycles(tile: Params, target: Target, rows: int, columns: int | None, lanes: int) -> float:
+    """The cycles that all tiles take for one term of their sums, where L1 has all that they load:
+    until the units are through with the multiply-adds, the loads are done, or the accumulators of
+    the term before are there, and one cycle more for what else is late.
+    """
+
+    def one(rows: int, vectors: int) -> float:
+        work = rows * vectors / target.fma_ports
+        loads = (rows + vectors) / (MOST_LOADS * target.fma_ports)
+        return max(work, loads, target.fma_latency + 1) if rows and vectors else 0.0
+
+    across = tile.vectors if columns is None else -(-columns // lanes)
+    whole, left = divmod(across, tile.vectors)
+    full, short = divmod(rows, tile.rows)
+    return sum(
+        count * times * one(height, width)
+        for count, height in ((full, tile.rows), (1, short))
+        for times, width in ((whole, tile.vectors), (1, left))
+    )
 
 
 def wide_params(target: Target, rows: int | None, columns: int | None, lanes: int) -> Params:

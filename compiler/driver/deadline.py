@@ -33,22 +33,27 @@ def deadline(budget: Budget) -> Generator[None]:
         with _watched(budget):
             yield
     else:
-        signal.signal(signal.SIGALRM, _Alarm(budget))
+        alarm = _Alarm(budget)
+        signal.signal(signal.SIGALRM, alarm)
         signal.setitimer(signal.ITIMER_REAL, budget.timeout, AGAIN)
         try:
             yield
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        if alarm.rang:
+            raise budget.expired()
 
 
 class _Alarm:
-    """What the signal does."""
+    """What the signal does; whether it `rang`, which a block does not notice that continues."""
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
+        self.rang = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.rang = True
         raise self.budget.expired()
 
 

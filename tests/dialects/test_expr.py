@@ -195,7 +195,7 @@ D0, D1, A, N = (Expr.atom(atom) for atom in (*OPERANDS, *SYMBOLS))
         (A * N // N, "a"),
         (A * N % N, "0"),
         (D0 // 4 * 4 + D0 % 4, "d0"),
-        (D0 // A * A * N + D0 % A * N, "d0 * n"),
+        (D0 // A * A * N + D0 % A * N, "n * d0"),
         (D0 - 4 * (D0 // 4), "(d0 mod 4)"),
         (maximum([A, A + 1]), "a + 1"),
         (minimum([A, N, A + N]), "min(a, n)"),

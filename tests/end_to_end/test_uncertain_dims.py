@@ -57,5 +57,7 @@ def test_its_kernels_are_contractions(name: str):
 
 def test_a_size_that_makes_a_dim_negative_is_refused():
     run = weft.compile(model_of(MODELS["same number of rows less"]), cache=False)
-    with pytest.raises(weft.InputError, match=r"requires n .* to be at least 3, got 1"):
+    with pytest.raises(weft.InputError, match=r"requires n .* to be at least 3, got 2"):
+        run(np.ones((1, 4, 2, 5), np.float32))
+    with pytest.raises(weft.InputError, match=r"requires extents of 0 .* \(1, 4, n - 2, m - 2\)"):
         run(np.ones((1, 4, 1, 5), np.float32))

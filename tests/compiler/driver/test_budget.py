@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -151,6 +152,20 @@ def test_timeout_ends_a_compilation():
     assert len(set(os.listdir("/proc/self/task")) - before) <= 1  # what LLVM was at
     children = Path(f"/proc/self/task/{threading.get_native_id()}/children")
     assert children.read_text() == ""
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_time_that_is_up_while_an_object_is_finalised_is_noticed_at_the_end():
+    def ring() -> None:
+        signal.raise_signal(signal.SIGALRM)
+
+    def compile_within_the_deadline() -> None:
+        with deadline(Budget(timeout=60.0)):
+            weakref.finalize(Budget(), ring)
+
+    with pytest.raises(BudgetError, match=r"at most 60"):
+        compile_within_the_deadline()
+    assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
 
 
 def test_time_is_up_in_other_threads_too():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeGuard
 
@@ -81,6 +82,35 @@ def parse_layout_body(parser: AttrParser) -> tuple[ExprsAttr, ExprsAttr]:
     return ExprsAttr(subscripts), ExprsAttr(_parse_exprs(parser))
 
 
+MOST_PARSED = 1 << 12
+
+_PARSED: dict[str, Sequence[Attribute]] = {}
+"""The parameters of types of buffers by their text, the last ones that were parsed."""
+
+
+def _in_brackets(text: str, start: int) -> str:
+    """The text from an opening angle bracket to the one that closes it, or to the end."""
+    depth = 0
+    for bracket in _BRACKETS.finditer(text, start):
+        depth += 1 if bracket[0] == "<" else -1
+        if depth <= 0:
+            return text[start : bracket.end()]
+    return text[start:]
+
+
+_BRACKETS = re.compile("[<>]")
+
+
+def _parse_parameters(parser: AttrParser) -> Sequence[Attribute]:
+    with parser.in_angle_brackets():
+        dims = ExprsAttr(_parse_exprs(parser))
+        parser.parse_punctuation(",")
+        element = parser.parse_type()
+        if not parser.parse_optional_punctuation(","):
+            return [dims, element, NoneAttr()]
+        return [dims, element, LayoutAttr(*parse_layout_body(parser))]
+
+
 @irdl_attr_definition
 class BufferType(ParametrizedAttribute, TypeAttribute):
     """Storage with a logical shape, an element type and a layout: `!loop.buffer<[n, 784], f32>`.
@@ -143,13 +173,16 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        with parser.in_angle_brackets():
-            dims = ExprsAttr(_parse_exprs(parser))
-            parser.parse_punctuation(",")
-            element = parser.parse_type()
-            if not parser.parse_optional_punctuation(","):
-                return [dims, element, NoneAttr()]
-            return [dims, element, LayoutAttr(*parse_layout_body(parser))]
+        # Each access repeats the type of its buffer, so most texts were parsed before.
+        start = parser.pos
+        text = _in_brackets(parser.lexer.input.content, start)
+        if (known := _PARSED.get(text)) is not None:
+            parser._resume_from(start + len(text))  # pyright: ignore[reportPrivateUsage]
+            return known
+        if len(_PARSED) == MOST_PARSED:
+            _PARSED.clear()
+        _PARSED[text] = found = _parse_parameters(parser)
+        return found
 
     def print_parameters(self, printer: Printer) -> None:
         printer.print_string(f"<{format_exprs(self.shape)}, ")

@@ -13,7 +13,7 @@ from benchmarks.sweep import family_of, middle, ratio, table
 from weft.bench.rounds import TOLERANCE
 
 SEED = 20
-SAMPLE = random_operators(SEED, 12)
+SAMPLE = random_operators(SEED, 8)
 
 
 def test_a_seed_gives_the_same_operators():

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import hashlib
-import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any, Final
 import weft
 from benchmarks.case import Case, Inputs
 from benchmarks.models import MODELS, MORE_MODELS, find_cases
-from benchmarks.options import parser_of
+from benchmarks.options import append_row, parser_of
 from benchmarks.run import prepare
 from weft.compilation import compiler_digest
 from weft.dialects.weights import Array
@@ -35,12 +34,10 @@ def main() -> None:
     """Checks what is asked for; prints a line for each, and fails where bits differ."""
     arguments = _arguments()
     path: Path = arguments.output
-    path.parent.mkdir(exist_ok=True)
     rows: list[Row] = []
     for case in find_cases(arguments.cases or [case.name for case in (*MODELS, *MORE_MODELS)]):
         rows.append(check(case, arguments.artifacts))
-        with path.open("a") as out:
-            out.write(json.dumps(rows[-1]) + "\n")
+        append_row(path, rows[-1])
         print(shown(rows[-1]), flush=True)
     sys.exit(not all(row["same"] for row in rows))
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import importlib
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -19,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.options import parser_of
+from benchmarks.options import append_row, parser_of
 
 LIBRARIES: Final = {"weft": "weft.numpy", "numpy": "numpy", "torch": "torch"}
 DTYPES: Final = ("float32", "float64", "int32")
@@ -187,9 +186,7 @@ def main() -> None:
             print(f"{expression:36}", *cells, flush=True)
         row = {"dtype": dtype, "when": f"{datetime.datetime.now(datetime.UTC):%FT%TZ}"}
         path: Path = arguments.output
-        path.parent.mkdir(exist_ok=True)
-        with path.open("a") as out:
-            out.write(json.dumps(row | {"us": found}) + "\n")
+        append_row(path, row | {"us": found})
 
 
 def _arguments() -> argparse.Namespace:

@@ -29,7 +29,7 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 import weft
 from benchmarks.case import Case, Inputs
 from benchmarks.models import MODELS, MORE_MODELS, find_cases
-from benchmarks.options import parser_of
+from benchmarks.options import append_row, parser_of
 from weft.compilation import compile_cached, options_of
 from weft.compiler.frontend.from_graph_file import STAMP, VERSION
 from weft.compiler.frontend.onnx.from_onnx import import_model
@@ -57,8 +57,7 @@ def main() -> None:
     for case in find_cases(arguments.cases or [case.name for case in (*MODELS, *MORE_MODELS)]):
         if case.name not in rows:
             rows[case.name] = measure_case(case)
-            with path.open("a") as out:
-                out.write(json.dumps(rows[case.name]) + "\n")
+            append_row(path, rows[case.name])
             print(shown(rows[case.name]), flush=True)
     print(table(list(rows.values())))
     sys.exit(any(worst_ratio(row) > ALLOWED for row in rows.values()))

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.growth_graphs import FAMILIES
-from benchmarks.options import parser_of
+from benchmarks.options import append_row, parser_of
 from weft.cli.main import main as command
 from weft.compilation import options_of
 from weft.compiler.driver.pipeline import compile_model
@@ -56,8 +56,7 @@ def main() -> None:
     for family in arguments.kinds or FAMILIES:
         for size in arguments.sizes:
             rows.append(_measured(family, size))
-            with arguments.output.open("a") as out:
-                out.write(json.dumps(rows[-1]) + "\n")
+            append_row(arguments.output, rows[-1])
         print(f"{table([row for row in rows if row['kind'] == family])}\n", flush=True)
 
 

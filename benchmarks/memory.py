@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
-import json
 import os
 import subprocess
 import sys
@@ -28,7 +27,7 @@ import numpy as np
 from benchmarks.case import Case, Inputs
 from benchmarks.errors import recorded
 from benchmarks.models import MODELS, MORE_MODELS, find_cases
-from benchmarks.options import parser_of
+from benchmarks.options import append_row, parser_of
 from weft.bench.work import symbols_of
 from weft.compiler.machine.artifact.artifact import read_metadata
 from weft.compiler.machine.artifact.signature import Signature
@@ -75,8 +74,7 @@ def main() -> None:
         for case in find_cases(arguments.cases or [case.name for case in (*MODELS, *MORE_MODELS)]):
             if case.name not in rows:
                 rows[case.name] = measure_case(case, host, arguments.threads)
-                with path.open("a") as out:
-                    out.write(json.dumps(rows[case.name]) + "\n")
+                append_row(path, rows[case.name])
                 print(table([rows[case.name]]).splitlines()[-1], flush=True)
     print(table(list(rows.values())))
     sys.exit(any(map(is_too_much, rows.values())))

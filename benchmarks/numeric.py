@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.numeric_cases import ENGINES, PROGRAMS, ProgramJob
-from benchmarks.options import parse_jobs, parser_of
+from benchmarks.options import append_row, parse_jobs, parser_of
 from benchmarks.run import recorded
 from weft.bench.rounds import Measured, choose_cores, measure_jobs
 
@@ -24,7 +23,6 @@ def main() -> None:
     """Measures what is asked for and is not in the file yet; prints a line for each."""
     arguments = _arguments()
     path: Path = arguments.output
-    path.parent.mkdir(exist_ok=True)
     failed = 0
     for name in arguments.programs or [program.name for program in PROGRAMS]:
         for threads in arguments.threads:
@@ -35,8 +33,7 @@ def main() -> None:
             measured = measure_jobs(jobs, rounds=arguments.rounds, seconds=arguments.seconds)
             row = row_of(name, threads, measured)
             failed += "error" in row
-            with path.open("a") as out:
-                out.write(json.dumps(row) + "\n")
+            append_row(path, row)
             print(shown(row), flush=True)
     sys.exit(1 if failed else 0)
 

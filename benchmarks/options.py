@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import datetime
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from weft.bench.engines import OURS
 from weft.bench.rounds import ROUNDS, SECONDS
@@ -25,6 +27,13 @@ def parser_of(command: str, description: str | None, stem: str = "") -> argparse
     today = RESULTS / f"{stem}{datetime.date.today():%Y-%m-%d}.jsonl"
     parser.add_argument("--output", type=Path, default=today)
     return parser
+
+
+def append_row(path: Path, row: Mapping[str, Any]) -> None:
+    """Adds a line to a file of results, at once, so that a run that is broken off keeps it."""
+    path.parent.mkdir(exist_ok=True)
+    with path.open("a") as out:
+        out.write(json.dumps(row) + "\n")
 
 
 def add_rounds(parser: argparse.ArgumentParser) -> None:

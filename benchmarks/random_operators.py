@@ -159,6 +159,18 @@ def _symbolic(choice: random.Random, axes: Sequence[int]) -> Sequence[int]:
     return tuple(axis for axis in axes if choice.random() < 0.6) or tuple(axes[:1])
 
 
+def _padding(choice: random.Random, spans: Sequence[int]) -> list[int]:
+    """Padding in front of each axis, then behind each, for windows of these spans: for results of
+    about the operand's size, none, or any.
+    """
+    padding = choice.choice(["same", "same", "none", "random"])
+    if padding == "same":
+        return [span // 2 for span in spans] * 2
+    if padding == "none":
+        return [0] * 2 * len(spans)
+    return [choice.randrange(span) for span in [*spans, *spans]]
+
+
 def _convolution(choice: random.Random) -> Operator:
     rank = choice.choice([1, 2, 2, 2, 2, 2, 2, 3])
     group = choice.choice([1, 1, 1, 1, 2, 4, 0])  # 0: depthwise
@@ -179,13 +191,7 @@ def _convolution(choice: random.Random) -> Operator:
     strides = [choice.choice([1, 1, 1, 2, 2, 3])] * rank
     dilations = [choice.choice([1, 1, 1, 1, 2, 3, 6])] * rank
     spans = [d * (k - 1) + 1 for k, d in zip(taps, dilations, strict=True)]
-    padding = choice.choice(["same", "same", "none", "random"])
-    if padding == "same":
-        pads = [span // 2 for span in spans] * 2
-    elif padding == "none":
-        pads = [0] * 2 * rank
-    else:
-        pads = [choice.randrange(span) for span in spans * 2]
+    pads = _padding(choice, spans)
     out = [
         (size + pads[axis] + pads[rank + axis] - spans[axis]) // strides[axis] + 1
         for axis, size in enumerate(sizes)

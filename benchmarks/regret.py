@@ -12,7 +12,6 @@ case with one number of threads. Equal plans count once, so that small products 
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import time
 from collections.abc import Iterator, Sequence
@@ -31,7 +30,7 @@ from rich.progress import track
 from benchmarks.case import Case
 from benchmarks.models import find_cases
 from benchmarks.operators import matmul
-from benchmarks.options import add_rounds, parser_of
+from benchmarks.options import add_rounds, append_row, parser_of
 from weft.bench.limits import on_cores
 from weft.bench.rounds import choose_cores, disagreement
 from weft.compiler.driver.compile_kernels import parse_kernel
@@ -85,7 +84,6 @@ def main() -> None:
     """Searches for each case that is asked for; prints a line for each, and the mean of all."""
     arguments = _arguments()
     path: Path = arguments.output
-    path.parent.mkdir(exist_ok=True)
     cases = find_cases(arguments.cases or list(PRODUCTS))
     if arguments.move is not None:
         cases = list(moved_products(arguments.move))
@@ -94,8 +92,7 @@ def main() -> None:
         for threads in arguments.threads:
             rounds, seconds = arguments.rounds, arguments.seconds
             rows.append(regret_of(case, threads, arguments.target_cpu, rounds, seconds))
-            with path.open("a") as out:
-                out.write(json.dumps(rows[-1]) + "\n")
+            append_row(path, rows[-1])
             print(shown(rows[-1]), flush=True)
     print(summary(rows))
 

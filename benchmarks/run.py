@@ -31,7 +31,7 @@ from typing import Any
 import weft
 from benchmarks.case import Case
 from benchmarks.models import find_cases
-from benchmarks.options import RESULTS, add_rounds, parser_of
+from benchmarks.options import RESULTS, add_rounds, append_row, parser_of
 from weft.bench.engines import ENGINES, OURS, PEERS
 from weft.bench.limits import Limits, measure_limits, multiply_adds
 from weft.bench.rounds import LOAD_LIMIT, Measured, Templates, measure
@@ -80,7 +80,6 @@ def main() -> None:
     arguments = _arguments()
     cases = find_cases(arguments.cases)[arguments.shard[0] - 1 :: arguments.shard[1]]
     path: Path = arguments.output
-    path.parent.mkdir(exist_ok=True)
     wanted = {case.name: left_to_measure(case, recorded(path), arguments) for case in cases}
     count = sum(map(len, wanted.values()))
     print(f"{count} of {len(cases) * len(arguments.threads)} to measure, into {path}", flush=True)
@@ -98,8 +97,7 @@ def main() -> None:
             for row in measure_case(case, wanted[case.name], limits, templates, arguments):
                 failed += "error" in row
                 if not arguments.prepare:
-                    with path.open("a") as out:
-                        out.write(json.dumps(row) + "\n")
+                    append_row(path, row)
                 print(shown(row), flush=True)
     sys.exit(1 if failed else 0)
 

@@ -33,7 +33,7 @@ from typing import Any, Final
 
 from benchmarks.case import Case
 from benchmarks.models import find_cases
-from benchmarks.options import RESULTS
+from benchmarks.options import RESULTS, append_row
 from benchmarks.run import recorded
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.elf import records as elf
@@ -93,8 +93,7 @@ def record(arguments: argparse.Namespace) -> int:
         start = time.monotonic()
         row = {"case": case.name, **head, **record_case(case, tree, arguments.target)}
         failed += "error" in row
-        with arguments.file.open("a") as out:
-            out.write(json.dumps(row) + "\n")
+        append_row(arguments.file, row)
         count = row.get("error") or f"{len(row['objects'])} objects"
         seconds = time.monotonic() - start
         print(f"{number}/{len(cases)} {case.name}: {count}, {seconds:.1f} s", file=sys.stderr)

@@ -9,7 +9,6 @@ be broken off and gone on with. At the end stands a table by families; operators
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.progress import track
 
-from benchmarks.options import add_rounds, parser_of
+from benchmarks.options import add_rounds, append_row, parser_of
 from benchmarks.random_operators import random_cases, random_operators
 from benchmarks.run import best_peer, left_to_measure, measure_case, recorded, shown
 from weft.bench.engines import OURS, PEERS
@@ -45,7 +44,6 @@ def main() -> None:
     """Measures the operators that the file lacks, and prints the table of all."""
     arguments = _arguments()
     path: Path = arguments.output
-    path.parent.mkdir(exist_ok=True)
     cases = random_cases(arguments.seed, arguments.count)
     limits = {threads: measure_limits(threads) for threads in arguments.threads}
     progress = Console(stderr=True)
@@ -59,8 +57,7 @@ def main() -> None:
                     for _ in range(AGAIN):
                         again += measure_case(case, wanted, limits, templates, arguments)
                 last = middle(again) if again else row
-                with path.open("a") as out:
-                    out.write(json.dumps(last) + "\n")
+                append_row(path, last)
                 if "error" in last or ratio(last) < SLOW:
                     progress.print(shown(last), highlight=False, soft_wrap=True)
     rows = recorded(path)

@@ -9,14 +9,13 @@ already are not measured again.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 from pathlib import Path
 
 import weft
 from benchmarks.numeric import row_of, shown
-from benchmarks.options import parse_jobs, parser_of
+from benchmarks.options import append_row, parse_jobs, parser_of
 from benchmarks.run import recorded
 from benchmarks.training_cases import EAGER, ENGINES, TRAININGS, TrainingJob
 from weft.bench.rounds import choose_cores, measure_jobs
@@ -26,7 +25,6 @@ def main() -> None:
     """Measures what is asked for and is not in the file yet; prints a line for each."""
     arguments = _arguments()
     path: Path = arguments.output
-    path.parent.mkdir(exist_ok=True)
     failed = 0
     for case in TRAININGS:
         wanted = [n for n in arguments.threads if (case.name, n) not in recorded(path)]
@@ -44,8 +42,7 @@ def main() -> None:
                 measured = measure_jobs(jobs, rounds=arguments.rounds, seconds=arguments.seconds)
                 row = row_of(case.name, threads, measured)
                 failed += "error" in row
-                with path.open("a") as out:
-                    out.write(json.dumps(row) + "\n")
+                append_row(path, row)
                 print(shown(row), flush=True)
     sys.exit(1 if failed else 0)
 

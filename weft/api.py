@@ -84,8 +84,7 @@ def compile(
         from weft.probing.inside import build_trapped
 
         return build_trapped(source, chosen, extensions, build)
-    watched = watching(source, chosen, build)
-    executable = watched(build(source, chosen))
+    executable = watching(source, chosen, build)(build(source, chosen))
     session = partial(Session, chosen, extensions=tuple(extensions), budget=budget)
     executable.save_graph = partial(_save_graph, model, specs, session)
     return executable

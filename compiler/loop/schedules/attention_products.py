@@ -20,7 +20,7 @@ from weft.compiler.loop.primitives import (
     vectorize,
 )
 from weft.compiler.loop.schedules.gemm.blocked_summation import block_long_sum, block_of
-from weft.compiler.loop.schedules.gemm.tile_params import LONGEST_SUM
+from weft.compiler.loop.schedules.gemm.plan import LONGEST_SUM
 from weft.compiler.loop.schedules.gemm.unroll_tile import register_accesses, unroll_k
 from weft.compiler.loop.schedules.innermost_loops import lanes_for, stride, vectorize_innermost
 from weft.compiler.target.target import Target

@@ -7,35 +7,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from msgspec import Struct
-from xdsl.ir import SSAValue
-
 from weft.compiler.loop.nest import accesses_to, loops_in, perfect_nest, subscripts
 from weft.compiler.loop.primitives import tile
-from weft.compiler.target.target import Target
 from weft.dialects.expr import Expr
-from weft.dialects.loop.ops import AccessOp, ForOp, LoadOp, StoreOp
-
-
-class Accumulation(Struct, kw_only=True):
-    """The nests of one reduction: the outer loops of each, in the order of the result's dims.
-
-    `columns`, `rows` and `batch` are positions among those loops: of the loop that becomes the
-    vector, of the one that is tiled beside it, and of those that index both operands, as a batch or
-    the groups of a convolution do. `panel` is the load of the operand that the columns index, if it
-    may be packed, `other` that of the other operand; `result` is the buffer of the accumulators.
-    The rows of a `narrow` one load no vector in common, so wider tiles would save no load.
-    """
-
-    nests: list[list[ForOp]]
-    reductions: list[ForOp]
-    columns: int
-    rows: int | None
-    result: SSAValue
-    batch: Sequence[int] = ()
-    panel: LoadOp | None = None
-    other: LoadOp | None = None
-    narrow: bool = False
+from weft.dialects.loop.ops import AccessOp, ForOp, StoreOp
 
 
 def aligned(loop: ForOp, outer: Sequence[ForOp]) -> list[ForOp]:
@@ -53,12 +28,6 @@ def aligned(loop: ForOp, outer: Sequence[ForOp]) -> list[ForOp]:
             remaining = [tiles.outer, tiles.inner, *remaining]
         found.append(remaining.pop(0))
     return found
-
-
-def is_short(columns: ForOp, lanes: int, target: Target) -> bool:
-    """Whether one row has too few vectors of accumulators to hide the latency of the FMAs."""
-    extent = columns.extent.constant
-    return extent is not None and extent // lanes < target.fma_latency
 
 
 def overlap(access: AccessOp, rows: ForOp, reductions: Sequence[ForOp]) -> bool:

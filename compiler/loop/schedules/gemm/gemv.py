@@ -21,30 +21,13 @@ from weft.compiler.loop.primitives import (
     unroll,
     vectorize,
 )
-from weft.compiler.loop.schedules.innermost_loops import stride
-from weft.compiler.target.target import PAGE
-from weft.dialects.loop.ops import ForOp, LoadOp
-from weft.dialects.loop.scalar import width
-from weft.dialects.loop.types import buffer_type_of
+from weft.dialects.loop.ops import ForOp
 
 ROWS = 8
 """Rows of the matrix that are read at once; each is a stream to the prefetcher."""
 
 BLOCK = 1024
 """Columns of a block: long enough runs for the prefetcher, few enough that threads have some."""
-
-
-def reads_streams(load: LoadOp, column: ForOp, reductions: Sequence[ForOp]) -> bool:
-    """Whether a matrix is stored by rows, which are many and too long to be read a tile at a time:
-    rows less than a page apart are one stream.
-    """
-    if len(reductions) != 1 or stride(load, column) != 1:
-        return False
-    depth, step = reductions[0].extent.constant, stride(load, reductions[0])
-    if step is None or (depth is not None and depth < 2 * ROWS):
-        return False
-    bytes = width(buffer_type_of(load.buffer).element) // 8
-    return step.constant is None or step.constant * bytes >= PAGE
 
 
 def block_columns(

@@ -9,22 +9,15 @@ over this one are computed:
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import SSAValue
 
 from weft.compiler.loop.nest import accesses_to, loads_in, loops_in, stores_in
 from weft.compiler.loop.primitives import prefetch, stage_tile, tile, unroll
-from weft.compiler.loop.schedules.gemm.pack_panels import computed_type
 from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_tile
 from weft.compiler.loop.schedules.innermost_loops import stride
-from weft.compiler.target.target import LINE, Target
-from weft.dialects.expr import Expr
-from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp, enclosing_loops
+from weft.compiler.target.target import LINE
+from weft.dialects.loop.ops import AllocOp, ForOp, enclosing_loops
 from weft.dialects.loop.scalar import width
-from weft.dialects.loop.types import buffer_type_of
-
-MOST_TILES = 64
-"""Tiles of rows over a panel, beside which the time to load the panel does not count."""
 
 
 def load_and_prefetch(source: SSAValue, at: ForOp, loop: ForOp, lanes: int, *, level: str) -> None:
@@ -39,23 +32,6 @@ def load_and_prefetch(source: SSAValue, at: ForOp, loop: ForOp, lanes: int, *, l
         lines = prefetch(load, loop, 1, level=level, before=None if line else vector[0])
         for each in lines:
             unroll(each)
-
-
-def pays_to_prefetch(panel: SSAValue, columns: ForOp, tiles: Expr, target: Target) -> bool:
-    """Whether the panel of the next tile of columns is better prefetched into L2 while so many
-    tiles of rows are computed over this one: both take half of L2 at most, all panels are no small
-    part of it, and the time to load a panel is not divided among many tiles.
-    """
-    buffer_type = buffer_type_of(panel)
-    load = accesses_to(panel, columns)[0]
-    in_panels = not isinstance(buffer_type.layout, NoneAttr)
-    if not in_panels or not isinstance(load, LoadOp) or computed_type(load) != buffer_type.element:
-        return False
-    extent, panels = tiles.constant, columns.extent.constant
-    bytes = (buffer_type.size.constant or 0) * width(buffer_type.element) // 8
-    if panels is None or (extent is not None and not 1 < extent <= MOST_TILES):
-        return False
-    return 4 * bytes // panels <= target.l2_bytes <= 4 * bytes
 
 
 def prefetch_panel(panel: SSAValue, around: ForOp, lanes: int) -> None:

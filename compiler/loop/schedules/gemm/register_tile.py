@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
 from xdsl.ir import Operation, SSAValue
 
 from weft.compiler.loop.nest import accesses_in, accesses_to, perfect_nest, stores_in, subscripts
@@ -27,13 +26,13 @@ from weft.compiler.loop.primitives import (
 )
 from weft.compiler.loop.schedules.gemm.blocked_summation import block_long_sum
 from weft.compiler.loop.schedules.gemm.pack_panels import column_axis
+from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.gemm.prefetch_operands import (
     prefetch_panel,
     prefetch_results,
     prefetch_rows,
 )
 from weft.compiler.loop.schedules.gemm.remainders import is_whole, rows_of_tile, split_rows
-from weft.compiler.loop.schedules.gemm.tile_params import Params
 from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_tile
 from weft.compiler.loop.schedules.innermost_loops import stride, transpose_copy
 from weft.compiler.target.target import Target
@@ -45,80 +44,62 @@ LONGEST_UNROLL = 8
 """Iterations of an innermost reduction that is unrolled."""
 
 
-class TileShape(Struct, frozen=True, kw_only=True):
-    """How the tiles of one reduction look: the register tile, the lanes of a vector, whether there
-    are rows at all, how many loops are batch dims, whether the tile is `narrow` as its Accumulation
-    is, whether panels are packed `per_tile` by the thread that reads them, and whether they are
-    parts of a weight.
-    """
-
-    params: Params
-    lanes: int
-    target: Target
-    has_rows: bool
-    batch: int
-    narrow: bool
-    per_tile: bool
-    is_weight: bool
-
-    @property
-    def width(self) -> int:
-        """Columns of a tile."""
-        return self.params.vectors * self.lanes
-
-
-def split_tile_rows(chain: Sequence[ForOp], shape: TileShape) -> list[list[ForOp]]:
+def split_tile_rows(chain: Sequence[ForOp], plan: Plan) -> list[list[ForOp]]:
     """The nest in parts, each of tiles of rows of one size."""
-    return split_rows(chain, shape.params.rows) if shape.has_rows else [list(chain)]
+    return split_rows(chain, plan.rows) if plan.has_rows else [list(chain)]
 
 
 def tile_rows(
-    chain: Sequence[ForOp], shape: TileShape, result: SSAValue, next_panel: SSAValue | None = None
+    chain: Sequence[ForOp],
+    plan: Plan,
+    target: Target,
+    result: SSAValue,
+    next_panel: SSAValue | None = None,
 ) -> list[ForOp]:
     """Tiles the rows of a nest, the last loop but one, and computes its tiles in registers, while
     the `next_panel` of a weight is prefetched; returns the loops around a tile.
     """
     *outer, ji = chain
     inner = [ji]
-    if not shape.has_rows or rows_of_tile(chain[-2], shape.params.rows) != shape.params.rows:
+    if not plan.has_rows or rows_of_tile(chain[-2], plan.rows) != plan.rows:
         next_panel = None
-    if shape.has_rows:
-        io, ii, _ = tile(outer.pop(), rows_of_tile(chain[-2], shape.params.rows))
+    if plan.has_rows:
+        io, ii, _ = tile(outer.pop(), rows_of_tile(chain[-2], plan.rows))
         outer, inner = [*outer, io], [ii, ji]
     around = inner[0].parent_op()
     assert isinstance(around, ForOp), "tiles of columns are inside the loop over them"
-    accumulators, staged = _stage_accumulators(result, around, ji, shape.lanes)
-    nests, reductions = separate(inner, shape)
-    partial = block_long_sum(reductions, accumulators, shape.params.sum_block)
+    accumulators, staged = _stage_accumulators(result, around, ji, plan.lanes)
+    nests, reductions = separate(inner, plan, target)
+    partial = block_long_sum(reductions, accumulators, plan.sum_block)
     if next_panel is not None and len(reductions) == 1:
-        prefetch_panel(next_panel, around, shape.lanes)
+        prefetch_panel(next_panel, around, plan.lanes)
     for nest in (*nests, *staged, *partial):
-        if not _transpose(nest, shape):
-            unroll_tile(nest, shape.lanes)
-    if shape.per_tile:
+        if not _transpose(nest, plan, target):
+            unroll_tile(nest, plan.lanes)
+    if plan.per_tile:
         prefetch_rows(outer[-1])
         prefetch_results(outer[-1])
     return outer
 
 
-def tile_columns(columns: ForOp, shape: TileShape) -> tuple[ForOp, ForOp]:
+def tile_columns(columns: ForOp, plan: Plan) -> tuple[ForOp, ForOp]:
     """Tiles of the shape's width; of a remainder one tile of its constant width, or vectors of
     which the last is masked.
     """
     extent = columns.extent.constant
-    if extent is None and not is_whole(columns, shape.width):
-        return tile_ragged(columns, shape.lanes)[:2]
-    return tile(columns, min(shape.width, extent or shape.width))[:2]
+    if extent is None and not is_whole(columns, plan.width):
+        return tile_ragged(columns, plan.lanes)[:2]
+    return tile(columns, min(plan.width, extent or plan.width))[:2]
 
 
-def _transpose(nest: Sequence[ForOp], shape: TileShape) -> bool:
+def _transpose(nest: Sequence[ForOp], plan: Plan, target: Target) -> bool:
     """Transposes in registers what is only copied between a tile and memory where rows are
     contiguous, if stores are of whole vectors or as fast; false for other nests.
     """
     stores = stores_in(nest[-1])
     along = [loop for loop in nest if all(stride(store, loop) == 1 for store in stores)]
-    whole = all(is_whole(loop, shape.lanes) for loop in along)
-    return (whole or shape.target.has_masks) and transpose_copy(nest, shape.lanes, unrolled=True)
+    whole = all(is_whole(loop, plan.lanes) for loop in along)
+    return (whole or target.has_masks) and transpose_copy(nest, plan.lanes, unrolled=True)
 
 
 def _stage_accumulators(
@@ -137,7 +118,9 @@ def _stage_accumulators(
     return accumulators, [list(nest) for nest in (staged.load_in, staged.write_back) if nest]
 
 
-def separate(inner: Sequence[ForOp], shape: TileShape) -> tuple[list[list[ForOp]], list[ForOp]]:
+def separate(
+    inner: Sequence[ForOp], plan: Plan, target: Target
+) -> tuple[list[list[ForOp]], list[ForOp]]:
     """Distributes the loops inside a tile over what comes before, in and after the
     reduction, which moves outside; returns the nests and the loops of the reduction.
     """
@@ -159,7 +142,7 @@ def separate(inner: Sequence[ForOp], shape: TileShape) -> tuple[list[list[ForOp]
         if found:
             found = _overlapping_last(found, nest[0])
             reorder(*found, *nest)
-            if _leaves_room(inner, shape):
+            if _leaves_room(inner, plan, target):
                 _unroll_short(found[-1])
         reductions = reductions or found
     return nests, reductions
@@ -179,14 +162,14 @@ def _overlapping_last(reductions: list[ForOp], rows: ForOp) -> list[ForOp]:
     return reductions
 
 
-def _leaves_room(inner: Sequence[ForOp], shape: TileShape) -> bool:
+def _leaves_room(inner: Sequence[ForOp], plan: Plan, target: Target) -> bool:
     """Whether the accumulators of a tile take no more than half of the registers.
 
     LLVM loads the operands of an unrolled reduction early; beside a full tile it would have to
     spill accumulators for them, and a full tile is work enough for one iteration.
     """
     lanes = product(loop.extent for loop in inner).constant
-    return lanes is not None and lanes <= shape.target.vector_registers // 2 * shape.lanes
+    return lanes is not None and lanes <= target.vector_registers // 2 * plan.lanes
 
 
 def _unroll_short(loop: ForOp) -> None:

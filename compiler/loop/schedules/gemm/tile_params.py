@@ -7,16 +7,11 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
+from weft.compiler.loop.schedules.gemm.plan import LONGEST_SUM
 from weft.compiler.target.target import PAGE, Target
 
 MOST_LOADS = 0.75
 """Loads for each multiply-add that do not hold it up."""
-
-LONGEST_SUM = 160
-"""Terms that are added one after the other: 16 channels of 3 x 3 taps, for one. Adding a block's
-accumulators to those of the others takes as long as about four more terms; longer sums lose more
-digits than the best peers do.
-"""
 
 MOST_VECTORS = 4
 """Vectors of a row of a tile."""

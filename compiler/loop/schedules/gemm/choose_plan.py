@@ -1,0 +1,287 @@
+"""problem -> plan: the register tile, what is packed and where, and the loops around it."""
+
+from __future__ import annotations
+
+from weft.compiler.loop.schedules.gemm.gemv import ROWS as STREAMS
+from weft.compiler.loop.schedules.gemm.loop_order import ENOUGH_TASKS
+from weft.compiler.loop.schedules.gemm.pack_panels import LARGEST_PANEL
+from weft.compiler.loop.schedules.gemm.plan import Packing, Plan
+from weft.compiler.loop.schedules.gemm.problem import Along, Operand, Problem
+from weft.compiler.loop.schedules.gemm.tile_params import (
+    Params,
+    default_params,
+    narrow_params,
+    wide_params,
+)
+from weft.compiler.loop.schedules.gemm.views import View
+from weft.compiler.target.target import LINE, PAGE, Target
+
+WIDENED_USES = 64
+"""Uses of each element that pay for a copy of an operand in a wider type."""
+
+LEAST_PANELS = 8
+"""Fewer are too few for threads to share."""
+
+FEWEST_ROWS = 16
+"""Rows of two tiles, below which no panel is read twice."""
+
+CONFLICTS = 4
+"""Times over that the rows of a panel fill their sets of L1 before packing it pays."""
+
+MOST_TILES = 64
+"""Tiles of rows over a panel, beside which the time to load the panel does not count."""
+
+
+def choose_plan(problem: Problem, view: View, target: Target, params: Params | None = None) -> Plan:
+    """The plan of a problem whose loops were chosen, by default with the tile that suits it."""
+    return _Choice(problem, view, target, params).plan()
+
+
+class _Choice:
+    """A problem, its loops and its tile, and what follows from them."""
+
+    def __init__(self, problem: Problem, view: View, target: Target, params: Params | None):
+        self.problem = problem
+        self.view = view
+        self.target = target
+        self.panel = None if view.panel is None else problem.factors[view.panel]
+        self.columns = problem.extents[view.column].constant
+        self.rows = 1 if view.row is None else problem.extents[view.row].constant
+        wide = params or wide_params(target, self.rows, self.columns, problem.lanes)
+        self.per_tile = self._pays_per_tile(wide)
+        self.params = wide if self.per_tile else params or self._default()
+        self.width = self.params.vectors * problem.lanes
+
+    def plan(self) -> Plan:
+        """All that the plan says."""
+        view, problem = self.view, self.problem
+        packing = self._packing()
+        widened_rows = self._widens_rows()
+        packed_rows = not widened_rows and self._packs_rows(packing)
+        return Plan(
+            column=view.column,
+            row=view.row,
+            batch=view.batch,
+            panel=view.panel,
+            rows=self.params.rows,
+            vectors=self.params.vectors,
+            lanes=problem.lanes,
+            narrow=view.narrow,
+            packing=packing,
+            per_tile=self.per_tile,
+            k_block=self._k_block(packing),
+            sum_block=self.params.sum_block,
+            widened_panel=self._widens_panel(packing),
+            widened_rows=widened_rows,
+            packed_rows=packed_rows,
+            streamed=self._streams(),
+            prefetched=not packed_rows and self._prefetches(packing),
+            shared=self._shares(packing),
+        )
+
+    def _default(self) -> Params:
+        choose = narrow_params if self.view.narrow and self.rows != 1 else default_params
+        return choose(self.target, self.rows, self.columns, self.problem.lanes)
+
+    def _packing(self) -> Packing:
+        if self.panel is None or not self.view.packable:
+            return "none"
+        along = self.panel.along[self.view.column]
+        whole_tiles = len(along.dims) == 1 and along.multiple % self.width == 0
+        if whole_tiles and self.panel.is_weight:
+            return "stored"
+        if whole_tiles and not self.per_tile and self._pays_to_copy():
+            return "whole"
+        if self.per_tile and not self.panel.is_weight:
+            return "flat" if _is_flat(self.panel, along) else "tile"
+        return "strided" if self._packs_strided(along) else "none"
+
+    def _pays_per_tile(self, params: Params) -> bool:
+        """Whether an operand is better packed a panel at a time, by the thread that computes with
+        it: it is no smaller than L2, its columns are contiguous, a panel takes half of L2 at most,
+        there are panels for many threads, and enough rows read it. A panel is not written to memory
+        nor read from there again, so fewer rows pay for it than for packing all of the operand, and
+        the fewer the more set conflicts the elements along K have; a weight is packed already.
+        """
+        panel, view, problem = self.panel, self.view, self.problem
+        if panel is None or not view.packable or view.row is None or view.narrow:
+            return False
+        sums, depth = list(problem.reductions), problem.depth
+        others = [n for n in range(len(problem.extents)) if panel.indexed_by(n)]
+        plain = len(sums) == 1 and others == sorted({view.column, *sums})
+        contiguous = panel.along[view.column].step == 1 and panel.computed_bits == panel.bits
+        rows, bytes = problem.rows_of(panel), problem.bytes_of(panel)
+        if not plain or not contiguous or depth is None or rows is None or bytes is None:
+            return False
+        # Elements along K that fall into the same sets evict each other before the next tile of
+        # rows reads them again, so packing pays for fewer rows.
+        conflicts = max(1, self._set_conflicts(panel))
+        few = max(FEWEST_ROWS, params.panel_rows / conflicts)
+        if rows < (params.copy_rows if panel.is_weight else few):
+            return False
+        size = params.vectors * problem.lanes
+        if bytes < self.target.l2_bytes and not self._conflicts_in_l1(panel, size):
+            return False
+        # Half of L2, since the tiles of rows and of the result pass through the other half
+        # meanwhile.
+        held = depth * size * panel.bits // 8 <= min(self.target.l2_bytes // 2, LARGEST_PANEL)
+        return held and (self.columns or 0) >= LEAST_PANELS * size
+
+    def _conflicts_in_l1(self, panel: Operand, size: int) -> bool:
+        """Whether rows of a panel are a line each, which fall in so few sets of L1 that most of
+        them come from L2 for each tile of rows.
+        """
+        over = self._set_conflicts(panel) * self.target.l2_bytes / self.target.l1_bytes
+        return size * panel.bits // 8 <= LINE and over >= CONFLICTS
+
+    def _set_conflicts(self, panel: Operand) -> float:
+        """How many times over the elements along K fill the sets of L2 that they fall in: the
+        larger the power of two that divides their stride, the fewer sets there are.
+        """
+        step = panel.along[self.problem.outer].step
+        bytes = (0 if step is None else step.constant or 0) * panel.bits // 8
+        return (self.problem.depth or 0) * (bytes & -bytes) / self.target.l2_bytes
+
+    def _pays_to_copy(self) -> bool:
+        """Whether to pack the whole operand in front of the contraction: where it is no smaller
+        than L2, or its columns are strided, and so many rows read it that this is cheap. Half as
+        many do where the stride along K is of whole pages, so that K falls in few sets of the
+        caches.
+        """
+        panel, params = self._panel, self.params
+        rows, bytes = self.problem.rows_of(panel), self.problem.bytes_of(panel)
+        least = params.copy_rows // 2 if self._has_page_stride() else params.copy_rows
+        if rows is None or bytes is None or rows < least:
+            return False
+        strided = panel.along[self.view.column].step != 1
+        return bytes >= self.target.l2_bytes or (strided and bytes > params.stack_bytes)
+
+    def _has_page_stride(self) -> bool:
+        """Whether the stride along K is a known number of whole pages."""
+        steps = [self._panel.along[n].step for n in self.problem.reductions]
+        numbers = [step.constant for step in steps if step is not None]
+        return any(each and each * self._panel.bits // 8 % PAGE == 0 for each in numbers)
+
+    def _packs_strided(self, along: Along) -> bool:
+        """Whether a panel of strided columns fits the stack of the thread that packs it."""
+        depth, one_dim = self.problem.depth, len(along.dims) == 1
+        if along.step in (0, 1) or not one_dim or depth is None:
+            return False
+        columns = min(self.width, self.columns or self.width)
+        return depth * columns * self._panel.bits // 8 <= self.params.stack_bytes
+
+    def _widens_panel(self, packing: Packing) -> bool:
+        whole = packing == "whole" and self.view.row is not None
+        return whole and self._panel.is_extended and self._panel.along[self.view.column].step == 1
+
+    def _widens_rows(self) -> bool:
+        """Whether so many columns read each element of the rows that it would be extended over and
+        over.
+        """
+        if self.view.row is None or self.view.panel is None:
+            return False
+        uses = self.problem.rows_of(self._other)
+        return self._other.is_extended and uses is not None and uses >= WIDENED_USES
+
+    def _packs_rows(self, packing: Packing) -> bool:
+        """Whether the operand of the rows is transposed and so large that it is better read once, a
+        tile of rows at a time, while the other operand stays in L2.
+        """
+        if self.view.row is None or self.view.batch or not self.view.packable:
+            return False
+        large, small = self._other.bytes, self._bytes_of_panels(packing)
+        along = (n for n, each in enumerate(self._other.along) if each.step == 1)
+        row = next(along, None)
+        fits = 0 < 2 * small <= self.target.l2_bytes < large
+        return fits and row is not None and row < self.problem.outer
+
+    def _bytes_of_panels(self, packing: Packing) -> int:
+        """What the panel's operand takes as it is read, of which the last panel is filled up."""
+        panel, columns = self._panel, self.columns
+        bits = panel.computed_bits if self._widens_panel(packing) else panel.bits
+        elements = panel.size or 0
+        if packing in ("stored", "whole", "flat") and columns:
+            elements = elements // columns * (-(-columns // self.width) * self.width)
+        return elements * bits // 8
+
+    def _k_block(self, packing: Packing) -> int | None:
+        """How many terms of a panel are packed at a time, where several tiles of rows read one that
+        L2 does not hold.
+        """
+        problem, depth = self.problem, self.problem.depth
+        if self.view.row is None or not self.view.packable or len(problem.reductions) != 1:
+            return None
+        inside = [n for n in range(problem.outer) if n not in (self.view.column, *self.view.batch)]
+        outer, *_ = [*(n for n in inside if n != self.view.row), self.view.row]
+        bits = self._panel.computed_bits if self._widens_panel(packing) else self._panel.bits
+        several = (problem.extents[outer].constant or 0) > self.params.rows
+        if depth is None or not several or depth * self.width * bits // 8 <= self.target.l2_bytes:
+            return None
+        most = self.params.stack_bytes // (self.width * bits // 8)
+        return -(-depth // -(-depth // most))
+
+    def _streams(self) -> bool:
+        """Whether one row is multiplied with a matrix that is stored by rows, which are many and
+        too long to be read a tile at a time: rows less than a page apart are one stream.
+        """
+        problem, panel = self.problem, self.panel
+        if panel is None or not self.view.packable or self.view.row is not None or panel.is_weight:
+            return False
+        if len(problem.reductions) != 1 or panel.along[self.view.column].step != 1:
+            return False
+        depth, step = problem.depth, panel.along[problem.outer].step
+        if step is None or (depth is not None and depth < 2 * STREAMS):
+            return False
+        return step.constant is None or step.constant * panel.bits // 8 >= PAGE
+
+    def _prefetches(self, packing: Packing) -> bool:
+        """Whether the panel of the next tile of columns is better prefetched into L2 while the
+        tiles of rows over this one are computed: both take half of L2 at most, all panels are no
+        small part of it, and the time to load a panel is not divided among many tiles.
+        """
+        panels = (self.columns or 0) // self.width
+        if not self._is_plain_weight() or panels < ENOUGH_TASKS or self.problem.outer != 2:
+            return False
+        in_panels = packing == "stored" or not self._panel.is_row_major
+        if not in_panels or self._panel.computed_bits != self._panel.bits:
+            return False
+        if self.rows is not None and not 1 < self.rows // self.params.rows <= MOST_TILES:
+            return False
+        bytes = self._bytes_of_panels(packing)
+        return 4 * bytes // panels <= self.target.l2_bytes <= 4 * bytes
+
+    def _is_plain_weight(self) -> bool:
+        view, panel = self.view, self.panel
+        weight = panel is not None and view.packable and panel.is_weight
+        return weight and view.row is not None and not view.narrow and not self.per_tile
+
+    def _shares(self, packing: Packing) -> bool:
+        """Whether there are tiles of rows of several sizes for each of many tiles of columns, which
+        then are read from memory once: those of a dynamic number of rows, or a remainder of rows
+        beside a weight that L2 does not hold.
+        """
+        panels = (self.columns or 0) // self.width
+        if self.view.row is None or self.view.batch or panels < ENOUGH_TASKS:
+            return False
+        if self.rows is None:
+            return True
+        weight = self.panel is not None and self.view.packable and self.panel.is_weight
+        left = self.rows > self.params.rows and self.rows % self.params.rows != 0
+        return left and weight and self._bytes_of_panels(packing) >= self.target.l2_bytes
+
+    @property
+    def _panel(self) -> Operand:
+        assert self.panel is not None, "a window has no panel"
+        return self.panel
+
+    @property
+    def _other(self) -> Operand:
+        assert self.view.panel is not None, "a window has no other factor"
+        return self.problem.factors[1 - self.view.panel]
+
+
+def _is_flat(panel: Operand, along: Along) -> bool:
+    """Whether columns index two neighbouring dims as if these were one, in a row-major buffer, as
+    they do the rows of an image.
+    """
+    return panel.is_row_major and len(along.dims) == 2 and along.dims[1] == along.dims[0] + 1

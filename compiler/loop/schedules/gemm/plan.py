@@ -1,0 +1,72 @@
+"""How a contraction or a window is to be scheduled, as data: what plans are made of, compared by,
+stored as and applied from.
+
+    column=1 row=0 panel=1 tile=8x2 lanes=16 packing=tile sum=160
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from msgspec import Struct
+
+Packing = Literal["none", "stored", "whole", "flat", "tile", "strided"]
+"""What becomes of the operand that the columns index: it stays as it is; is a weight, `stored` in
+panels before all calls; is packed as a `whole` in front of the product, or so with two of its dims
+as one, `flat`; or a panel at a time by the thread that reads it, where it is contiguous, by each
+`tile` of columns, or where it is `strided`.
+"""
+
+LONGEST_SUM: Final = 160
+"""Terms that are added one after the other: 16 channels of 3 x 3 taps, for one. Adding a block's
+accumulators to those of the others takes as long as about four more terms; longer sums lose more
+digits than the best peers do.
+"""
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """The register tile, its place in the problem, and what happens around it.
+
+    `column` is the position of the loop that becomes the vector, `row` that of the one that is
+    tiled beside it, None where each tile has one row; `batch` those of loops that index both
+    operands, which stay around all others. `panel` is the factor that the columns index, if it may
+    be packed. A tile has `rows` by `vectors` of so many `lanes`; the rows of a `narrow` one load no
+    vector in common. Sums of more than `sum_block` terms are added in blocks of so many; of a
+    factor that no cache holds a panel is packed `k_block` terms at a time.
+    """
+
+    column: int
+    row: int | None = None
+    batch: tuple[int, ...] = ()
+    panel: int | None = None
+    rows: int = 1
+    vectors: int = 1
+    lanes: int = 1
+    narrow: bool = False
+    packing: Packing = "none"
+    per_tile: bool = False
+    """Whether a thread computes all rows with a panel, of which it fetches the next ones."""
+    k_block: int | None = None
+    sum_block: int = LONGEST_SUM
+    widened_panel: bool = False
+    """Whether the copy of the panel has the type of the accumulators."""
+    widened_rows: bool = False
+    """Whether the rows are copied in the type of the accumulators."""
+    packed_rows: bool = False
+    """Whether transposed rows are packed a tile at a time, for all columns at once."""
+    streamed: bool = False
+    """Whether one row reads a matrix of long rows a few of its rows at a time."""
+    prefetched: bool = False
+    """Whether the next panel of a weight is prefetched."""
+    shared: bool = False
+    """Whether tiles of rows of all sizes are computed with a panel before the next one."""
+
+    @property
+    def width(self) -> int:
+        """Columns of a tile."""
+        return self.vectors * self.lanes
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether a tile has a loop over rows, be it of one."""
+        return self.row is not None

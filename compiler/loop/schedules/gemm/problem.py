@@ -1,0 +1,183 @@
+"""What a contraction or a window computes, as numbers, for plans to be made for: how long its loops
+are, which of its operands each of them indexes, and how.
+
+Nothing here changes the kernel, nor keeps any of its operations: `Nests` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import gcd
+from typing import NamedTuple
+
+from msgspec import Struct
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import NoneAttr
+from xdsl.ir import Attribute, SSAValue
+
+from weft.compiler.loop.layouts import lane_stride
+from weft.compiler.loop.nest import ranges_around, subscripts, weight_arguments
+from weft.dialects.expr import Expr, product
+from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
+from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.scalar import width
+
+
+class Along(Struct, frozen=True):
+    """How a loop indexes an operand: the elements from one iteration to the next, and between the
+    lanes of a vector along the loop, None where that varies; and the dims of the buffer. Where it
+    is one dim, `multiple` divides all that is added to the loop's index there, and is 0 if that is
+    nothing. `slides` says that a reduction indexes the same dim, as the taps of a window do.
+    """
+
+    step: Expr | None
+    lanes: Expr | None
+    dims: tuple[int, ...] = ()
+    multiple: int = 0
+    slides: bool = False
+
+
+class Operand(Struct, frozen=True, kw_only=True):
+    """A buffer as the loops read or write it, one `Along` for each loop. `bits` are those of an
+    element in memory, `computed_bits` those of it as it is multiplied; `size` is in elements, None
+    where that is dynamic. One that `is_extended` is of narrow floats, which are loaded and
+    extended and nothing else.
+    """
+
+    along: tuple[Along, ...]
+    bits: int
+    computed_bits: int
+    size: int | None
+    is_weight: bool = False
+    is_local: bool = False
+    is_row_major: bool = True
+    is_extended: bool = False
+
+    def indexed_by(self, loop: int) -> bool:
+        """Whether a loop chooses the element."""
+        return bool(self.along[loop].dims)
+
+    @property
+    def bytes(self) -> int:
+        """The size in memory; 0 where that is dynamic."""
+        return (self.size or 0) * self.bits // 8
+
+
+class Problem(Struct, frozen=True, kw_only=True):
+    """`T[..] += X[..] * Y[..]`, or a window that combines what it loads: the extents of the outer
+    loops, in the order of the result's dims, then of the reductions, and the operands. `lanes` are
+    those of a vector of the widest element.
+    """
+
+    extents: tuple[Expr, ...]
+    outer: int
+    factors: tuple[Operand, ...]
+    result: Operand
+    lanes: int
+
+    @property
+    def reductions(self) -> range:
+        """The positions of the reductions."""
+        return range(self.outer, len(self.extents))
+
+    @property
+    def depth(self) -> int | None:
+        """How many terms each sum has; None where that is dynamic."""
+        return self.extent_of(self.reductions)
+
+    def extent_of(self, loops: Iterable[int]) -> int | None:
+        """How many iterations some loops have together; None where that is dynamic."""
+        return product(self.extents[loop] for loop in loops).constant
+
+    def rows_of(self, factor: Operand) -> int | None:
+        """How often each element of a factor is read."""
+        return self.extent_of(n for n in range(len(self.extents)) if not factor.indexed_by(n))
+
+    def bytes_of(self, factor: Operand) -> int | None:
+        """The bytes of all that is read of a factor, where it is multiplied."""
+        own = self.extent_of(n for n in range(len(self.extents)) if factor.indexed_by(n))
+        return None if own is None else own * factor.computed_bits // 8
+
+
+class Nests(NamedTuple):
+    """The operations of a Problem: the outer loops of each of its nests (what initialises the
+    result, the reduction, what reads the result), its reductions, the loads of its factors, and
+    the buffer of its result.
+    """
+
+    outer: list[list[ForOp]]
+    reductions: list[ForOp]
+    factors: tuple[LoadOp, ...]
+    result: SSAValue
+
+
+def problem_of(kernel: KernelOp, factors: Sequence[LoadOp], store: StoreOp, lanes: int) -> Problem:
+    """The Problem of a nest that combines what it loads of factors into what it stores."""
+    loops = enclosing_loops(store)
+    weights = weight_arguments(kernel)
+    accesses = (*factors, store)
+    operands = [_operand(access, loops, lanes, access.buffer in weights) for access in accesses]
+    return Problem(
+        extents=tuple(loop.extent for loop in loops),
+        outer=sum(loop.reduction is None for loop in loops),
+        factors=tuple(operands[:-1]),
+        result=operands[-1],
+        lanes=lanes,
+    )
+
+
+def _operand(access: AccessOp, loops: Sequence[ForOp], lanes: int, is_weight: bool) -> Operand:
+    buffer_type = access.buffer_type
+    return Operand(
+        along=tuple(_along(access, loops, lanes)),
+        bits=width(buffer_type.element),
+        computed_bits=width(computed_type(access)),
+        size=buffer_type.size.constant,
+        is_weight=is_weight,
+        is_local=isinstance(access.buffer.owner, AllocOp),
+        is_row_major=isinstance(buffer_type.layout, NoneAttr),
+        is_extended=is_extended(access.buffer),
+    )
+
+
+def _along(access: AccessOp, loops: Sequence[ForOp], lanes: int) -> Iterator[Along]:
+    exprs = subscripts(access)
+    address = access.buffer_type.address(exprs).simplify(ranges_around(access))
+    atoms = [set(expr.atoms()) for expr in exprs]
+    taps = {loop.index for loop in loops if loop.reduction is not None}
+    row_major = isinstance(access.buffer_type.layout, NoneAttr)
+    for loop in loops:
+        dims = tuple(dim for dim, inside in enumerate(atoms) if loop.index in inside)
+        step = address.coefficient(loop.index) if address.is_affine_in(loop.index) else None
+        yield Along(
+            step,
+            step if row_major else lane_stride(access, loop, lanes),
+            dims,
+            _divisor(exprs[dims[0]] - Expr.atom(loop.index)) if len(dims) == 1 else 1,
+            any(atoms[dim] & taps for dim in dims),
+        )
+
+
+def _divisor(expr: Expr) -> int:
+    """The largest number that divides an expression whatever its atoms are; 0 for nothing."""
+    return gcd(*expr.terms.values())
+
+
+def computed_type(access: AccessOp) -> Attribute:
+    """The type in which an operand's elements are multiplied."""
+    if isinstance(access, LoadOp):
+        (use, *_) = access.result.uses
+        if isinstance(use.operation, arith.ExtFOp):
+            return use.operation.results[0].type
+        return access.result.type
+    return access.buffer_type.element
+
+
+def is_extended(buffer: SSAValue) -> bool:
+    """Whether the elements of a buffer are narrow floats, which are only loaded and extended."""
+    accesses = [use.operation for use in buffer.uses]
+    return all(
+        isinstance(access, LoadOp)
+        and all(isinstance(use.operation, arith.ExtFOp) for use in access.result.uses)
+        for access in accesses
+    )

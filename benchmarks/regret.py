@@ -39,7 +39,10 @@ from weft.compiler.driver.pipeline import compile_model, naive_kernels
 from weft.compiler.driver.read_options import read_target
 from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.loop.schedules import SCHEDULES, Schedule, contraction, schedule_kernel
-from weft.compiler.loop.schedules.gemm.tile_params import NEVER, Params
+from weft.compiler.loop.schedules.gemm.choose_plan import choose_plan, plan_with
+from weft.compiler.loop.schedules.gemm.plan import Packing, Plan
+from weft.compiler.loop.schedules.gemm.problem import Problem
+from weft.compiler.loop.schedules.gemm.views import View
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.python.executable import Executable
 from weft.compiler.target.target import Target
@@ -67,6 +70,7 @@ PRODUCTS: Final = (
 SIZES: Final = ((192, 320, 448), (512, 512, 512), (64, 1024, 768), (300, 300, 300), (1024, 96, 640))
 """Products (m, k, n) that `--move` starts from, on given operands and on constants."""
 
+PACKINGS: Final[tuple[Packing, ...]] = ("none", "stored", "strided", "tile", "flat", "whole")
 MOST_ROWS: Final = 14
 MOST_VECTORS: Final = 4
 
@@ -145,7 +149,7 @@ class _Search:
     def plans(self) -> dict[str, Steps]:
         """The plans of the reference search that differ, each by what it is called."""
         found: dict[str, tuple[str, Steps]] = {}
-        for name, target, schedules in _reference_plans(self.target):
+        for name, target, schedules in reference_plans(self.target):
             steps: Steps = {}
             for kernel, text in self._kernels.items():
                 scheduled = schedule_kernel(parse_kernel(text), target, schedules)
@@ -200,19 +204,17 @@ def _calls(executable: Executable, arrays: Sequence[Array], seconds: float) -> l
     return times
 
 
-def _reference_plans(target: Target) -> Iterator[tuple[str, Target, Sequence[Schedule]]]:
+def reference_plans(target: Target) -> Iterator[tuple[str, Target, Sequence[Schedule]]]:
     """What each plan is called, the CPU that it is made for, and the schedules that make it."""
     yield from ((name, each, SCHEDULES) for name, each in _other_targets(target))
     small = replace(target, l2_bytes=target.l2_bytes // 8)
     for vectors, rows in product(range(1, MOST_VECTORS + 1), range(1, MOST_ROWS + 1)):
         if rows * vectors + vectors + 1 > target.vector_registers:
             continue
-        for packing, copy_rows in (("packed", 1), ("default", 512), ("unpacked", NEVER)):
-            schedules = _with_tile(Params(rows, vectors, copy_rows=copy_rows))
+        for packing in PACKINGS:
+            schedules = _with_tile(rows, vectors, packing)
             yield f"tile {rows}x{vectors} {packing}", target, schedules
             yield f"tile {rows}x{vectors} {packing}, an eighth of l2", small, schedules
-        schedules = _with_tile(Params(rows, vectors, stack_bytes=16 * 1024))
-        yield f"tile {rows}x{vectors}, panels of 16 KB", target, schedules
 
 
 def _other_targets(target: Target) -> Iterator[tuple[str, Target]]:
@@ -227,9 +229,14 @@ def _other_targets(target: Target) -> Iterator[tuple[str, Target]]:
         yield f"{registers} registers", replace(target, vector_registers=registers)
 
 
-def _with_tile(params: Params) -> tuple[Schedule, ...]:
-    """The schedules, of which contractions have this tile."""
-    own = Schedule(contraction.NAME, partial(contraction.apply_all, params=params))
+def _with_tile(rows: int, vectors: int, packing: Packing) -> tuple[Schedule, ...]:
+    """The schedules, of which contractions have this tile, and this packing where they may."""
+
+    def choose(problem: Problem, view: View, target: Target) -> Plan:
+        plan = plan_with(problem, view, target, rows, vectors, packing)
+        return plan or choose_plan(problem, view, target)
+
+    own = Schedule(contraction.NAME, partial(contraction.apply_all, choose=choose))
     return tuple(own if each.name == contraction.NAME else each for each in SCHEDULES)
 
 

@@ -14,7 +14,7 @@ whole in front of the product where such a panel would be too large for L2; else
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from weft.compiler.loop.matchers import split_nest, sum_of_products
 from weft.compiler.loop.nest import child_loops, perfect_nest, stores_in
@@ -23,9 +23,8 @@ from weft.compiler.loop.schedules.gemm.accumulation import aligned_nests
 from weft.compiler.loop.schedules.gemm.choose_plan import choose_plan
 from weft.compiler.loop.schedules.gemm.macro_kernel import apply_plan
 from weft.compiler.loop.schedules.gemm.plan import Plan
-from weft.compiler.loop.schedules.gemm.problem import Nests, problem_of
-from weft.compiler.loop.schedules.gemm.tile_params import Params
-from weft.compiler.loop.schedules.gemm.views import contraction_view
+from weft.compiler.loop.schedules.gemm.problem import Nests, Problem, problem_of
+from weft.compiler.loop.schedules.gemm.views import View, contraction_view
 from weft.compiler.loop.schedules.innermost_loops import lanes_of
 from weft.compiler.target.target import Target
 from weft.dialects.loop.ops import ForOp
@@ -34,25 +33,29 @@ from weft.dialects.loop.program import KernelOp
 NAME = "contraction"
 
 
-def apply_all(kernel: KernelOp, target: Target, params: Params | None = None) -> Iterator[str]:
-    """Schedules every contraction of the kernel, by default in tiles as large as the target's
-    registers allow; yields once for each.
+Choose = Callable[[Problem, View, Target], Plan]
+"""Chooses the plan of a problem whose loops were chosen."""
+
+
+def apply_all(kernel: KernelOp, target: Target, choose: Choose = choose_plan) -> Iterator[str]:
+    """Schedules every contraction of the kernel, by the plan that is chosen for it; yields once for
+    each.
     """
     chains = [perfect_nest(loop) for loop in child_loops(kernel)]
     for chain in [chain for chain in chains if sum_of_products(chain[-1]) is not None]:
         nests = _nests_of(kernel, chain)
-        plan = None if nests is None else _plan_of(kernel, nests, target, params)
+        plan = None if nests is None else _plan_of(kernel, nests, target, choose)
         if nests is not None and plan is not None and apply_plan(kernel, nests, plan, target):
             yield NAME
 
 
-def _plan_of(kernel: KernelOp, nests: Nests, target: Target, params: Params | None) -> Plan | None:
+def _plan_of(kernel: KernelOp, nests: Nests, target: Target, choose: Choose) -> Plan | None:
     """The plan of a contraction; None where no loop can be the vector."""
     lanes = lanes_of([nest[0] for nest in nests.outer], target)
     store = stores_in(nests.reductions[-1])[0]
     problem = problem_of(kernel, nests.factors, store, lanes)
     view = contraction_view(problem, target)
-    return None if view is None else choose_plan(problem, view, target, params)
+    return None if view is None else choose(problem, view, target)
 
 
 def _nests_of(kernel: KernelOp, chain: list[ForOp]) -> Nests | None:

@@ -37,6 +37,15 @@ def choose_plan(problem: Problem, view: View, target: Target, params: Params | N
     return _Choice(problem, view, target, params).plan()
 
 
+def plan_with(
+    problem: Problem, view: View, target: Target, rows: int, vectors: int, packing: Packing
+) -> Plan | None:
+    """The plan of this tile and this packing; None where that is not possible."""
+    choice = _Choice(problem, view, target, Params(rows, vectors))
+    choice.per_tile = packing in ("flat", "tile")
+    return choice.plan(packing) if packing in choice.packings() else None
+
+
 class _Choice:
     """A problem, its loops and its tile, and what follows from them."""
 
@@ -52,10 +61,40 @@ class _Choice:
         self.params = wide if self.per_tile else params or self._default()
         self.width = self.params.vectors * problem.lanes
 
-    def plan(self) -> Plan:
+    def packings(self) -> list[Packing]:
+        """What may become of the operand that the columns index."""
+        panel, view = self.panel, self.view
+        if panel is None or not view.packable:
+            return ["none"]
+        along = panel.along[view.column]
+        whole_tiles = len(along.dims) == 1 and along.multiple % self.width == 0
+        if whole_tiles and panel.is_weight:
+            return ["stored"]
+        found: list[Packing] = ["none"]
+        if self._packs_strided(along):
+            found = ["strided"]
+        sums = list(self.problem.reductions)
+        others = [n for n in range(len(self.problem.extents)) if panel.indexed_by(n)]
+        plain = len(sums) == 1 and others == sorted({view.column, *sums})
+        contiguous = along.step == 1 and panel.computed_bits == panel.bits
+        held = (self.problem.depth or LARGEST_PANEL) * self.width * panel.bits // 8 <= LARGEST_PANEL
+        if (
+            view.row is not None
+            and not view.narrow
+            and plain
+            and contiguous
+            and held
+            and (self.columns or 0) >= self.width
+        ):
+            found.append("flat" if _is_flat(panel, along) else "tile")
+        if whole_tiles and view.row is not None and self.columns is not None:
+            found.append("whole")
+        return found
+
+    def plan(self, packing: Packing | None = None) -> Plan:
         """All that the plan says."""
         view, problem = self.view, self.problem
-        packing = self._packing()
+        packing = self._packing() if packing is None else packing
         widened_rows = self._widens_rows()
         packed_rows = not widened_rows and self._packs_rows(packing)
         return Plan(

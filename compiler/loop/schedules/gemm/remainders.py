@@ -47,6 +47,14 @@ def rows_of_tile(rows: ForOp, most: int) -> int:
     return most - 1 if shorter else min(extent, most)
 
 
+def tile_heights(rows: int, most: int) -> list[tuple[int, int]]:
+    """How many tiles a constant number of rows has of each height, as `split_rows` makes them."""
+    whole, left = divmod(rows, most)
+    if taller := _taller_tiles(rows, most):
+        return [(taller, most), ((rows - taller * most) // (most - 1), most - 1)]
+    return [(count, size) for count, size in ((whole, most), (1, left)) if count and size]
+
+
 def is_whole(loop: ForOp, size: int) -> bool:
     """Whether tiles of a size leave no remainder of a loop."""
     return loop.extent % size == 0

@@ -1,0 +1,217 @@
+"""problem, plan -> time: what a plan takes on one core, from the cycles of its register tiles and
+the bytes that they move between the levels of memory.
+
+The terms are those of a GEMM's analysis by Goto: the tile's multiply-adds and loads, the panel that
+is read again for each tile of rows, the rows that are read again for each panel, packing, and what
+is read and written once. Nothing is measured or tried; a plan costs some microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil, gcd
+
+from msgspec import Struct
+
+from weft.compiler.loop.schedules.gemm.plan import Plan
+from weft.compiler.loop.schedules.gemm.problem import Operand, Problem
+from weft.compiler.loop.schedules.gemm.remainders import tile_heights
+from weft.compiler.target.target import LINE, PAGE, Target
+
+HIDDEN = 0.75
+"""The share of the shorter one of computing and moving bytes that the longer one hides."""
+
+FULL = 0.75
+"""The share of a cache that keeps what is read again: the rest is in the way of other lines."""
+
+TRANSPOSED = 3.0
+"""Cycles of a vector that is transposed in registers on its way into a panel."""
+
+TILE_START = 20.0
+"""Cycles of a tile before its first multiply-add and after its last one, beside its stores."""
+
+TLB_MISS = 4.0
+"""Cycles of a page whose address the first TLB does not have, with others under way."""
+
+PAGE_WALK = 20.0
+"""The same where no TLB has it."""
+
+
+class Cost(Struct, frozen=True, kw_only=True):
+    """Nanoseconds on one core: `compute` of the tiles where L1 has what they read, `panel`
+    and `rows` of bringing both factors there again and again, `packing`, and `once`, of what is
+    read and written a single time. `total` is less than their sum, for they overlap.
+    """
+
+    compute: float
+    panel: float
+    rows: float
+    packing: float
+    once: float
+
+    @property
+    def total(self) -> float:
+        """The time of the plan."""
+        moved = self.panel + self.rows + self.once
+        hidden = HIDDEN * min(self.compute, moved)
+        return self.compute + moved - hidden + self.packing
+
+
+class Sizes(Struct, frozen=True):
+    """The extents of a problem's loops, all of them numbers."""
+
+    extents: tuple[int, ...]
+
+    def of(self, loops: Iterator[int] | range) -> int:
+        """How many iterations some loops have together."""
+        total = 1
+        for loop in loops:
+            total *= self.extents[loop]
+        return total
+
+
+def cost(problem: Problem, plan: Plan, target: Target, sizes: tuple[int, ...]) -> Cost:
+    """The time of a contraction by a plan, at these extents."""
+    return _Product(problem, plan, target, sizes).cost()
+
+
+class _Product:
+    """What the terms have in common: the sizes by the parts that loops play in the plan, in
+    elements, and the bytes of both factors.
+    """
+
+    def __init__(self, problem: Problem, plan: Plan, target: Target, sizes: tuple[int, ...]):
+        self.plan = plan
+        self.target = target
+        self.ghz = 3.0
+        self.columns = sizes[plan.column]
+        self.rows = 1 if plan.row is None else sizes[plan.row]
+        self.depth = 1
+        for n in problem.reductions:
+            self.depth *= sizes[n]
+        self.others = 1
+        for n in range(problem.outer):
+            if n not in (plan.column, plan.row):
+                self.others *= sizes[n]
+        self.panels = ceil(self.columns / plan.width)
+        self.heights = list(tile_heights(self.rows, plan.rows))
+        self.tiles = sum(count for count, _ in self.heights)
+        assert plan.panel is not None, "a product has two factors"
+        self.panel = problem.factors[plan.panel]
+        self.other = problem.factors[1 - plan.panel]
+        self.result_bytes = self.rows * self.columns * self.others * problem.result.bits // 8
+        self.panel_bytes, self.panel_reads = self._read(problem, self.panel, sizes)
+        self.other_bytes, self.other_reads = self._read(problem, self.other, sizes)
+        self.step = self._bytes_along_k(problem)
+
+    def _read(
+        self, problem: Problem, operand: Operand, sizes: tuple[int, ...]
+    ) -> tuple[float, float]:
+        """The bytes of all that is read of an operand, and how many of the loops' elements each
+        of its own is: neighbouring windows share theirs.
+        """
+        elements = 1
+        for n, size in enumerate(sizes):
+            elements *= size if operand.indexed_by(n) else 1
+        distinct = min(elements, operand.size or elements)
+        return distinct * operand.bits / 8, distinct / elements
+
+    def _bytes_along_k(self, problem: Problem) -> int:
+        """How far apart the panel's rows are, where it is not packed; 0 where that varies."""
+        step = self.panel.along[problem.reductions[-1]].step
+        if step is None or self.plan.packing != "none":
+            return 0
+        return (step.constant or 0) * self.panel.bits // 8
+
+    def cost(self) -> Cost:
+        """All terms."""
+        cycles = 1 / self.ghz
+        return Cost(
+            compute=self._compute() * cycles,
+            panel=self._panel() * cycles,
+            rows=self._rows() * cycles,
+            packing=self._packing() * cycles,
+            once=self._once() * cycles,
+        )
+
+    def _compute(self) -> float:
+        """The cycles of all tiles where L1 has all that they read."""
+        plan, lanes = self.plan, self.plan.lanes
+        vectors = ceil(self.columns / lanes)
+        whole, left = divmod(vectors, plan.vectors)
+        total = 0.0
+        for count, height in self.heights:
+            for times, width in ((whole, plan.vectors), (1 if left else 0, left)):
+                if times:
+                    total += count * times * self._tile(height, width)
+        return total * self.others
+
+    def _tile(self, rows: int, vectors: int) -> float:
+        """One tile: until the units are through with the multiply-adds, the loads are done, or the
+        accumulators of the term before are there; then its blocks' sums and its stores.
+        """
+        target, plan = self.target, self.plan
+        work = rows * vectors / target.fma_ports
+        loads = (rows + vectors) / (0.75 * target.fma_ports)
+        term = max(work, loads, target.fma_latency + 1)
+        blocks = max(1, self.depth // plan.sum_block) - 1
+        return self.depth * term + TILE_START + rows * vectors * (2.0 + 2.0 * blocks)
+
+    def _panel(self) -> float:
+        """The cycles in which panels come to L1 again for each tile of rows behind the first."""
+        bytes = self.depth * self.plan.width * self.panel.bits / 8 * self.panel_reads
+        beside = self.plan.rows * self.depth * self.other.bits / 8 * self.other_reads
+        again = self.panels * self.others * (self.tiles - 1)
+        return again * (bytes / self._bandwidth(bytes + beside) + self._translation())
+
+    def _translation(self) -> float:
+        """The cycles of a panel's pages in whose addresses the first TLB has no room."""
+        if self.step < PAGE or self.depth <= 64:
+            return 0.0
+        return self.depth * (TLB_MISS if self.depth <= 1536 else PAGE_WALK)
+
+    def _rows(self) -> float:
+        """The cycles in which rows come to L1 again for each panel behind the first."""
+        own = self.other_bytes / self.others if self.other_reads else 0.0
+        panel = self.depth * self.plan.width * self.panel.bits / 8
+        again = self.others * (self.panels - 1)
+        rows = self.rows * self.depth * self.other.bits / 8 * self.other_reads
+        return again * rows / self._bandwidth(min(own, rows) + panel)
+
+    def _packing(self) -> float:
+        """The cycles of packing panels in a call."""
+        packing = self.plan.packing
+        if packing in ("none", "stored"):
+            return 0.0
+        elements = self.panel_bytes * 8 / self.panel.bits
+        vectors = elements / self.plan.lanes
+        strided = packing == "strided" or packing == "whole"
+        moved = self.panel_bytes / 32.0
+        if packing in ("whole", "flat"):
+            moved += 2 * self.panel_bytes / self._bandwidth(2 * self.panel_bytes)
+        return moved + vectors * (TRANSPOSED if strided else 1.0)
+
+    def _once(self) -> float:
+        """The cycles in which all operands come from where they are, and the result goes there."""
+        all_bytes = self.panel_bytes + self.other_bytes + self.result_bytes
+        written = 2 * self.result_bytes
+        return (self.panel_bytes + self.other_bytes + written) / self._bandwidth(all_bytes)
+
+    def _bandwidth(self, bytes: float) -> float:
+        """Bytes a cycle of what is read again after so many other bytes; from L1, more than any
+        tile reads.
+        """
+        target = self.target
+        if bytes <= FULL * self._capacity(target.l1_bytes, 8):
+            return 1e9
+        if bytes <= FULL * self._capacity(target.l2_bytes, 8):
+            return 32.0
+        return 12.0 if bytes <= FULL * target.l3_bytes else 6.0
+
+    def _capacity(self, size: int, ways: int) -> float:
+        """The bytes of a cache that rows of a panel fall in which are `step` bytes apart."""
+        if self.step == 0:
+            return size
+        row = max(LINE, self.plan.width * self.panel.bits // 8)
+        apart = max(row, gcd(self.step, size // ways))
+        return size * row / apart

@@ -13,9 +13,9 @@ CallTime = Callable[[CallOp], float | None]
 """What a call takes on one thread, in nanoseconds; None where its sizes vary."""
 
 SHARE_OF_PEAK = 0.6
-"""Of the multiply-adds that a core could do, what calls do: large products nine tenths of them, small
-ones and sums fewer. In SqueezeNet, MobileNet and ShuffleNet on Zen 4 calls take four fifths of the
-time that this says, and with AVX2 six tenths.
+"""Of the multiply-adds that a core could do, what calls do: large products nine tenths of them,
+small ones and sums fewer. Calls of SqueezeNet, MobileNet and ShuffleNet take four fifths of the
+time that this says on Zen 4, and six tenths with AVX2.
 """
 
 

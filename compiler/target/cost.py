@@ -29,8 +29,8 @@ class CostModel(Struct, frozen=True, kw_only=True):
 
     line: bytes of a line of the caches.
 
-    l1_ways, l2_ways, l3_ways: lines of a set, which addresses that are as far apart as a way is
-    long compete for.
+    l1_associativity, l2_associativity, l3_associativity: lines of a set, for which addresses
+    compete that are a multiple of bytes / associativity apart.
 
     l2_bandwidth, l3_bandwidth: bytes a cycle that a core reads from there when it reads on and on.
 
@@ -54,9 +54,9 @@ class CostModel(Struct, frozen=True, kw_only=True):
     load_ports: float = 2.0
     store_ports: float = 1.0
     line: int = 64
-    l1_ways: int = 8
-    l2_ways: int = 8
-    l3_ways: int = 16
+    l1_associativity: int = 8
+    l2_associativity: int = 8
+    l3_associativity: int = 16
     l2_bandwidth: float = 32.0
     l3_bandwidth: float = 8.0
     page: int = 4096

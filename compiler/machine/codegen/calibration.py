@@ -71,6 +71,6 @@ def write_calibration(path: Path, cpu: str, cost: CostModel) -> None:
     unfinished.replace(path)
 
 
-def _wrong(path: Path, facts: object) -> str:
+def _wrong(path: Path, problem: object) -> str:
     rule = "native requires costs that `weft calibrate` wrote, which writes them again"
-    return f"{rule}, got {path}: {facts}"
+    return f"{rule}, got {path}: {problem}"

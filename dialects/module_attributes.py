@@ -16,9 +16,11 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     BoolAttr,
     DictionaryAttr,
+    FloatAttr,
     IntegerAttr,
     ModuleOp,
     StringAttr,
+    f64,
     i64,
 )
 from xdsl.ir import Attribute
@@ -80,7 +82,12 @@ def read_record(record_class: type[Record], attribute: Attribute, name: str) -> 
     """
     hints = get_type_hints(record_class)
     given = attribute.data if isinstance(attribute, DictionaryAttr) else {"": attribute}
-    values = {key: _value(each) for key, each in given.items()}
+    values = {
+        key: read_record(hints[key], each, f"{name}.{key}")
+        if _is_record(hints.get(key))
+        else _value(each)
+        for key, each in given.items()
+    }
     wrong = [key for key in values if key not in hints or not _fits(values[key], hints[key])]
     if wrong:
         choices = ", ".join(f"{key}: {_shown(hint)}" for key, hint in hints.items())
@@ -90,6 +97,10 @@ def read_record(record_class: type[Record], attribute: Attribute, name: str) -> 
     if lacking:
         raise OptionError(f"{name} requires {', '.join(lacking)}, got {attribute}")
     return record_class(**values)
+
+
+def _is_record(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Struct)
 
 
 def _default(each: Any) -> object:
@@ -105,6 +116,10 @@ def _attribute(value: object) -> Attribute:
         return BoolAttr.from_bool(value)
     if isinstance(value, int):
         return IntegerAttr(value, i64)
+    if isinstance(value, float):
+        return FloatAttr(value, f64)
+    if isinstance(value, Struct):
+        return record_attribute(value)
     if isinstance(value, str):
         return StringAttr(value)
     if isinstance(value, tuple):
@@ -120,6 +135,8 @@ def _value(attribute: Attribute) -> object:
         case IntegerAttr():
             number: int = attribute.value.data
             return bool(number) if attribute == BoolAttr.from_bool(bool(number)) else number
+        case FloatAttr():
+            return attribute.value.data
         case StringAttr():
             return attribute.data
         case ArrayAttr():

@@ -99,7 +99,6 @@ EXCEPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "compiler/graph/schedule_memory.py": "a jump pointer to a far ancestor",
         "compiler/loop_to_llvm/runtime": "the cancellations so far",
         "compiler/loop_to_llvm/vector_math/error_function.py": "the tail of erfc",
-        "compiler/program/call_time.py": "bytes of memory on another core",
         "weft/bench/rounds.py": "an engine that is far behind",
     },
     "alternate": {

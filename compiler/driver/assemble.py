@@ -12,6 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import asdict
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.utils.hints import isa
 
@@ -290,6 +291,7 @@ def _description(level: CompiledLevel) -> dict[str, object]:
     return timed | {
         "name": options.target.name,
         "features": features(options),
+        "costs": asdict(options.target.cost),
         "operators": dict(sorted(report.graph.items())),
         "kernels": describe_kernels(program, level.kernels, report.schedules, report.refused),
         "memory": describe_memory(program, exact=bool(options.guarded)),

@@ -26,6 +26,7 @@ from xdsl.utils.hints import isa
 from weft.compiler.program.call_time import CallTime, call_time
 from weft.compiler.program.memory.donate import donated_pairs
 from weft.compiler.program.memory.plan_memory import kernels_of
+from weft.compiler.target.cost import CostModel
 from weft.compiler.target.module_target import target_of
 from weft.compiler.target.target import Target
 from weft.dialects.loop.concurrent import ConcurrentOp
@@ -59,6 +60,11 @@ class ThreadModel(Struct, frozen=True):
     wake_each: float = 100.0
     share: float = 4000.0
 
+    @staticmethod
+    def of(cost: CostModel) -> ThreadModel:
+        """With what parallel sections take on this CPU."""
+        return ThreadModel(wake=cost.parallel_ns, wake_each=cost.parallel_each_ns)
+
     def parallel(self, alone: float, threads: int) -> float:
         """What a call takes on so many threads: no thread gets less than a share of the work."""
         used = min(threads, int(alone / self.share))
@@ -90,7 +96,8 @@ class ParallelizeCallsPass(ModulePass):
         kernels, target = kernels_of(op), target_of(op)
         for program in op.ops:
             if isinstance(program, ProgramOp):
-                parallelize_calls(program, kernels, call_time(kernels, target), target.cores)
+                time, model = call_time(kernels, target), ThreadModel.of(target.cost)
+                parallelize_calls(program, kernels, time, target.cores, model)
 
 
 def parallelize_calls(
@@ -117,7 +124,8 @@ def describe_concurrent(
     program: ProgramOp, kernels: Mapping[str, KernelOp], target: Target
 ) -> list[dict[str, Any]]:
     """The groups of a program as plain data."""
-    return [asdict(group) for group in concurrent_groups(program, call_time(kernels, target))]
+    time, model = call_time(kernels, target), ThreadModel.of(target.cost)
+    return [asdict(group) for group in concurrent_groups(program, time, model)]
 
 
 def concurrent_groups(

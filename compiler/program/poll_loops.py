@@ -18,7 +18,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
-from weft.compiler.program.call_time import START
 from weft.compiler.program.describe import call_bytes, call_flops
 from weft.compiler.program.memory.plan_memory import buffer_bytes, kernels_of
 from weft.dialects.expr import Expr
@@ -31,6 +30,9 @@ from weft.dialects.loop.types import buffer_type_of
 
 _ITERATION = 64
 """What the loop itself counts as: some tens of nanoseconds."""
+
+_CALL = 60
+"""What a call itself counts as, on any CPU: how often a loop polls need not be known closely."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class _Polling:
     def _of(self, op: Operation) -> Expr:
         match op:
             case CallOp():
-                moved = call_bytes(op) + int(START)
+                moved = call_bytes(op) + _CALL
                 return moved + call_flops(op, self._kernels[op.kernel])
             case CopyOp():
                 return buffer_bytes(buffer_type_of(op.source))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from weft.compiler.target.cost import CostModel
 from weft.compiler.target.target import Target
 
 _TRIPLE = "riscv64-unknown-linux-gnu"
@@ -15,7 +16,7 @@ RISCV64 = Target(
     vector_bytes=4,
     vector_registers=32,
     has_fma=True,
-    fma_ports=1,
+    cost=CostModel(fma_ports=1, load_ports=1.0),
 )
 
 RISCV64_V = Target(
@@ -26,7 +27,7 @@ RISCV64_V = Target(
     vector_bytes=16,
     vector_registers=32,
     has_fma=True,
-    fma_ports=1,
+    cost=CostModel(fma_ports=1, load_ports=1.0),
 )
 """Vectors as long as every processor with the extension has them, 128 bits."""
 

@@ -4,6 +4,8 @@ emitter take their numbers from.
 
 from msgspec import Struct
 
+from weft.compiler.target.cost import CostModel
+
 LINE = 64
 """Bytes of a line of the caches."""
 
@@ -14,9 +16,10 @@ each other's way there.
 
 
 class Target(Struct, frozen=True):
-    """A CPU as the compiler sees it. Sizes are bytes; `cores` is what schedules plan for, not what
-    a call uses. `factor_registers` are what factors on their way into multiply-adds take up: few
-    where these read a factor from memory.
+    """A CPU as the compiler sees it: what there is of it, and in `cost` what takes how long. Sizes
+    are bytes; that of the last cache is the share of a complex of cores. `cores` is what schedules
+    plan for, not what a call uses. `factor_registers` are what factors on their way into
+    multiply-adds take up: few where these read a factor from memory.
     """
 
     name: str
@@ -31,8 +34,17 @@ class Target(Struct, frozen=True):
     l3_bytes: int = 8 * 1024 * 1024
     cores: int = 1
     factor_registers: int = 3
-    fma_latency: int = 4
-    fma_ports: int = 2
+    cost: CostModel = CostModel()
+
+    @property
+    def fma_latency(self) -> int:
+        """Cycles until the next multiply-add can use the sum of one."""
+        return self.cost.fma_latency
+
+    @property
+    def fma_ports(self) -> int:
+        """Multiply-adds of vectors that start in a cycle."""
+        return self.cost.fma_ports
 
     @property
     def arch(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from weft.compiler.target.cost import CostModel
 from weft.compiler.target.target import Target
 
 WASM32 = Target(
@@ -12,6 +13,6 @@ WASM32 = Target(
     vector_bytes=16,
     vector_registers=16,
     has_fma=False,
-    fma_ports=1,
+    cost=CostModel(fma_ports=1, load_ports=1.0),
 )
 """Engines map its vectors to 16 registers of x86-64, the smaller of what they run on."""

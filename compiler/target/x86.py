@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from weft.compiler.target.target import Target
 
-_TRIPLE = "x86_64-unknown-linux-gnu"
+TRIPLE = "x86_64-unknown-linux-gnu"
+
+WHOLE_VECTORS = "-prefer-256-bit"
+"""LLVM splits 512-bit vectors of some CPUs unless it is told not to."""
 
 _V2 = ("+cx16", "+popcnt", "+sahf", "+sse3", "+sse4.1", "+sse4.2", "+ssse3")
 _V3 = ("+avx", "+avx2", "+bmi", "+bmi2", "+f16c", "+fma", "+lzcnt", "+movbe", "+xsave")
@@ -12,7 +15,7 @@ _V4 = ("+avx512bw", "+avx512cd", "+avx512dq", "+avx512f", "+avx512vl")
 
 X86_64 = Target(
     name="x86-64",
-    triple=_TRIPLE,
+    triple=TRIPLE,
     cpu="x86-64",
     features=(),
     vector_bytes=16,
@@ -22,7 +25,7 @@ X86_64 = Target(
 
 X86_64_V2 = Target(
     name="x86-64-v2",
-    triple=_TRIPLE,
+    triple=TRIPLE,
     cpu="x86-64-v2",
     features=_V2,
     vector_bytes=16,
@@ -32,7 +35,7 @@ X86_64_V2 = Target(
 
 X86_64_V3 = Target(
     name="x86-64-v3",
-    triple=_TRIPLE,
+    triple=TRIPLE,
     cpu="x86-64-v3",
     features=(*_V2, *_V3),
     vector_bytes=32,
@@ -43,10 +46,9 @@ X86_64_V3 = Target(
 
 X86_64_V4 = Target(
     name="x86-64-v4",
-    triple=_TRIPLE,
+    triple=TRIPLE,
     cpu="x86-64-v4",
-    # LLVM splits 512-bit vectors of this level unless it is told not to.
-    features=(*_V2, *_V3, *_V4, "-prefer-256-bit"),
+    features=(*_V2, *_V3, *_V4, WHOLE_VECTORS),
     vector_bytes=64,
     vector_registers=32,
     has_fma=True,

@@ -229,7 +229,7 @@ def measure_limits(threads: int) -> Limits:
         bandwidths = [
             Bandwidth(each, level, size, _bandwidth(each, target, threads, size))
             for each in ARRAYS
-            for level, size in _levels(target, threads)
+            for level, size in levels_of_memory(target, threads)
         ]
     return Limits(target.cpu, threads, gflops, tuple(bandwidths))
 
@@ -245,7 +245,7 @@ def on_cores(cores: Sequence[int]) -> Generator[None]:
         os.sched_setaffinity(0, before)
 
 
-def _levels(target: Target, threads: int) -> list[tuple[str, int]]:
+def levels_of_memory(target: Target, threads: int) -> list[tuple[str, int]]:
     """Each level of memory, and bytes that fit in it and not in the one before."""
     return [
         ("L1", target.l1_bytes * threads // 2),
@@ -259,7 +259,7 @@ def _multiply_adds(target: Target, threads: int) -> float:
     """GFLOP/s of as many chains as registers hold; each starts elsewhere, lest they be one."""
     executable = _compiled_multiply_adds(target, threads).executable(threads)
     operations = _multiply_add_operations(target, threads)
-    return operations * _repeats_per_second(executable, _multiplied(target, threads)) * 1e-9
+    return operations * repeats_per_second(executable, _multiplied(target, threads)) * 1e-9
 
 
 def _chains(target: Target) -> int:
@@ -275,9 +275,8 @@ def _multiplied(target: Target, threads: int) -> Array:
     return np.full((threads, _chains(target), UNROLLED, target.lanes(4)), 0.5, np.float32)
 
 
-@cache
 def _compiled_multiply_adds(target: Target, threads: int) -> Compiled:
-    return _compiled(FMA, target, threads, _chains(target))
+    return compiled_loops(FMA, target, threads, _chains(target))
 
 
 def _bandwidth(access: str, target: Target, threads: int, size: int) -> float:
@@ -286,19 +285,25 @@ def _bandwidth(access: str, target: Target, threads: int, size: int) -> float:
     lanes = target.lanes(4)
     rows = max(1, size // (arrays * threads * UNROLLED * lanes * 4))
     array = np.ones((threads, rows, UNROLLED, lanes), np.float32)
-    executable = _compiled(loops, target, threads, 0).executable(threads)
-    return arrays * array.nbytes * _repeats_per_second(executable, array) * 1e-9
+    executable = compiled_loops(loops, target, threads, 0).executable(threads)
+    return arrays * array.nbytes * repeats_per_second(executable, array) * 1e-9
 
 
-def _compiled(loops: str, target: Target, threads: int, chains: int) -> Compiled:
+@cache
+def compiled_loops(
+    loops: str, target: Target, threads: int, chains: int, unrolled: int = UNROLLED
+) -> Compiled:
+    """A program of these loops: over `[threads, n, unrolled, lanes]` arrays %x and %y, the last of
+    which is %z, `repeats` times, or of multiply-adds in so many `chains`.
+    """
     lanes = target.lanes(4)
-    big = f"!loop.buffer<[threads, n, {UNROLLED}, {lanes}], f32>"
-    body = loops.format(big=big, unrolled=UNROLLED, lanes=lanes, chains=chains)
+    big = f"!loop.buffer<[threads, n, {unrolled}, {lanes}], f32>"
+    body = loops.format(big=big, unrolled=unrolled, lanes=lanes, chains=chains)
     text = _MODULE.format(big=big, loops=body)
     return compile_loops(text, Options(target, artifact=Artifact("limits")))
 
 
-def _repeats_per_second(executable: Executable, array: np.ndarray) -> float:
+def repeats_per_second(executable: Executable, array: np.ndarray) -> float:
     """How often the loops go through the array in a second, at their best."""
     second = array.copy()
     repeats = 1
@@ -317,7 +322,11 @@ def _least(executable: Executable, x: np.ndarray, y: np.ndarray, repeats: int) -
 
 
 def _call(executable: Executable, x: np.ndarray, y: np.ndarray, repeats: int) -> float:
-    again = np.empty(repeats, np.int8)
+    return call_seconds(executable, x, y, np.empty(repeats, np.int8))
+
+
+def call_seconds(executable: Executable, x: Array, y: Array, again: Array) -> float:
+    """What a call takes that repeats its loops as often as `again` has elements."""
     start = time.perf_counter()
     executable(x, y, again)
     return time.perf_counter() - start

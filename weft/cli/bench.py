@@ -24,6 +24,7 @@ from weft.cli.terminal import show
 from weft.compiler.machine.artifact.artifact import check_runs_on, read_metadata
 from weft.compiler.machine.artifact.signature import Signature
 from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.target.native import calibration_advice
 from weft.dialects.errors import OptionError, WeftError
 from weft.dialects.weights import Array
 
@@ -184,7 +185,8 @@ def _shown_limits(rows: Sequence[Row]) -> str:
     for limit_name in limit_names:
         cells = [f"{row['level']} {row['gbs']}" for row in rows[1:] if row["limit"] == limit_name]
         lines.append([limit_name, f"{', '.join(cells)} GB/s"])
-    return f"limits of {of}\n{table(lines)}"
+    advice = calibration_advice(rows[0]["cpu"], host_target().cost.source)
+    return "\n".join([f"limits of {of}", *filter(None, [advice]), table(lines)])
 
 
 def _shown_engines(rows: Sequence[Row]) -> str:

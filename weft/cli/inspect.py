@@ -20,6 +20,7 @@ from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.machine.artifact.artifact import check_runs_on, load, read_metadata
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.python.executable import Executable
+from weft.compiler.target.native import calibration_advice
 from weft.dialects.errors import OptionError
 
 _EXAMPLES: Final = """\
@@ -148,7 +149,7 @@ def _shown(metadata: Mapping[str, Any]) -> str:
     levels = metadata.get("levels", [])
     sections = [
         f"{metadata['prefix']}: weft {metadata['weft']}, ABI {metadata['abi']}, "
-        f"{metadata['triple']}, {metadata['cpu']}",
+        f"{metadata['triple']}, {metadata['cpu']}{_costs(metadata)}",
         _section("levels", [[each["name"], " ".join(each["features"])] for each in levels]),
         _section("inputs", [_tensor_row(tensor) for tensor in metadata["inputs"]]),
         _section("outputs", [_tensor_row(tensor) for tensor in metadata["outputs"]]),
@@ -162,6 +163,13 @@ def _shown(metadata: Mapping[str, Any]) -> str:
         rows = [[f"{1e3 * s:.1f} ms", name] for name, s in metadata["stage_seconds"].items()]
         sections.append(_section("stages", rows))
     return "\n\n".join(section for section in sections if section)
+
+
+def _costs(metadata: Mapping[str, Any]) -> str:
+    """Whose costs decided what was compiled, where these are not the CPU's own."""
+    source = metadata["costs"]["source"]
+    advice = calibration_advice(metadata["cpu"], source)
+    return f", {source} costs\n{advice}" if advice else ""
 
 
 def _section(title: str, rows: Sequence[Sequence[object]]) -> str:

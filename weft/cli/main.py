@@ -25,6 +25,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "compare": "show how far two forms of a model differ, and where they part",
     "bench": "time a model beside other engines and the machine's limits",
     "tune": "search faster schedules for a model's kernels by timing them",
+    "calibrate": "measure the costs of a CPU that weft has no table of",
     "demo": "compile, run and check a real network",
 }
 """Each is the module of that name in this package, with `parser()` and `run(arguments)`."""

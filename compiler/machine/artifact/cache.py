@@ -34,6 +34,7 @@ from typing import Any, BinaryIO, Final, cast
 from msgspec import Struct
 
 from weft.compiler.machine.artifact.artifact import Compiled
+from weft.compiler.machine.artifact.cache_folder import cache_folder
 from weft.compiler.machine.artifact.replace_file import replacing
 from weft.compiler.machine.artifact.signature import Signature
 from weft.compiler.machine.weights.blob import HashingFile
@@ -240,10 +241,7 @@ def default_cache(environment: Mapping[str, str]) -> Cache:
     limit = environment.get("WEFT_CACHE_LIMIT") or str(DEFAULT_LIMIT)
     if not limit.isdecimal():
         raise OptionError(f"WEFT_CACHE_LIMIT requires a number of bytes, got {limit}")
-    if environment.get("WEFT_CACHE_DIR"):
-        return Cache(Path(environment["WEFT_CACHE_DIR"]), int(limit))
-    base = environment.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Cache(Path(base) / "weft", int(limit))
+    return Cache(cache_folder(environment), int(limit))
 
 
 def cache_key(parts: Iterable[str]) -> str:

@@ -6,24 +6,48 @@ import os
 from pathlib import Path
 
 from llvmlite import binding
+from msgspec import Struct
 
-from weft.compiler.target.native import native_target
+from weft.compiler.machine.codegen.calibration import calibration_path, read_calibration
+from weft.compiler.target.native import native_target, table_of
 from weft.compiler.target.target import Target
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
-def host_target(threads: int | None = None) -> Target:
-    """The CPU that LLVM detects, its caches, and the cores that this process may use (or
-    `threads`).
+class HostCpu(Struct, frozen=True):
+    """What LLVM detects of this machine: the triple, the CPU's name, and by name which features it
+    has; and the table of such a CPU, if there is one.
     """
-    return native_target(
-        binding.get_process_triple(),
-        binding.get_host_cpu_name(),
-        binding.get_host_cpu_features(),
-        _cache_sizes(),
-        threads or len(os.sched_getaffinity(0)),
-    )
+
+    triple: str
+    name: str
+    features: dict[str, bool]
+    table: Target | None
+
+    @property
+    def calibration(self) -> Path:
+        """The file of what was measured on it."""
+        return calibration_path(self.name, self.features)
+
+
+def host_cpu() -> HostCpu:
+    """The CPU that LLVM detects."""
+    triple, name = binding.get_process_triple(), binding.get_host_cpu_name()
+    features = dict(binding.get_host_cpu_features())
+    return HostCpu(triple, name, features, table_of(triple.split("-", 1)[0], name, features))
+
+
+def host_target(threads: int | None = None, *, calibrated: bool = True) -> Target:
+    """The CPU that LLVM detects, and the cores that this process may use (or `threads`). Its costs
+    are those of its table, else what `weft calibrate` measured, unless `calibrated` is false, else
+    those of its generic level. Raises OptionError for measured costs that cannot be read.
+    """
+    cpu = host_cpu()
+    reads = calibrated and cpu.table is None
+    measured = read_calibration(cpu.calibration) if reads else None
+    cores = threads or len(os.sched_getaffinity(0))
+    return native_target(cpu.triple, cpu.name, cpu.features, _cache_sizes(), cores, measured)
 
 
 def _cache_sizes() -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,15 @@ def test_a_network_runs_in_the_emulator(target: str, tmp_path: Path):
     check(lenet.build(), array, target, EMULATORS.get(target, AARCH64), tmp_path)
 
 
+@pytest.mark.parametrize("target", ["cortex-a76", "neoverse-n1"])
+def test_a_table_is_all_that_a_new_cpu_needs(target: str, tmp_path: Path):
+    lenet = next(each for each in NETWORKS if each.name == "lenet")
+    (array,) = lenet.make_inputs(SEED).values()
+    emulator = replace(AARCH64, options=("-cpu", target))
+    check(lenet.build(), array, target, emulator, tmp_path, self_test=True)
+
+
+V82 = "crc, dotprod, fullfp16, lse, rcpc, rdm"
 V1 = (
     "bf16, complxnum, crc, dotprod, fp16fml, fullfp16, i8mm, jsconv, lse, rcpc, rcpc-immo, rdm, sve"
 )
@@ -45,6 +55,12 @@ REFUSALS = [
         RISCV64,
         "rv64,v=false",
         "m, a, f, d, c, v, got one with m, a, f, d, c that lacks some of v",
+    ),
+    (
+        "neoverse-n1",
+        AARCH64,
+        "cortex-a57",
+        f"neon, {V82}, got one with neon that lacks some of {V82}",
     ),
     (
         "neoverse-v1",

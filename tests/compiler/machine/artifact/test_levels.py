@@ -60,7 +60,7 @@ def run(program: Path, cpu: str | None = None, flags: int = 0) -> tuple[str, np.
 
 
 @emulated
-@pytest.mark.parametrize("target", ["native", "x86-64-v3"])
+@pytest.mark.parametrize("target", ["native", "x86-64-v3", "haswell", "znver4"])
 def test_a_lesser_processor_is_told_what_it_lacks(target: str, tmp_path: Path):
     said, output = run(build(compiled_for(target), tmp_path), "Nehalem")
     v2 = "cx16, popcnt, sahf, sse3, sse4.1, sse4.2, ssse3"

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from llvmlite import ir
+from xdsl.dialects.builtin import NoneAttr
 
 from weft.compiler.loop_to_llvm.memory.addresses import AddressEmitter, is_data, is_run
 from weft.compiler.loop_to_llvm.memory.storage import Lanes, Storage
 from weft.compiler.loop_to_llvm.scalar.elements import I32, I64, POINTER, intrinsic
 from weft.compiler.target.target import LINE
-from weft.dialects.expr import Expr
+from weft.dialects.expr import Expr, Operand
 
 PlacedVector = tuple[Expr, ir.Value, Lanes]
 """An address, what is stored there, and the lanes that store it."""
@@ -44,9 +45,10 @@ class StoreEmitter:
         registers.
         """
         builder, pointer = self.frame.builder, self.addresses.pointer(storage, base)
-        if lanes.mask is None:
+        private = self.addresses.is_private(storage)
+        if lanes.mask is None or (private and _rest_is_padding(storage, base, lanes)):
             builder.store(value, pointer, align=storage.alignment)
-        elif self.addresses.is_private(storage):
+        elif private:
             old = builder.load(pointer, typ=value.type, align=storage.alignment)
             builder.store(builder.select(lanes.mask, value, old), pointer, align=storage.alignment)
         else:
@@ -109,3 +111,18 @@ class StoreEmitter:
             return builder.icmp_unsigned("==", odd, ir.Constant(I64, 0))
 
         return self.addresses.index.remember(0, (storage, size), test)
+
+
+def _rest_is_padding(storage: Storage, base: Expr, lanes: Lanes) -> bool:
+    """Whether lanes that do not run are behind the last element of a row of the buffer, in room
+    that nothing else is stored in: whatever they compute may be written there.
+    """
+    layout = storage.type.layout
+    if isinstance(layout, NoneAttr) or lanes.active is None:
+        return False
+    row, position = layout.storage.data[-1], layout.subscripts.data[-1]
+    axes = [n for n in range(storage.type.rank) if position == Expr.of(Operand(n))]
+    if not axes or row % lanes.count != 0:
+        return False
+    start = base % row
+    return start % lanes.count == 0 and start + lanes.active == storage.type.shape[axes[0]]

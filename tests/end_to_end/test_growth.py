@@ -86,8 +86,8 @@ class Kernels:
 
 
 def calls(model: Source | ImportedModel, path: Path, kernels: Kernels) -> Counter[str]:
-    """How often each function is called, and how often it calls built-in ones, to compile a model and
-    to write its artifact.
+    """How often each function is called, and calls built-in ones, to compile a model and to write
+    its artifact.
     """
     options = options_of(b"", prefix="grown")
     profile = Profile()

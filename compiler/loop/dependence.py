@@ -79,32 +79,32 @@ def may_clash(first: AccessOp, second: AccessOp, relations: Sequence[Relation]) 
     return not _independent(first, second, [relation for relation in related if relation])
 
 
-Place = tuple[SSAValue, tuple[Expr, ...], Block | None]
+Site = tuple[SSAValue, tuple[Expr, ...], Block | None]
 
 
-def place_of(access: AccessOp) -> Place:
+def site_of(access: AccessOp) -> Site:
     """All that decides what an access clashes with: its buffer, its subscripts and its block."""
     return access.buffer, subscripts(access), access.parent
 
 
 def distinct(pairs: Iterable[Pair]) -> Iterator[Pair]:
-    """The first of all pairs in the same two places: a load and a store of one element, say, clash
+    """The first of all pairs at the same two sites: a load and a store of one element, say, clash
     with what the store clashes with.
     """
-    seen: set[tuple[Place, Place]] = set()
-    for pair, places in placed(pairs):
-        if places not in seen:
-            seen.add(places)
+    seen: set[tuple[Site, Site]] = set()
+    for pair, sites in with_sites(pairs):
+        if sites not in seen:
+            seen.add(sites)
             yield pair
 
 
-def placed(pairs: Iterable[Pair]) -> Iterator[tuple[Pair, tuple[Place, Place]]]:
-    """Each pair with its places, which are found once for each access."""
-    known: dict[AccessOp, Place] = {}
+def with_sites(pairs: Iterable[Pair]) -> Iterator[tuple[Pair, tuple[Site, Site]]]:
+    """Each pair with its sites, which are found once for each access."""
+    known: dict[AccessOp, Site] = {}
     for pair in pairs:
         for access in pair:
             if access not in known:
-                known[access] = place_of(access)
+                known[access] = site_of(access)
         yield pair, (known[pair[0]], known[pair[1]])
 
 

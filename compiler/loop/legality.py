@@ -15,15 +15,15 @@ from xdsl.ir import Operation, SSAValue
 
 from weft.compiler.loop.dependence import (
     Pair,
-    Place,
     Relation,
+    Site,
     allocated_in,
     clashing_pairs,
     crossing_pairs,
     distinct,
     may_clash,
-    place_of,
-    placed,
+    site_of,
+    with_sites,
 )
 from weft.compiler.loop.matchers import update_of
 from weft.compiler.loop.nest import (
@@ -73,7 +73,7 @@ def carried_pair(loop: ForOp, limit: int | None = None) -> Pair | None:
     for first, second in distinct(clashing_pairs([loop])):
         if may_clash(first, second, relations):
             return first, second
-        if place_of(first) != place_of(second) and may_clash(second, first, relations):
+        if site_of(first) != site_of(second) and may_clash(second, first, relations):
             return first, second
     return None
 
@@ -93,15 +93,15 @@ def require_order(who: str, loops: Sequence[ForOp], order: Sequence[ForOp]) -> N
     outside = [Relation(outer, outer, "=") for outer in enclosing_loops(loops[0])]
     loops, order, outside = _narrowed(loops, order, outside)
     positions = [loops.index(loop) for loop in order]
-    backwards: dict[tuple[Place, Place], list[tuple[str, ...]]] = {}
-    for (first, second), places in placed(clashing_pairs([outermost])):
-        if places not in backwards:
-            backwards[places] = [
+    backwards: dict[tuple[Site, Site], list[tuple[str, ...]]] = {}
+    for (first, second), sites in with_sites(clashing_pairs([outermost])):
+        if sites not in backwards:
+            backwards[sites] = [
                 vector
                 for vector in _directions(first, second, loops, outside)
                 if _leading(vector) != _leading([vector[position] for position in positions])
             ]
-        if any(not _reassociable(first, second, loops, each) for each in backwards[places]):
+        if any(not _reassociable(first, second, loops, each) for each in backwards[sites]):
             refuse(who, "an order that keeps every dependence", (first, second))
 
 

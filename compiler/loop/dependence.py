@@ -18,7 +18,7 @@ from itertools import combinations_with_replacement
 from math import gcd
 
 from msgspec import Struct
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from weft.compiler.loop.nest import (
     Bound,
@@ -77,6 +77,35 @@ def may_clash(first: AccessOp, second: AccessOp, relations: Sequence[Relation]) 
     if first.buffer is not second.buffer:
         return True
     return not _independent(first, second, [relation for relation in related if relation])
+
+
+Site = tuple[SSAValue, tuple[Expr, ...], Block | None]
+
+
+def site_of(access: AccessOp) -> Site:
+    """All that decides what an access clashes with: its buffer, its subscripts and its block."""
+    return access.buffer, subscripts(access), access.parent
+
+
+def distinct(pairs: Iterable[Pair]) -> Iterator[Pair]:
+    """The first of all pairs at the same two sites: a load and a store of one element, say, clash
+    with what the store clashes with.
+    """
+    seen: set[tuple[Site, Site]] = set()
+    for pair, sites in with_sites(pairs):
+        if sites not in seen:
+            seen.add(sites)
+            yield pair
+
+
+def with_sites(pairs: Iterable[Pair]) -> Iterator[tuple[Pair, tuple[Site, Site]]]:
+    """Each pair with its sites, which are found once for each access."""
+    known: dict[AccessOp, Site] = {}
+    for pair in pairs:
+        for access in pair:
+            if access not in known:
+                known[access] = site_of(access)
+        yield pair, (known[pair[0]], known[pair[1]])
 
 
 def _with_shared_loops(

@@ -16,10 +16,14 @@ from xdsl.ir import Operation, SSAValue
 from weft.compiler.loop.dependence import (
     Pair,
     Relation,
+    Site,
     allocated_in,
     clashing_pairs,
     crossing_pairs,
+    distinct,
     may_clash,
+    site_of,
+    with_sites,
 )
 from weft.compiler.loop.matchers import update_of
 from weft.compiler.loop.nest import (
@@ -66,8 +70,10 @@ def carried_pair(loop: ForOp, limit: int | None = None) -> Pair | None:
     """Two accesses that touch one element in iterations of a loop at most `limit` apart."""
     outside = [Relation(outer, outer, "=") for outer in enclosing_loops(loop)]
     relations = [*outside, Relation(loop, loop, "<", limit)]
-    for first, second in clashing_pairs([loop]):
-        if may_clash(first, second, relations) or may_clash(second, first, relations):
+    for first, second in distinct(clashing_pairs([loop])):
+        if may_clash(first, second, relations):
+            return first, second
+        if site_of(first) != site_of(second) and may_clash(second, first, relations):
             return first, second
     return None
 
@@ -87,11 +93,16 @@ def require_order(who: str, loops: Sequence[ForOp], order: Sequence[ForOp]) -> N
     outside = [Relation(outer, outer, "=") for outer in enclosing_loops(loops[0])]
     loops, order, outside = _narrowed(loops, order, outside)
     positions = [loops.index(loop) for loop in order]
-    for first, second in clashing_pairs([outermost]):
-        for vector in _directions(first, second, loops, outside):
-            reversed_ = _leading(vector) != _leading([vector[position] for position in positions])
-            if reversed_ and not _reassociable(first, second, loops, vector):
-                refuse(who, "an order that keeps every dependence", (first, second))
+    backwards: dict[tuple[Site, Site], list[tuple[str, ...]]] = {}
+    for (first, second), sites in with_sites(clashing_pairs([outermost])):
+        if sites not in backwards:
+            backwards[sites] = [
+                vector
+                for vector in _directions(first, second, loops, outside)
+                if _leading(vector) != _leading([vector[position] for position in positions])
+            ]
+        if any(not _reassociable(first, second, loops, each) for each in backwards[sites]):
+            refuse(who, "an order that keeps every dependence", (first, second))
 
 
 def _narrowed(
@@ -222,7 +233,7 @@ def require_distributable(
     require_known(who, loop)
     outside = [Relation(outer, outer, "=") for outer in enclosing_loops(loop)]
     relations = [*outside, Relation(loop, loop, "<")]
-    for late, early in crossing_pairs(before, after):
+    for late, early in distinct(crossing_pairs(before, after)):
         if may_clash(early, late, relations):
             refuse(who, "no dependence of the first part on the second", (early, late))
 
@@ -233,7 +244,7 @@ def require_fusable(who: str, first: ForOp, second: ForOp) -> None:
     require_known(who, second)
     outside = [Relation(outer, outer, "=") for outer in enclosing_loops(first)]
     relations = [*outside, Relation(first, second, ">")]
-    for pair in crossing_pairs([first], [second]):
+    for pair in distinct(crossing_pairs([first], [second])):
         if may_clash(*pair, relations):
             refuse(who, "that no iteration needs a later one of the first loop", pair)
 
@@ -249,7 +260,8 @@ def common_reduction(first: ForOp, second: ForOp) -> StringAttr | None:
         return None
     outside = [Relation(outer, outer, "=") for outer in enclosing_loops(first)]
     relations = [*outside, Relation(first, second, "<")]
-    apart = not any(may_clash(*pair, relations) for pair in crossing_pairs([first], [second]))
+    pairs = distinct(crossing_pairs([first], [second]))
+    apart = not any(may_clash(*pair, relations) for pair in pairs)
     return marked.reduction if apart else None
 
 
@@ -257,6 +269,6 @@ def require_commuting(who: str, first: Sequence[Operation], second: Sequence[Ope
     """Refuses to swap two groups of neighbours that touch one element."""
     around = enclosing_loops(first[0]) if first else []
     relations = [Relation(outer, outer, "=") for outer in around]
-    for pair in crossing_pairs(first, second):
+    for pair in distinct(crossing_pairs(first, second)):
         if may_clash(*pair, relations):
             refuse(who, "that neighbours which change places are independent", pair)

@@ -137,8 +137,10 @@ class WinogradFilterOp(GraphOp):
     def reference(self, *operands: Array) -> Sequence[Array]:
         (filters,) = operands
         g = matrices(self.size.value.data)[1]
-        result = np.einsum("pr,ocrs,qs->pqoc", g, filters.astype(np.float64), g, optimize=True)
-        return [result.reshape(-1, *filters.shape[:2]).astype(filters.dtype)]
+        # One product for all filters, then one for each row: einsum multiplies each filter alone.
+        taps = filters.astype(np.float64).transpose(2, 3, 0, 1).reshape(TAPS, -1)
+        rows = (g @ taps).reshape(len(g), TAPS, filters.shape[0] * filters.shape[1])
+        return [(g @ rows).reshape(-1, *filters.shape[:2]).astype(filters.dtype)]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         tensor_type = type_of(self.filters)

@@ -33,7 +33,7 @@ from weft.compiler.loop.schedules.gemm.prefetch_operands import (
     prefetch_rows,
 )
 from weft.compiler.loop.schedules.gemm.remainders import is_whole, rows_of_tile, split_rows
-from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_tile, vector_lanes
+from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_tile
 from weft.compiler.loop.schedules.innermost_loops import stride, transpose_copy
 from weft.compiler.target.target import Target
 from weft.dialects.expr import product
@@ -112,7 +112,7 @@ def _stage_accumulators(
     axis = column_axis(accesses_to(result, at)[0], ji)
     assert axis is not None, "the columns index the result"
     staged = stage_tile(result, at, "registers")
-    multiple = vector_lanes(ji, lanes)
+    multiple = lanes if ji.extent.constant is None else 1
     layout = dim_innermost(buffer_type_of(staged.buffer), axis, multiple)
     accumulators = pack(staged.buffer, layout)
     return accumulators, [list(nest) for nest in (staged.load_in, staged.write_back) if nest]

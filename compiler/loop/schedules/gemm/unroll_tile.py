@@ -21,13 +21,8 @@ def unroll_tile(nest: Sequence[ForOp], lanes: int) -> None:
     columns = next((loop for loop in reversed(nest) if _is_contiguous(loop)), None)
     for loop in nest:
         if loop is columns:
-            vectorize(loop, vector_lanes(loop, lanes))
+            vectorize(loop, min(lanes, 1 << ((loop.extent.constant or lanes) - 1).bit_length()))
         unroll(loop)
-
-
-def vector_lanes(columns: ForOp, lanes: int) -> int:
-    """The lanes of a vector of columns, fewer where half of them would do."""
-    return min(lanes, 1 << ((columns.extent.constant or lanes) - 1).bit_length())
 
 
 def _is_contiguous(loop: ForOp) -> bool:

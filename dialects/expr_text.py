@@ -157,6 +157,12 @@ def bind(expr: Expr, values: Sequence[SSAValue]) -> Expr:
 
 
 @lru_cache(maxsize=1 << 14)
+def bind_all(exprs: tuple[Expr, ...], values: tuple[SSAValue, ...]) -> tuple[Expr, ...]:
+    """The expressions, each as by `bind`."""
+    return tuple(bind(expr, values) for expr in exprs)
+
+
+@lru_cache(maxsize=1 << 14)
 def _bound(expr: Expr, values: tuple[SSAValue, ...]) -> Expr:
     atoms: dict[Atom, Expr] = {
         Operand(position): Expr.atom(value) for position, value in enumerate(values)

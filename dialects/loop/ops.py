@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import cast
+from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import IndexType, IntAttr, IntegerType, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -36,7 +36,14 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from weft.dialects.expr import Expr, ExprLike
-from weft.dialects.expr_text import INDEX, bind, parse_value_expr, print_value_expr, unbind
+from weft.dialects.expr_text import (
+    INDEX,
+    bind,
+    bind_all,
+    parse_value_expr,
+    print_value_expr,
+    unbind,
+)
 from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type_of, register_type
 
 REDUCTIONS = ("add", "mul", "max", "min", "and", "or", "xor")
@@ -174,6 +181,7 @@ def _extent(lower: Expr, upper: Expr, step: int) -> Expr:
 class SubscriptedOp(IRDLOperation):
     """Names an element by a buffer and an expression for each of its logical dimensions."""
 
+    BUFFER: ClassVar[int] = 0  # the place of the buffer among the operands
     buffer: SSAValue = operand_def(BufferType)
     operands_: Sequence[SSAValue] = var_operand_def(IndexType)
     subscripts: ExprsAttr = prop_def(ExprsAttr)
@@ -181,13 +189,13 @@ class SubscriptedOp(IRDLOperation):
     @property
     def index(self) -> tuple[Expr, ...]:
         """The logical subscripts over SSA values."""
-        values = self.operands_
-        return tuple(bind(expr, values) for expr in self.subscripts.data)
+        values = self._operands[self.BUFFER + 1 :]  # quicker than by the operands' name
+        return bind_all(self.subscripts.data, values)
 
     @property
     def buffer_type(self) -> BufferType:
         """The type of the accessed buffer."""
-        return buffer_type_of(self.buffer)
+        return buffer_type_of(self._operands[self.BUFFER])
 
     def verify_(self) -> None:
         rank, count = self.buffer_type.rank, len(self.subscripts.data)
@@ -267,6 +275,7 @@ class StoreOp(AccessOp):
     """
 
     name = "loop.store"
+    BUFFER: ClassVar[int] = 1
     nontemporal: UnitAttr | None = opt_prop_def(UnitAttr)
     value: SSAValue = operand_def()
     traits = traits_def(MemoryWriteEffect())

@@ -35,6 +35,9 @@ COLLECTION_THRESHOLDS: Final = (400_000, 50, 100)
 _IDLE_SECONDS: Final = 60
 """How long an interpreter waits for the next compilation before it ends."""
 
+_MARGIN_SECONDS: Final = 10
+"""How long before that it gets no task any more: one that is late is lost."""
+
 _SERVE: Final = """\
 import sys
 sys.path[:] = {path!r}
@@ -171,8 +174,8 @@ def take_workers(idle: int, count: int) -> list[Worker]:
     taken: list[Worker] = []
     while len(taken) < idle and _idle:
         since, worker = _idle.pop()
-        # Half of the time, lest it ends just now.
-        if worker.poll() is None and time.monotonic() - since < _IDLE_SECONDS / 2:
+        # Not until the last moment, lest it ends just now.
+        if worker.poll() is None and time.monotonic() - since < _IDLE_SECONDS - _MARGIN_SECONDS:
             taken.append(worker)
         else:
             close(worker)

@@ -185,11 +185,12 @@ def _found(tasks: Sequence[Task], store: KernelStore) -> dict[int, KernelCode]:
 
 @contextmanager
 def infrequent_collections() -> Generator[None]:
-    """Lets the interpreter look for cycles rarely. Compiling makes millions of small objects, few
-    of them in cycles: looking for these as often as usual takes half of the time.
+    """Lets the interpreter look for cycles rarely, unless it does so even more rarely. Compiling
+    makes millions of small objects, few of them in cycles: looking for these as often as usual
+    takes half of the time.
     """
     before = gc.get_threshold()
-    gc.set_threshold(*COLLECTION_THRESHOLDS)
+    gc.set_threshold(*max(before, COLLECTION_THRESHOLDS))
     try:
         yield
     finally:

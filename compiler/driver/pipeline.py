@@ -51,6 +51,7 @@ from weft.dialects.module_attributes import code_options
 from weft.dialects.weights import WeightStore
 
 
+@infrequent_collections()
 def compile_model(
     source: Source | ImportedModel,
     options: Options,
@@ -76,7 +77,7 @@ def compile_model(
     levels: list[CompiledLevel] = []
     made: dict[RunTimeTask, bytes] = {}
     expected = _expected_kernels(module) * len(chosen)
-    with infrequent_collections(), _kernel_compiler(expected, session) as compiler:
+    with _kernel_compiler(expected, session) as compiler:
         for level, own in zip(chosen, [module, *(module.clone() for _ in chosen[1:])], strict=True):
             kernels = CompiledKernels(compiler, session.level(level), made)
             lower(own, weights, kernels, kernels.session)
@@ -114,7 +115,7 @@ def _compile_buckets(
         graphs.append(imported.module)
     expected = sum(map(_expected_kernels, graphs)) * len(options.levels())
     levels: list[CompiledLevel] = []
-    with infrequent_collections(), _kernel_compiler(expected, session) as compiler:
+    with _kernel_compiler(expected, session) as compiler:
         for level in options.levels():
             own = session.level(level)
             parts: list[CompiledLevel] = []

@@ -19,7 +19,7 @@ from weft.compiler.driver.compile_kernels import (
     options_of_kernel,
     parse_kernel,
 )
-from weft.compiler.driver.workers import Worker, ask, preforked_worker
+from weft.compiler.driver.workers import COLLECTION_THRESHOLDS, Worker, ask, preforked_worker
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.program.memory.hoist_workspace import hoist_kernel
 from weft.compiler.program.memory.in_place import InPlace, in_place_arguments
@@ -319,8 +319,13 @@ def test_declarations_say_what_programs_need():
     assert in_place_arguments(declared) == [InPlace(0, 2)]
 
 
-def test_collections_are_as_frequent_as_before_afterwards():
-    before = gc.get_threshold()
-    with infrequent_collections():
-        assert gc.get_threshold() > before
-    assert gc.get_threshold() == before
+@pytest.mark.parametrize("before", [(700, 10, 10), (10_000_000, 10, 10)])
+def test_collections_are_rare_and_as_frequent_as_before_afterwards(before: tuple[int, int, int]):
+    of_tests = gc.get_threshold()
+    gc.set_threshold(*before)
+    try:
+        with infrequent_collections():
+            assert gc.get_threshold() == max(before, COLLECTION_THRESHOLDS)
+        assert gc.get_threshold() == before
+    finally:
+        gc.set_threshold(*of_tests)

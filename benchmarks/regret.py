@@ -16,7 +16,6 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace as replace_options
-from functools import partial
 from itertools import product
 from math import inf
 from pathlib import Path
@@ -38,11 +37,12 @@ from weft.compiler.driver.options import Options
 from weft.compiler.driver.pipeline import compile_model, naive_kernels
 from weft.compiler.driver.read_options import read_target
 from weft.compiler.loop.kernel_schedule import KernelSchedule
-from weft.compiler.loop.schedules import SCHEDULES, Schedule, contraction, schedule_kernel
-from weft.compiler.loop.schedules.gemm.choose_plan import choose_plan, plan_with
+from weft.compiler.loop.schedules import SCHEDULES, Schedule, schedule_kernel
 from weft.compiler.loop.schedules.gemm.plan import Packing, Plan
+from weft.compiler.loop.schedules.gemm.plans import choose_plan, plan_with
 from weft.compiler.loop.schedules.gemm.problem import Problem
 from weft.compiler.loop.schedules.gemm.views import View
+from weft.compiler.loop.schedules.planned import schedules_with
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.python.executable import Executable
 from weft.compiler.target.target import Target
@@ -236,8 +236,7 @@ def _with_tile(rows: int, vectors: int, packing: Packing) -> tuple[Schedule, ...
         plan = plan_with(problem, view, target, rows, vectors, packing)
         return plan or choose_plan(problem, view, target)
 
-    own = Schedule(contraction.NAME, partial(contraction.apply_all, choose=choose))
-    return tuple(own if each.name == contraction.NAME else each for each in SCHEDULES)
+    return schedules_with(choose)
 
 
 def shown(row: Row) -> str:

@@ -132,7 +132,7 @@ def choose_schedule(
         from weft.compiler.loop.schedule_file import apply_schedule  # few kernels need all passes
 
         forced = KernelSchedule(name, options.schedules[name])
-        apply_schedule(kernel, forced)
+        apply_schedule(kernel, forced, target)
         return Scheduled(["forced"], [], forced.steps)
     if options.naive:
         return Scheduled(["naive"], [], ())

@@ -19,13 +19,13 @@ def test_the_cases_are_recorded_ones():
 
 @pytest.mark.parametrize("target", TARGETS[:4], ids=lambda target: target.name)
 def test_every_cpu_has_a_hundred_plans(target: Target):
-    names = [name for name, _, _ in regret._reference_plans(target)]
+    names = [name for name, _, _ in regret.reference_plans(target)]
     assert len(set(names)) == len(names) > 100
 
 
 def test_a_search_tells_the_choice_from_the_best(monkeypatch: pytest.MonkeyPatch):
-    plans = list(islice(regret._reference_plans(host_target()), 20, 23))
-    monkeypatch.setattr(regret, "_reference_plans", lambda _: iter(plans))
+    plans = list(islice(regret.reference_plans(host_target()), 20, 23))
+    monkeypatch.setattr(regret, "reference_plans", lambda _: iter(plans))
     row = regret.regret_of(matmul(48, 40, 64), 1, host_target(), rounds=1, seconds=0.0)
     assert 1 <= row["plans"] <= 3
     assert row["regret"] >= 1.0

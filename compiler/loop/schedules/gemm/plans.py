@@ -1,20 +1,30 @@
-"""problem -> plan: the register tile, what is packed and where, and the loops around it."""
+"""problem -> plans: the register tile, what is packed and where, and the loops around it; and which
+plan is taken.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from weft.compiler.loop.schedules.gemm.cost import Cost, cost
 from weft.compiler.loop.schedules.gemm.gemv import ROWS as STREAMS
 from weft.compiler.loop.schedules.gemm.loop_order import ENOUGH_TASKS
 from weft.compiler.loop.schedules.gemm.pack_panels import LARGEST_PANEL
 from weft.compiler.loop.schedules.gemm.plan import Packing, Plan
 from weft.compiler.loop.schedules.gemm.problem import Along, Operand, Problem
+from weft.compiler.loop.schedules.gemm.register_tile import LONGEST_UNROLL
 from weft.compiler.loop.schedules.gemm.tile_params import (
     Params,
     default_params,
     narrow_params,
+    tiles,
     wide_params,
 )
 from weft.compiler.loop.schedules.gemm.views import View
 from weft.compiler.target.target import LINE, PAGE, Target
+from weft.dialects.errors import IllegalSchedule
 
 WIDENED_USES = 64
 """Uses of each element that pay for a copy of an operand in a wider type."""
@@ -28,12 +38,87 @@ FEWEST_ROWS = 16
 CONFLICTS = 4
 """Times over that the rows of a panel fill their sets of L1 before packing it pays."""
 
+SAMPLES = (16, 128, 1024)
+"""Iterations of loops of unknown extent that plans are compared at."""
+
+LEAST_GAIN = 0.9
+"""The share of the first plan's time that another one has to be below: costs are within a tenth of
+the times that were measured.
+"""
+
 MOST_TILES = 64
 """Tiles of rows over a panel, beside which the time to load the panel does not count."""
 
 
-def choose_plan(problem: Problem, view: View, target: Target, params: Params | None = None) -> Plan:
-    """The plan of a problem whose loops were chosen, by default with the tile that suits it."""
+class Rated(NamedTuple):
+    """A plan, and its cost at some sizes each."""
+
+    plan: Plan
+    costs: tuple[Cost, ...]
+
+
+def choose_plan(
+    problem: Problem, view: View, target: Target, refused: Collection[Plan] = ()
+) -> Plan:
+    """The plan of a problem whose loops were chosen: the first one, unless another costs less by
+    more than what the model of costs is sure of. Raises IllegalSchedule where all were refused.
+    """
+    rated = [each for each in rated_plans(problem, view, target) if each.plan not in refused]
+    if not rated:
+        raise IllegalSchedule("contraction requires a plan that no primitive refuses, got none")
+    worst = worst_regrets(rated)
+    best = min(range(len(worst)), key=worst.__getitem__)
+    return rated[best if worst[best] < LEAST_GAIN * worst[0] else 0].plan
+
+
+def worst_regrets(rated: Sequence[Rated]) -> list[float]:
+    """Of each plan the most that it takes in times of what the best one takes at the same sizes."""
+    by_sizes = zip(*(each.costs for each in rated), strict=True)
+    least = [min(cost.total for cost in costs) for costs in by_sizes]
+    return [
+        max((cost.total / best for cost, best in zip(each.costs, least, strict=True)), default=1.0)
+        for each in rated
+    ]
+
+
+@lru_cache(maxsize=1024)
+def rated_plans(problem: Problem, view: View, target: Target) -> tuple[Rated, ...]:
+    """All plans with their costs at sizes that the problem may have. Windows, products of one row,
+    those whose tiles are stored in another order and those of which no cache holds a panel have one
+    plan, whose cost is not known.
+    """
+    first = first_plan(problem, view, target)
+    transposed = problem.result.along[view.column].lanes != 1
+    alone = view.panel is None or view.row is None or view.narrow
+    if alone or transposed or first.k_block is not None:
+        return (Rated(first, ()),)
+    sizes = list(dict.fromkeys(_sizes(problem, each) for each in SAMPLES))
+    return tuple(
+        Rated(plan, tuple(cost(problem, plan, target, each) for each in sizes))
+        for plan in dict.fromkeys((first, *_plans(problem, view, target)))
+    )
+
+
+def _sizes(problem: Problem, assumed: int) -> tuple[int, ...]:
+    """The extents, those that are dynamic assumed to be so long."""
+    return tuple(assumed if each.constant is None else each.constant for each in problem.extents)
+
+
+def _plans(problem: Problem, view: View, target: Target) -> Iterator[Plan]:
+    """The plans of every tile that fits the registers and keeps the units busy, by how the columns'
+    operand is packed.
+    """
+    assert view.row is not None, "a tile has rows"
+    rows, columns = (problem.extents[n].constant for n in (view.row, view.column))
+    for tile in tiles(target, rows, columns, problem.lanes):
+        for packing in _Choice(problem, view, target, tile).packings():
+            plan = plan_with(problem, view, target, tile.rows, tile.vectors, packing)
+            if plan is not None:
+                yield plan
+
+
+def first_plan(problem: Problem, view: View, target: Target, params: Params | None = None) -> Plan:
+    """The plan that is taken where no other one is clearly better, or that of a tile."""
     return _Choice(problem, view, target, params).plan()
 
 
@@ -75,7 +160,8 @@ class _Choice:
             found = ["strided"]
         sums = list(self.problem.reductions)
         others = [n for n in range(len(self.problem.extents)) if panel.indexed_by(n)]
-        plain = len(sums) == 1 and others == sorted({view.column, *sums})
+        long = (self.problem.depth or LONGEST_UNROLL) > LONGEST_UNROLL
+        plain = len(sums) == 1 and others == sorted({view.column, *sums}) and long
         contiguous = along.step == 1 and panel.computed_bits == panel.bits
         held = (self.problem.depth or LARGEST_PANEL) * self.width * panel.bits // 8 <= LARGEST_PANEL
         if (

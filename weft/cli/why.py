@@ -33,7 +33,7 @@ def shown_plans(kernels: Mapping[str, str], target: Target, *, as_json: bool) ->
 
 def _described(each: Explanation) -> dict[str, Any]:
     plans = [
-        {"plan": str(rated.plan), "costs_ns": [asdict(cost) for cost in rated.costs]}
+        {"plan": str(rated.plan), "cost_ns": rated.cost and asdict(rated.cost)}
         for rated in each.rated
     ]
     extents = [str(extent) for extent in each.problem.extents]
@@ -41,15 +41,15 @@ def _described(each: Explanation) -> dict[str, Any]:
 
 
 def _shown(each: Explanation) -> str:
-    """The chosen plan and the best others; microseconds of the first sizes that are compared."""
+    """The chosen plan and the best others, with their times in microseconds."""
     extents = " x ".join(str(extent) for extent in each.problem.extents)
     chosen = [rated for rated in each.rated if rated.plan == each.chosen]
     others = [rated for rated in each.rated if rated.plan != each.chosen][:RUNNERS_UP]
     rows: list[list[object]] = [["", "us", *_TERMS, "plan"]]
     for rated in (*chosen, *others):
+        if rated.cost is None:
+            return f"  {extents}, the only plan: {each.chosen}"
         mark = "*" if rated.plan == each.chosen else ""
-        times = [rated.costs[0].total, *(getattr(rated.costs[0], term) for term in _TERMS)]
+        times = [rated.cost.total, *(getattr(rated.cost, term) for term in _TERMS)]
         rows.append([mark, *(round(time / 1e3, 1) for time in times), str(rated.plan)])
-    if not chosen[0].costs:
-        return f"  {extents}, the only plan: {each.chosen}"
     return f"  {extents}, the chosen of {len(each.rated)} plans first\n{table(rows)}"

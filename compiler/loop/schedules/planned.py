@@ -21,7 +21,7 @@ from weft.compiler.loop.schedules.gemm.plans import (
     Rated,
     choose_plan,
     rated_plans,
-    worst_regrets,
+    time_of,
 )
 from weft.compiler.loop.schedules.gemm.problem import Problem
 from weft.compiler.loop.schedules.gemm.views import View
@@ -31,14 +31,13 @@ from weft.dialects.loop.program import KernelOp
 
 
 class Explanation(NamedTuple):
-    """A contraction, the plan that weft takes, all plans from the best to the worst by their costs,
-    and how many times the best one's time each takes where it does worst.
+    """A contraction, the plan that weft takes, and all plans from the best to the worst by their
+    costs.
     """
 
     problem: Problem
     chosen: Plan
     rated: Sequence[Rated]
-    regrets: Sequence[float]
 
 
 def schedules_with(choose: Choose) -> tuple[Schedule, ...]:
@@ -53,10 +52,7 @@ def explain(kernel: KernelOp, target: Target) -> list[Explanation]:
 
     def choose(problem: Problem, view: View, target: Target) -> Plan:
         chosen, rated = choose_plan(problem, view, target), rated_plans(problem, view, target)
-        regrets = worst_regrets(rated)
-        order = sorted(range(len(rated)), key=regrets.__getitem__)
-        in_order = [rated[n] for n in order], [regrets[n] for n in order]
-        found.append(Explanation(problem, chosen, *in_order))
+        found.append(Explanation(problem, chosen, sorted(rated, key=time_of)))
         return chosen
 
     schedule_kernel(kernel.clone(), target, schedules_with(choose), recorded=False)

@@ -9,7 +9,7 @@ from tests.compiler.loop import kernels
 from weft.compiler.loop.schedules import schedule_kernel
 from weft.compiler.loop.schedules.gemm.cost import cost
 from weft.compiler.loop.schedules.gemm.plan import Plan, parse_plan
-from weft.compiler.loop.schedules.gemm.plans import LEAST_GAIN
+from weft.compiler.loop.schedules.gemm.plans import LEAST_GAIN, time_of
 from weft.compiler.loop.schedules.planned import Explanation, explain, schedule_by
 from weft.compiler.target.module_target import GENERIC
 from weft.compiler.target.target import PAGE, Target
@@ -60,32 +60,32 @@ def test_refuses_other_texts(text: str):
 def test_the_plan_that_is_taken_is_about_the_best():
     for sizes in ((64, 64, 64), (100, 100, 100), (512, 512, 512), (7, 300, 30)):
         found = explained(*sizes)
-        regrets = {
-            each.plan: regret for each, regret in zip(found.rated, found.regrets, strict=True)
-        }
-        assert min(regrets.values()) == 1.0
-        assert regrets[found.chosen] <= 1 / LEAST_GAIN
-        assert list(regrets.values()) == sorted(regrets.values())
+        times = {each.plan: time_of(each) for each in found.rated}
+        assert list(times.values()) == sorted(times.values())
+        assert 0 < times[found.chosen] <= min(times.values()) / LEAST_GAIN
 
 
 def test_plans_by_which_units_wait_cost_more():
     found = explained(256, 256, 256)
-    by_tile = {(each.plan.rows, each.plan.vectors): each.costs[0] for each in found.rated}
-    assert by_tile[(8, 1)].compute > by_tile[(6, 2)].compute
     slow = replace(ROOMY, cost=replace(ROOMY.cost, fma_ports=1))
-    sizes = (256, 256, 256)
-    assert cost(found.problem, found.chosen, slow, sizes).compute > 1.5 * by_tile[(6, 2)].compute
+    tiles = {(each.plan.rows, each.plan.vectors): each for each in found.rated}
+    narrow, wide = (cost(found.problem, tiles[tile].plan, ROOMY) for tile in ((8, 1), (6, 2)))
+    assert narrow.compute > wide.compute
+    assert cost(found.problem, tiles[(6, 2)].plan, slow).compute > 1.5 * wide.compute
 
 
-def test_rows_of_a_panel_that_are_pages_apart_cost_more_than_packed_ones():
-    columns = 8 * PAGE // 4
-
+def test_rows_of_a_panel_that_are_pages_apart_cost_more_than_others():
     def panel(columns: int) -> float:
         found = explained(128, columns, 256)
         plan = next(each.plan for each in found.rated if each.plan.packing == "none")
-        return cost(found.problem, plan, ROOMY, (128, columns, 256)).panel / columns
+        return cost(found.problem, plan, ROOMY).panel / columns
 
-    assert panel(columns) > 1.5 * panel(columns + 16)
+    assert panel(2 * PAGE) > 1.5 * panel(2 * PAGE + 16)
+
+
+def test_products_of_one_row_have_one_plan():
+    found = explained(1, 40, 12)
+    assert [(each.plan, each.cost) for each in found.rated] == [(found.chosen, None)]
 
 
 @pytest.mark.parametrize("position", [0, 5, -1])

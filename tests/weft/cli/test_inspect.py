@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import onnx
+import onnx.parser
 import pytest
 
 from tests.weft.cli.command import Command
@@ -59,10 +61,19 @@ def test_schedules_are_printed_edited_and_forced(
     assert one.startswith(f"{header}\n\n{first[:9]}")
 
 
+PRODUCT = """
+<ir_version: 10, opset_import: ["": 23]>
+product (float[64, 48] x, float[48, 80] y) => (float[64, 80] z) { z = MatMul(x, y) }
+"""
+
+
 def test_says_why_products_are_scheduled_as_they_are(
     weft_command: Command, dense_folder: Path, tmp_path: Path
 ):
-    model, file = dense_folder / "dense.onnx", tmp_path / "schedule.txt"
+    dynamic = weft_command.succeeds("inspect", dense_folder / "dense.onnx", "--why")
+    assert "n0 x 80 x 96, the only plan: column=1 row=0 panel=1" in dynamic
+    model, file = tmp_path / "product.onnx", tmp_path / "schedule.txt"
+    onnx.save(onnx.parser.parse_model(PRODUCT), model)
     text = weft_command.succeeds("inspect", model, "--why", "matmul", "--target-cpu", "znver4")
     assert "plans first" in text
     assert "compute  panel  rows  packing  once  plan" in text

@@ -8,8 +8,8 @@ is read and written once. Nothing is measured or tried; a plan costs some micros
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import ceil, gcd, inf
+from collections.abc import Sequence
+from math import ceil, gcd, inf, prod
 
 from msgspec import Struct
 
@@ -60,22 +60,9 @@ class Cost(Struct, frozen=True, kw_only=True):
         return self.compute + moved - hidden + self.packing
 
 
-class Sizes(Struct, frozen=True):
-    """The extents of a problem's loops, all of them numbers."""
-
-    extents: tuple[int, ...]
-
-    def of(self, loops: Iterator[int] | range) -> int:
-        """How many iterations some loops have together."""
-        total = 1
-        for loop in loops:
-            total *= self.extents[loop]
-        return total
-
-
-def cost(problem: Problem, plan: Plan, target: Target, sizes: tuple[int, ...]) -> Cost:
-    """The time of a contraction by a plan, at these extents."""
-    return _Product(problem, plan, target, sizes).cost()
+def cost(problem: Problem, plan: Plan, target: Target) -> Cost:
+    """The time of a contraction whose extents are constant by a plan."""
+    return _Product(problem, plan, target).cost()
 
 
 class _Product:
@@ -83,38 +70,31 @@ class _Product:
     elements, and the bytes of both factors.
     """
 
-    def __init__(self, problem: Problem, plan: Plan, target: Target, sizes: tuple[int, ...]):
+    def __init__(self, problem: Problem, plan: Plan, target: Target):
+        sizes = [extent.constant or 0 for extent in problem.extents]
         self.plan = plan
         self.target = target
         self.columns = sizes[plan.column]
         self.rows = 1 if plan.row is None else sizes[plan.row]
-        self.depth = 1
-        for n in problem.reductions:
-            self.depth *= sizes[n]
-        self.others = 1
-        for n in range(problem.outer):
-            if n not in (plan.column, plan.row):
-                self.others *= sizes[n]
+        self.depth = prod(sizes[n] for n in problem.reductions)
+        others = (n for n in range(problem.outer) if n not in (plan.column, plan.row))
+        self.others = prod(sizes[n] for n in others)
         self.panels = ceil(self.columns / plan.width)
-        self.heights = list(tile_heights(self.rows, plan.rows))
+        self.heights = tile_heights(self.rows, plan.rows)
         self.tiles = sum(count for count, _ in self.heights)
         assert plan.panel is not None, "a product has two factors"
         self.panel = problem.factors[plan.panel]
         self.other = problem.factors[1 - plan.panel]
         self.result_bytes = self.rows * self.columns * self.others * problem.result.bits // 8
-        self.panel_bytes, self.panel_reads = self._read(problem, self.panel, sizes)
-        self.other_bytes, self.other_reads = self._read(problem, self.other, sizes)
+        self.panel_bytes, self.panel_reads = self._read(self.panel, sizes)
+        self.other_bytes, self.other_reads = self._read(self.other, sizes)
         self.step = self._bytes_along_k(problem)
 
-    def _read(
-        self, problem: Problem, operand: Operand, sizes: tuple[int, ...]
-    ) -> tuple[float, float]:
+    def _read(self, operand: Operand, sizes: Sequence[int]) -> tuple[float, float]:
         """The bytes of all that is read of an operand, and how many of the loops' elements each
         of its own is: neighbouring windows share theirs.
         """
-        elements = 1
-        for n, size in enumerate(sizes):
-            elements *= size if operand.indexed_by(n) else 1
+        elements = prod(size for n, size in enumerate(sizes) if operand.indexed_by(n))
         distinct = min(elements, operand.size or elements)
         return distinct * operand.bits / 8, distinct / elements
 
@@ -143,9 +123,8 @@ class _Product:
         whole, left = divmod(vectors, plan.vectors)
         total = 0.0
         for count, height in self.heights:
-            for times, width in ((whole, plan.vectors), (1 if left else 0, left)):
-                if times:
-                    total += count * times * self._tile(height, width)
+            total += count * whole * self._tile(height, plan.vectors)
+            total += count * self._tile(height, left) if left else 0.0
         return total * self.others
 
     def _tile(self, rows: int, vectors: int) -> float:

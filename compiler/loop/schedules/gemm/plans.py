@@ -4,7 +4,7 @@ plan is taken.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -38,9 +38,6 @@ FEWEST_ROWS = 16
 CONFLICTS = 4
 """Times over that the rows of a panel fill their sets of L1 before packing it pays."""
 
-SAMPLES = (16, 128, 1024)
-"""Iterations of loops of unknown extent that plans are compared at."""
-
 LEAST_GAIN = 0.9
 """The share of the first plan's time that another one has to be below: costs are within a tenth of
 the times that were measured.
@@ -51,10 +48,10 @@ MOST_TILES = 64
 
 
 class Rated(NamedTuple):
-    """A plan, and its cost at some sizes each."""
+    """A plan and its cost, None where that is not known."""
 
     plan: Plan
-    costs: tuple[Cost, ...]
+    cost: Cost | None
 
 
 def choose_plan(
@@ -66,42 +63,29 @@ def choose_plan(
     rated = [each for each in rated_plans(problem, view, target) if each.plan not in refused]
     if not rated:
         raise IllegalSchedule("contraction requires a plan that no primitive refuses, got none")
-    worst = worst_regrets(rated)
-    best = min(range(len(worst)), key=worst.__getitem__)
-    return rated[best if worst[best] < LEAST_GAIN * worst[0] else 0].plan
+    best = min(rated, key=time_of)
+    return best.plan if time_of(best) < LEAST_GAIN * time_of(rated[0]) else rated[0].plan
 
 
-def worst_regrets(rated: Sequence[Rated]) -> list[float]:
-    """Of each plan the most that it takes in times of what the best one takes at the same sizes."""
-    by_sizes = zip(*(each.costs for each in rated), strict=True)
-    least = [min(cost.total for cost in costs) for costs in by_sizes]
-    return [
-        max((cost.total / best for cost, best in zip(each.costs, least, strict=True)), default=1.0)
-        for each in rated
-    ]
+def time_of(rated: Rated) -> float:
+    """The nanoseconds that the model expects of a plan, 0 where it expects nothing."""
+    return 0.0 if rated.cost is None else rated.cost.total
 
 
 @lru_cache(maxsize=1024)
 def rated_plans(problem: Problem, view: View, target: Target) -> tuple[Rated, ...]:
-    """All plans with their costs at sizes that the problem may have. Windows, products of one row,
-    those whose tiles are stored in another order and those of which no cache holds a panel have one
-    plan, whose cost is not known.
+    """All plans with their costs. Windows, products of one row or of dynamic sizes, those whose
+    tiles are stored in another order and those of which no cache holds a panel have one plan, whose
+    cost is not known.
     """
     first = first_plan(problem, view, target)
+    dynamic = any(extent.constant is None for extent in problem.extents)
     transposed = problem.result.along[view.column].lanes != 1
     alone = view.panel is None or view.row is None or view.narrow
-    if alone or transposed or first.k_block is not None:
-        return (Rated(first, ()),)
-    sizes = list(dict.fromkeys(_sizes(problem, each) for each in SAMPLES))
-    return tuple(
-        Rated(plan, tuple(cost(problem, plan, target, each) for each in sizes))
-        for plan in dict.fromkeys((first, *_plans(problem, view, target)))
-    )
-
-
-def _sizes(problem: Problem, assumed: int) -> tuple[int, ...]:
-    """The extents, those that are dynamic assumed to be so long."""
-    return tuple(assumed if each.constant is None else each.constant for each in problem.extents)
+    if dynamic or transposed or alone or first.k_block is not None:
+        return (Rated(first, None),)
+    plans = dict.fromkeys((first, *_plans(problem, view, target)))
+    return tuple(Rated(plan, cost(problem, plan, target)) for plan in plans)
 
 
 def _plans(problem: Problem, view: View, target: Target) -> Iterator[Plan]:

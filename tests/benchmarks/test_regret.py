@@ -33,6 +33,15 @@ def test_a_search_tells_the_choice_from_the_best(monkeypatch: pytest.MonkeyPatch
     assert f"{row['regret']:.3f}" in regret.shown(row)
 
 
+def test_ranks_say_how_alike_two_orders_are():
+    plans = {str(n): regret.Reference({}, float(n)) for n in range(9)}
+    other = {"other": regret.Reference({}, None)}
+    times = {str(n): 2.0 * n + 5 for n in range(9)} | {"other": 0.0}
+    assert regret.rank_correlation(plans | other, times) == 1.0
+    assert regret.rank_correlation(plans, {name: -time for name, time in times.items()}) == -1.0
+    assert regret.rank_correlation(other, times) is None
+
+
 def test_the_summary_has_the_mean_and_the_largest():
     rows = [{"regret": 1.0}, {"regret": 4.0}]
     assert regret.summary(rows) == "regret: mean 2.000, 95 % 4.000, largest 4.000"
@@ -40,7 +49,7 @@ def test_the_summary_has_the_mean_and_the_largest():
 
 def test_a_plan_with_another_answer_is_an_error(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(regret, "disagreement", lambda *_: "output 0 differs")
-    search = regret._Search(matmul(8, 8, 8), 1, host_target())
+    search = regret.Search(matmul(8, 8, 8), 1, host_target())
     with pytest.raises(WeftError, match="equal answers of all plans, got: output 0 differs"):
         search.first_time({})
 

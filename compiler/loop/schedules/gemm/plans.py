@@ -74,18 +74,23 @@ def time_of(rated: Rated) -> float:
 
 @lru_cache(maxsize=1024)
 def rated_plans(problem: Problem, view: View, target: Target) -> tuple[Rated, ...]:
-    """All plans with their costs. Windows, products of one row or of dynamic sizes, those whose
-    tiles are stored in another order and those of which no cache holds a panel have one plan, whose
-    cost is not known.
+    """All plans with their costs; one plan where its cost is not known."""
+    first = rate(problem, view, first_plan(problem, view, target), target)
+    if first.cost is None:
+        return (first,)
+    plans = dict.fromkeys((first.plan, *_plans(problem, view, target)))
+    return tuple(rate(problem, view, plan, target) for plan in plans)
+
+
+def rate(problem: Problem, view: View, plan: Plan, target: Target) -> Rated:
+    """A plan with its cost, which is not known of windows, of products of one row or of dynamic
+    sizes, of tiles that are stored in another order, and where no cache holds a panel.
     """
-    first = first_plan(problem, view, target)
     dynamic = any(extent.constant is None for extent in problem.extents)
     transposed = problem.result.along[view.column].lanes != 1
     alone = view.panel is None or view.row is None or view.narrow
-    if dynamic or transposed or alone or first.k_block is not None:
-        return (Rated(first, None),)
-    plans = dict.fromkeys((first, *_plans(problem, view, target)))
-    return tuple(Rated(plan, cost(problem, plan, target)) for plan in plans)
+    known = not (dynamic or transposed or alone or plan.k_block is not None)
+    return Rated(plan, cost(problem, plan, target) if known else None)
 
 
 def _plans(problem: Problem, view: View, target: Target) -> Iterator[Plan]:

@@ -142,8 +142,8 @@ def regret_of(case: Case, threads: int, target: Target, rounds: int, seconds: fl
 
 
 class Reference(NamedTuple):
-    """A plan of the search: the steps of each kernel, by name, and the nanoseconds that weft expects
-    of its products, None where it expects nothing.
+    """A plan of the search: the steps of each kernel, by name, and the nanoseconds that weft's
+    model expects of its products, None where it expects nothing.
     """
 
     steps: Steps

@@ -120,7 +120,14 @@ class KernelStore(Protocol):
 def options_of_kernel(options: CodeOptions, name: str) -> CodeOptions:
     """Those options that the code of one kernel depends on."""
     own = {kernel: steps for kernel, steps in options.schedules.items() if kernel == name}
-    return replace(options, schedules=own, timed=False, max_iterations=None, check_indices=False)
+    return replace(
+        options,
+        schedules=own,
+        timed=False,
+        max_iterations=None,
+        check_indices=False,
+        max_weights_bytes="",
+    )
 
 
 def choose_schedule(

@@ -6,7 +6,8 @@ ones only, and weft's own choices for CPUs with other caches, vectors and regist
 and the best three are timed again, in turns. Regret is the time of the choice over that of the
 best: 1.05 means that another plan would have saved 5 %. `--move` changes each size of products by
 up to 17 %, drawn from a seed, for sizes that nobody has looked at. Each line of the result is one
-case with one number of threads. Equal plans count once, so that small products have fewer.
+case with one number of threads. Equal plans count once, so that small products have fewer. The
+rank correlation says how alike the orders of the plans by expected and by measured times are.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from __future__ import annotations
 import argparse
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace as replace_options
 from functools import partial
 from itertools import product
 from math import inf
 from pathlib import Path
-from statistics import geometric_mean, median
-from typing import Any, Final
+from statistics import correlation, geometric_mean, median
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 from rich.console import Console
@@ -38,11 +39,13 @@ from weft.compiler.driver.options import Options
 from weft.compiler.driver.pipeline import compile_model, naive_kernels
 from weft.compiler.driver.read_options import read_target
 from weft.compiler.loop.kernel_schedule import KernelSchedule
-from weft.compiler.loop.schedules import SCHEDULES, Schedule, contraction, schedule_kernel
-from weft.compiler.loop.schedules.gemm.choose_plan import choose_plan, plan_with
+from weft.compiler.loop.schedules import schedule_kernel
+from weft.compiler.loop.schedules.contraction import Choose
 from weft.compiler.loop.schedules.gemm.plan import Packing, Plan
+from weft.compiler.loop.schedules.gemm.plans import choose_plan, plan_with, rate, time_of
 from weft.compiler.loop.schedules.gemm.problem import Problem
 from weft.compiler.loop.schedules.gemm.views import View
+from weft.compiler.loop.schedules.planned import schedules_with
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.python.executable import Executable
 from weft.compiler.target.target import Target
@@ -80,6 +83,9 @@ FIRST_SECONDS: Final = 0.02
 BEST: Final = 3
 """Plans that are timed again beside the choice."""
 
+FEWEST: Final = 8
+"""Plans of which a rank correlation says something."""
+
 Steps = dict[str, tuple[str, ...]]
 Row = dict[str, Any]
 
@@ -112,8 +118,9 @@ def moved_products(seed: int) -> Iterator[Case]:
 
 def regret_of(case: Case, threads: int, target: Target, rounds: int, seconds: float) -> Row:
     """The times of weft's choice and of the best plan of the search, by medians of rounds."""
-    search = _Search(case, threads, target)
-    plans = search.plans()
+    search = Search(case, threads, target)
+    found = search.plans()
+    plans = {name: each.steps for name, each in found.items()}
     names = track(plans, f"{case.name} on {threads}", console=Console(stderr=True), transient=True)
     times = {name: search.first_time(plans[name]) for name in names}
     finalists = sorted(times, key=lambda name: times[name])[:BEST]
@@ -126,6 +133,7 @@ def regret_of(case: Case, threads: int, target: Target, rounds: int, seconds: fl
         "target": target.name,
         "threads": threads,
         "plans": len(times),
+        "rank_correlation": rank_correlation(found, times),
         "ms": round(medians[0], 6),
         "best_ms": round(medians[best], 6),
         "best": "chosen" if best == 0 else finalists[best - 1],
@@ -133,7 +141,38 @@ def regret_of(case: Case, threads: int, target: Target, rounds: int, seconds: fl
     }
 
 
-class _Search:
+class Reference(NamedTuple):
+    """A plan of the search: the steps of each kernel, by name, and the nanoseconds that weft's
+    model expects of its products, None where it expects nothing.
+    """
+
+    steps: Steps
+    expected: float | None
+
+
+def rank_correlation(plans: Mapping[str, Reference], times: Mapping[str, float]) -> float | None:
+    """How alike the orders of the plans by expected and by measured times are, from -1 to 1; None
+    where too few have both.
+    """
+    both = [
+        (each.expected, times[name])
+        for name, each in plans.items()
+        if each.expected is not None and times[name] < inf
+    ]
+    if len(both) < FEWEST:
+        return None
+    expected, measured = zip(*both, strict=True)
+    return round(correlation(_ranks(expected), _ranks(measured)), 3)
+
+
+def _ranks(numbers: Sequence[float]) -> list[float]:
+    """The position of each among all in order, the mean one of those that are equal."""
+    order = sorted(numbers)
+    first = {number: position for position, number in reversed(list(enumerate(order)))}
+    return [first[number] + (order.count(number) - 1) / 2 for number in numbers]
+
+
+class Search:
     """A case and its plans: the steps of each of its kernels, by name."""
 
     def __init__(self, case: Case, threads: int, target: Target):
@@ -146,15 +185,19 @@ class _Search:
         executable = self.build({})
         self._expected = executable(*self._arrays(executable))
 
-    def plans(self) -> dict[str, Steps]:
+    def plans(self) -> dict[str, Reference]:
         """The plans of the reference search that differ, each by what it is called."""
-        found: dict[str, tuple[str, Steps]] = {}
-        for name, target, schedules in reference_plans(self.target):
-            steps: Steps = {}
-            for kernel, text in self._kernels.items():
-                scheduled = schedule_kernel(parse_kernel(text), target, schedules)
-                steps[kernel] = scheduled.steps
-            found.setdefault(repr(steps), (name, steps))
+        found: dict[str, tuple[str, Reference]] = {}
+        for name, target, choose in reference_plans(self.target):
+            expected: list[float | None] = []
+            schedules = schedules_with(partial(_expecting, choose, expected))
+            steps = {
+                kernel: schedule_kernel(parse_kernel(text), target, schedules).steps
+                for kernel, text in self._kernels.items()
+            }
+            known = [each for each in expected if each is not None]
+            all_ = sum(known) if known and len(known) == len(expected) else None
+            found.setdefault(repr(steps), (name, Reference(steps, all_)))
         return dict(found.values())
 
     def build(self, plan: Steps) -> Executable:
@@ -204,17 +247,27 @@ def _calls(executable: Executable, arrays: Sequence[Array], seconds: float) -> l
     return times
 
 
-def reference_plans(target: Target) -> Iterator[tuple[str, Target, Sequence[Schedule]]]:
-    """What each plan is called, the CPU that it is made for, and the schedules that make it."""
-    yield from ((name, each, SCHEDULES) for name, each in _other_targets(target))
+def reference_plans(target: Target) -> Iterator[tuple[str, Target, Choose]]:
+    """What each plan is called, the CPU that it is made for, and what chooses it."""
+    yield from ((name, each, choose_plan) for name, each in _other_targets(target))
     small = replace(target, l2_bytes=target.l2_bytes // 8)
     for vectors, rows in product(range(1, MOST_VECTORS + 1), range(1, MOST_ROWS + 1)):
         if rows * vectors + vectors + 1 > target.vector_registers:
             continue
         for packing in PACKINGS:
-            schedules = _with_tile(rows, vectors, packing)
-            yield f"tile {rows}x{vectors} {packing}", target, schedules
-            yield f"tile {rows}x{vectors} {packing}, an eighth of l2", small, schedules
+            choose = _with_tile(rows, vectors, packing)
+            yield f"tile {rows}x{vectors} {packing}", target, choose
+            yield f"tile {rows}x{vectors} {packing}, an eighth of l2", small, choose
+
+
+def _expecting(
+    choose: Choose, expected: list[float | None], problem: Problem, view: View, target: Target
+) -> Plan:
+    """What is chosen; what the model expects of it goes to the list."""
+    plan = choose(problem, view, target)
+    rated = time_of(rate(problem, view, plan, target))
+    expected.append(rated or None)
+    return plan
 
 
 def _other_targets(target: Target) -> Iterator[tuple[str, Target]]:
@@ -229,21 +282,21 @@ def _other_targets(target: Target) -> Iterator[tuple[str, Target]]:
         yield f"{registers} registers", replace(target, vector_registers=registers)
 
 
-def _with_tile(rows: int, vectors: int, packing: Packing) -> tuple[Schedule, ...]:
-    """The schedules, of which contractions have this tile, and this packing where they may."""
+def _with_tile(rows: int, vectors: int, packing: Packing) -> Choose:
+    """Chooses this tile, and this packing where that is possible."""
 
     def choose(problem: Problem, view: View, target: Target) -> Plan:
         plan = plan_with(problem, view, target, rows, vectors, packing)
         return plan or choose_plan(problem, view, target)
 
-    own = Schedule(contraction.NAME, partial(contraction.apply_all, choose=choose))
-    return tuple(own if each.name == contraction.NAME else each for each in SCHEDULES)
+    return choose
 
 
 def shown(row: Row) -> str:
     """A line of a row for people."""
     times = f"{row['ms']:10.4f} ms, best of {row['plans']} {row['best_ms']:10.4f} ms"
-    return f"{row['case']:32} {row['threads']} {times}  {row['regret']:.3f}  {row['best']}"
+    order = "" if row["rank_correlation"] is None else f" ranks {row['rank_correlation']:.2f} "
+    return f"{row['case']:32} {row['threads']} {times}  {row['regret']:.3f} {order} {row['best']}"
 
 
 def summary(rows: Sequence[Row]) -> str:

@@ -45,6 +45,7 @@ class CodeOptions(Struct, frozen=True):
     timed: bool = False
     guarded: str = ""
     max_iterations: int | None = None
+    max_weights_bytes: str = ""
     schedules: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 

@@ -120,7 +120,14 @@ class KernelStore(Protocol):
 def options_of_kernel(options: CodeOptions, name: str) -> CodeOptions:
     """Those options that the code of one kernel depends on."""
     own = {kernel: steps for kernel, steps in options.schedules.items() if kernel == name}
-    return replace(options, schedules=own, timed=False, max_iterations=None, check_indices=False)
+    return replace(
+        options,
+        schedules=own,
+        timed=False,
+        max_iterations=None,
+        check_indices=False,
+        max_weights_bytes="",
+    )
 
 
 def choose_schedule(
@@ -132,7 +139,7 @@ def choose_schedule(
         from weft.compiler.loop.schedule_file import apply_schedule  # few kernels need all passes
 
         forced = KernelSchedule(name, options.schedules[name])
-        apply_schedule(kernel, forced)
+        apply_schedule(kernel, forced, target)
         return Scheduled(["forced"], [], forced.steps)
     if options.naive:
         return Scheduled(["naive"], [], ())

@@ -26,6 +26,7 @@ from weft.compiler.graph.passes import GROUPING_PASSES, NAIVE_GRAPH_PASSES, SIMP
 from weft.compiler.graph.simplify.cse_dce import CseDcePass
 from weft.compiler.graph.winograd import WinogradPass
 from weft.compiler.graph_to_loop.lower_graph import GraphToLoopPass
+from weft.compiler.loop.tuned_file import warn_of_others
 from weft.compiler.program.describe import NoteKernelsPass
 from weft.compiler.program.kernel_summary import SummarizeKernelsPass
 from weft.compiler.program.layouts.assign_layouts import DropUnusedWeightsPass
@@ -167,8 +168,9 @@ def lower(
 
 
 def _require_kernels_of(session: Session) -> None:
-    """Refuses forced schedules of kernels that the model does not have."""
+    """Refuses forced schedules of kernels that the model does not have, and warns of tuned ones."""
     choices = session.report.schedules
+    warn_of_others(session.options.tuned, choices)
     unknown = [each.kernel for each in session.options.schedule if each.kernel not in choices]
     if unknown:
         names, got = (", ".join(f"@{name}" for name in each) for each in (choices, unknown))

@@ -24,6 +24,7 @@ from weft.compiler.driver.read_options import (
     read_levels,
     read_masks,
     read_max_iterations,
+    read_max_weights_bytes,
     read_names,
     read_prefix,
     read_schedule,
@@ -271,6 +272,13 @@ class Options:
         metavar="N",
         type=int,
     )
+    max_weights_bytes: str = option(
+        default="",
+        help="transform no more filters for fewer multiplications than leave all weights at so "
+        "many bytes, or so many times what the model's own take, such as 1.1x",
+        converter=read_max_weights_bytes,
+        metavar="BYTES",
+    )
     check_indices: bool = option(
         default=False,
         help="a call with an index outside of its axis fails and names the node, in place of "
@@ -392,6 +400,7 @@ class Changes(TypedDict, total=False):
     gradients: Sequence[str]
     bounds: Mapping[str, tuple[int, int]] | Sequence[str | Bound] | None
     max_iterations: int | None
+    max_weights_bytes: str | int | None
     check_indices: bool
     buckets: Buckets | Sequence[str | Bucket]
     bucket_else: str

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -162,6 +163,15 @@ def read_max_iterations(written: int | None) -> int | None:
     if written is not None and not 1 <= written < 1 << 63:
         raise OptionError(f"max_iterations requires a number from 1 to 2^63 - 1, got {written}")
     return written
+
+
+def read_max_weights_bytes(written: str | int | None) -> str:
+    """A number of bytes, or how many times as many as the model's weights have, such as `1.1x`."""
+    text = "" if written is None else str(written)
+    if text and not re.fullmatch(r"[0-9]+|[0-9]+(\.[0-9]+)?x", text):
+        rule = "a number of bytes, or of times the model's own, such as 1.1x"
+        raise OptionError(f"max_weights_bytes requires {rule}, got {text}")
+    return text
 
 
 def read_bucket_sizes(written: Sequence[str | Bucket]) -> tuple[Bucket, ...]:

@@ -24,7 +24,7 @@ from xdsl.rewriter import InsertPoint
 
 from weft.compiler.graph.simplify.evaluate_constants import constant_of, evaluate_constants
 from weft.dialects.context import weights_of
-from weft.dialects.graph import OPS_BY_NAME
+from weft.dialects.graph import OPS_BY_NAME, ConstantOp
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import F32, ShapeAttr, type_of
 from weft.dialects.graph.ops.conv import ConvOp
@@ -32,6 +32,7 @@ from weft.dialects.graph.ops.matmul import GemmOp, MatmulOp
 from weft.dialects.graph.ops.pool import GlobalMaxPoolOp
 from weft.dialects.graph.ops.reduce import ExtremumOp, ReductionOp
 from weft.dialects.graph.ops.winograd import POINTS, TAPS
+from weft.dialects.module_attributes import code_options
 from weft.dialects.weights import WeightStore
 
 EQUATION = "ncpt,poc->nopt"
@@ -74,6 +75,8 @@ LOST_BY_LAYER = 2.4e-7
 LOST_ANYWAY = 1e-6
 """What results may lose whatever there are of layers."""
 
+_F32_BYTES: Final = 4
+
 FEWEST_POSITIONS = 16
 """A sum over so many of them, as in front of a classifier, makes their errors small beside it."""
 
@@ -90,10 +93,48 @@ class WinogradPass(ModulePass):
         for conv in [inner for inner in op.walk() if isinstance(inner, ConvOp)]:
             assert conv.parent is not None, "a convolution lies in a block"
             blocks.setdefault(conv.parent, []).append(conv)
+        costs: dict[ConvOp, dict[int | None, float]] = {}
+        sizes: dict[ConvOp, int] = {}
         for block, convs in blocks.items():
-            costs = {conv: _costs(conv) for conv in convs if constant_of(conv.filter, weights)}
-            for conv, size in _sizes(convs, costs, summed_terms(block)).items():
-                _rewrite(conv, size, weights)
+            own = {conv: _costs(conv) for conv in convs if constant_of(conv.filter, weights)}
+            sizes |= _sizes(convs, own, summed_terms(block))
+            costs |= own
+        for conv, size in _within(sizes, costs, _room(op, weights)).items():
+            _rewrite(conv, size, weights)
+
+
+def _room(module: ModuleOp, weights: WeightStore) -> float:
+    """How many bytes filters may grow by."""
+    text = code_options(module).max_weights_bytes
+    if not text:
+        return inf
+    constants = (op for op in module.walk() if isinstance(op, ConstantOp) and op.key is not None)
+    keys = {op.key.data for op in constants if op.key is not None and op.key.data in weights}
+    stored = sum(weights[key].nbytes for key in keys)
+    return float(text[:-1]) * stored - stored if text.endswith("x") else float(text) - stored
+
+
+def _within(
+    sizes: Mapping[ConvOp, int], costs: Mapping[ConvOp, Mapping[int | None, float]], room: float
+) -> dict[ConvOp, int]:
+    """Those of the convolutions whose filters may grow, the ones that gain the most by a byte."""
+
+    def gain(conv: ConvOp) -> float:
+        return (costs[conv][None] - costs[conv][sizes[conv]]) / _growth(conv, sizes[conv])
+
+    kept: set[ConvOp] = set()
+    for conv in sorted(sizes, key=gain, reverse=True):
+        growth = _growth(conv, sizes[conv])
+        if growth <= room:
+            kept.add(conv)
+            room -= growth
+    return {conv: size for conv, size in sizes.items() if conv in kept}
+
+
+def _growth(conv: ConvOp, size: int) -> int:
+    """The bytes that a filter grows by for tiles of a size."""
+    filters = prod(dim.constant or 0 for dim in type_of(conv.filter).shape[:2])
+    return _F32_BYTES * ((size + TAPS - 1) ** 2 - TAPS * TAPS) * filters
 
 
 def _sizes(

@@ -1,8 +1,9 @@
 """Other schedules of a kernel than the one that weft chooses, for a tuner to time.
 
-Schedules take their numbers from the Target, so a kernel scheduled for a target with other numbers
-gives steps that are as legal and as thought through; and a number in the steps, changed wherever it
-stands, gives a neighbour, which the primitives accept or refuse.
+Contractions have other plans. Other schedules take their numbers from the Target, so a kernel
+scheduled for a target with other numbers gives steps that are as legal and as thought through; and
+a number in the steps, changed wherever it stands, gives a neighbour, which the primitives accept or
+refuse.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from weft.compiler.loop.kernel_schedule import KernelSchedule
-from weft.compiler.loop.schedule_file import apply_schedule
+from weft.compiler.loop.schedule_file import PLAN, apply_schedule
 from weft.compiler.loop.schedules import schedule_kernel
+from weft.compiler.loop.schedules.planned import explain
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.loop.program import KernelOp
@@ -24,6 +26,9 @@ Steps = tuple[str, ...]
 
 MOST_SIZE: Final = 512
 """Tiles are not made longer."""
+
+MOST_PLANS: Final = 40
+"""Plans of a contraction that are tried, the best ones by their costs."""
 
 _SIZE: Final = re.compile(r"\bsize=(\d+)\b")
 
@@ -47,19 +52,30 @@ def scheduled_steps(kernel: KernelOp, target: Target) -> Steps:
 
 
 def variants(kernel: KernelOp, target: Target) -> list[Steps]:
-    """The distinct schedules of a naive kernel for variants of the target, without its own."""
+    """The distinct schedules of a naive kernel by other plans of its contractions, the best by
+    their costs first, and for variants of the target, without its own.
+    """
     own = scheduled_steps(kernel, target)
-    found = dict.fromkeys(scheduled_steps(kernel, each) for each in target_variants(target))
-    return [steps for steps in found if steps != own and is_legal(kernel, steps)]
+    plans = [
+        rated.plan
+        for each in explain(kernel, target)
+        for rated in each.rated[:MOST_PLANS]
+        if rated.plan != each.chosen
+    ]
+    found: dict[Steps, None] = dict.fromkeys((f"{PLAN}{plan}",) for plan in plans)
+    found |= dict.fromkeys(scheduled_steps(kernel, each) for each in target_variants(target))
+    return [steps for steps in found if steps != own and is_legal(kernel, steps, target)]
 
 
-def neighbours(kernel: KernelOp, steps: Steps) -> list[Steps]:
+def neighbours(kernel: KernelOp, steps: Steps, target: Target) -> list[Steps]:
     """Legal schedules that differ in the size of one tile, wherever its number stands."""
     sizes = dict.fromkeys(int(size) for step in steps for size in _SIZE.findall(step))
     changed = (
         _renumbered(steps, size, other) for size in sizes for other in _near(size) if other != size
     )
-    return [each for each in dict.fromkeys(changed) if each != steps and is_legal(kernel, each)]
+    return [
+        each for each in dict.fromkeys(changed) if each != steps and is_legal(kernel, each, target)
+    ]
 
 
 def _near(size: int) -> Iterable[int]:
@@ -72,10 +88,10 @@ def _renumbered(steps: Steps, old: int, new: int) -> Steps:
     return tuple(number.sub(str(new), step) for step in steps)
 
 
-def is_legal(kernel: KernelOp, steps: Steps) -> bool:
+def is_legal(kernel: KernelOp, steps: Steps, target: Target) -> bool:
     """Whether the primitives accept the steps on a naive kernel."""
     try:
-        apply_schedule(kernel.clone(), KernelSchedule(kernel.sym_name.data, steps))
+        apply_schedule(kernel.clone(), KernelSchedule(kernel.sym_name.data, steps), target)
     except IllegalSchedule:
         return False
     return True

@@ -8,7 +8,12 @@
       reorder{order="jo","i","ji"}
     }
 
-A line is the primitive's pass without `weft-` and `kernel=`. `//` starts a comment.
+A line is the primitive's pass without `weft-` and `kernel=`. In place of primitives a contraction
+may have one line with its plan, as `weft inspect --why` shows them. `//` starts a comment.
+
+    @matmul_1f0c9a52 {
+      plan column=1 row=0 panel=1 rows=8 vectors=2 lanes=16
+    }
 """
 
 from __future__ import annotations
@@ -22,6 +27,9 @@ from xdsl.utils.exceptions import ArgSpecParseError
 
 from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.loop.primitive_passes import PRIMITIVE_PASSES, PrimitivePass
+from weft.compiler.loop.schedules.gemm.plan import parse_plan
+from weft.compiler.loop.schedules.planned import schedule_by
+from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule, WeftError
 from weft.dialects.loop.program import KernelOp
 
@@ -29,6 +37,7 @@ VERSION: Final = 2
 """Raised when the names of primitives or of their parameters change; other versions are refused."""
 
 PREFIX: Final = "weft-"
+PLAN: Final = "plan "
 _HEADER: Final = f"schedules {VERSION}"
 _OPENING: Final = re.compile(r"@(?P<kernel>[\w.$-]+)\s*\{")
 _COMMENT: Final = re.compile(r'//(?=[^"]*(?:"[^"]*"[^"]*)*$)')
@@ -66,7 +75,7 @@ def parse_schedules(text: str, file: str) -> tuple[KernelSchedule, ...]:
             found[kernel] = KernelSchedule(kernel, tuple(steps))
             kernel = ""
         elif kernel:
-            steps.append(str(_parse_step(line, location)))
+            steps.append(_read_step(line, location))
         else:
             raise IllegalSchedule(f"{location}: requires `@KERNEL {{`, got {line!r}")
     if kernel:
@@ -79,6 +88,16 @@ def _lines(text: str, file: str) -> Iterator[tuple[str, str]]:
         code = _COMMENT.split(line, maxsplit=1)[0].strip()
         if code:
             yield f"{file}:{number}", code
+
+
+def _read_step(line: str, location: str) -> str:
+    """A line as it is kept."""
+    if not line.startswith(PLAN):
+        return str(_parse_step(line, location))
+    try:
+        return f"{PLAN}{parse_plan(line.removeprefix(PLAN))}"
+    except IllegalSchedule as problem:
+        raise IllegalSchedule(f"{location}: {problem}") from problem
 
 
 def _parse_step(line: str, location: str) -> ArgSpec:
@@ -103,15 +122,18 @@ def _pass_of(step: ArgSpec, kernel: str, location: str) -> PrimitivePass:
         raise IllegalSchedule(f"{location}: {step}: {problem}") from problem
 
 
-def apply_schedule(kernel: KernelOp, schedule: KernelSchedule) -> None:
-    """Schedules a kernel in place by these steps and nothing else.
+def apply_schedule(kernel: KernelOp, schedule: KernelSchedule, target: Target) -> None:
+    """Schedules a kernel in place by these steps and nothing else, or by the plan in place of them.
 
     Raises IllegalSchedule, which names the kernel and the step that is refused.
     """
     for number, line in enumerate(schedule.steps, 1):
         location = f"@{schedule.kernel}, step {number}"
-        step = _pass_of(_parse_step(line, location), kernel.sym_name.data, location)
         try:
+            if line.startswith(PLAN) and len(schedule.steps) == 1:
+                schedule_by(kernel, target, parse_plan(line.removeprefix(PLAN)))
+                return
+            step = _pass_of(_parse_step(line, location), kernel.sym_name.data, location)
             step.schedule(kernel)
         except WeftError as refusal:
             raise IllegalSchedule(f"{location}: {line}: {refusal}") from refusal

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.target.target import Target
 from weft.dialects.errors import OptionError
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Raised when the names of primitives or of their parameters change, as in schedule files."""
 
 
@@ -30,10 +30,15 @@ class Tuned(Struct, frozen=True):
     steps: tuple[str, ...]
 
 
+class TunedWarning(UserWarning):
+    """Schedules that were tuned, and that nothing uses."""
+
+
 def target_key(target: Target) -> str:
-    """The name of a CPU and a hash of all that decides code for it, the number of cores aside."""
-    digest = hashlib.sha256(repr(replace(target, cores=1)).encode()).hexdigest()
-    return f"{target.cpu} {digest[:12]}"
+    """The name of a CPU and the bits of its vectors: what a schedule is timed for. Other numbers of
+    the target may become better known without making what was found for the CPU worse.
+    """
+    return f"{target.cpu} {8 * target.vector_bytes}"
 
 
 def write_tuned(path: Path, found: Iterable[Tuned]) -> None:
@@ -79,8 +84,21 @@ def _tuned(entry: Mapping[str, Any], path: Path) -> Tuned:
 
 
 def tuned_for(path: Path, target: Target) -> tuple[KernelSchedule, ...]:
-    """The schedules of a file for this target. Raises OptionError as `read_tuned`."""
-    key = target_key(target)
-    return tuple(
-        KernelSchedule(each.kernel, each.steps) for each in read_tuned(path) if each.target == key
-    )
+    """The schedules of a file for this target; a TunedWarning where it has others alone. Raises
+    OptionError as `read_tuned`.
+    """
+    key, all_ = target_key(target), read_tuned(path)
+    found = tuple(KernelSchedule(each.kernel, each.steps) for each in all_ if each.target == key)
+    if all_ and not found:
+        others = ", ".join(dict.fromkeys(each.target for each in all_))
+        rule = f"tuned requires schedules for {key}"
+        warnings.warn(f"{rule}, got {path} for {others}; weft's own are used", TunedWarning, 2)
+    return found
+
+
+def warn_of_others(tuned: Iterable[KernelSchedule], kernels: Container[str]) -> None:
+    """Says which schedules are of no kernel of the model."""
+    others = [f"@{each.kernel}" for each in tuned if each.kernel not in kernels]
+    if others:
+        rule = "tuned requires schedules of the model's kernels"
+        warnings.warn(f"{rule}, got {', '.join(others)} too, unused", TunedWarning, 2)

@@ -23,6 +23,7 @@ from weft.compiler.loop.candidates import Steps, neighbours, scheduled_steps, va
 from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.loop.tuned_file import Tuned, target_key
 from weft.compiler.machine.artifact.artifact import Compiled
+from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule, WeftError
 from weft.dialects.weights import Array
 
@@ -42,9 +43,12 @@ OnRound = Callable[[str, int, int], None]
 
 
 class _Kernel(Struct):
-    """A kernel that is tuned: its naive text, what it is best with, what is still to be timed."""
+    """A kernel that is tuned: its naive text and target, what it is best with, and what is still to
+    be timed.
+    """
 
     text: str
+    target: Target
     best: Steps
     waiting: list[Steps]
     tried: set[Steps] = field(default_factory=set[Steps])
@@ -61,7 +65,7 @@ class _Kernel(Struct):
     def accept(self, steps: Steps) -> None:
         """The best so far; what lies near it is timed next."""
         self.best = steps
-        self.waiting = neighbours(parse_kernel(self.text), steps) + self.waiting
+        self.waiting = neighbours(parse_kernel(self.text), steps, self.target) + self.waiting
 
 
 class _Memory:
@@ -112,13 +116,14 @@ class Tuner:
         (times,) = time_kernels([self._default], self._inputs, self._threads, seconds)
         total = sum(each.milliseconds for each in times)
         slow = [each.name for each in times if each.milliseconds >= LEAST_SHARE * total]
+        target = self._options.target
         found: dict[str, _Kernel] = {}
         for name, text in naive_kernels(self._model, self._options).items():
             if name in slow:
                 kernel = parse_kernel(text)
-                own = scheduled_steps(kernel, self._options.target)
-                others = variants(kernel, self._options.target) + neighbours(kernel, own)
-                found[name] = _Kernel(text, own, others, {own})
+                own = scheduled_steps(kernel, target)
+                others = variants(kernel, target) + neighbours(kernel, own, target)
+                found[name] = _Kernel(text, target, own, others, {own})
         return found
 
     def _round(

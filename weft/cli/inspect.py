@@ -16,6 +16,7 @@ from weft.cli.parser import command_parser
 from weft.cli.table import shown_bytes, shown_flops, table
 from weft.cli.terminal import show
 from weft.cli.timing import median_ms
+from weft.cli.why import shown_plans
 from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.machine.artifact.artifact import check_runs_on, load, read_metadata
 from weft.compiler.machine.codegen.host import host_target
@@ -30,6 +31,7 @@ examples:
   weft inspect model.onnx --time       and how long a call takes
   weft inspect model.onnx --schedules > my.txt       edit it, then
   weft compile model.onnx --schedule my.txt
+  weft inspect model.onnx --why matmul           why products are scheduled as they are
   weft inspect model.onnx --passes     what each pass did
   weft inspect libmodel.so --json | python -m json.tool
 """
@@ -53,6 +55,14 @@ def parser() -> argparse.ArgumentParser:
         help="print the primitives that made each kernel, or those that start with KERNEL",
     )
     made.add_argument(
+        "--why",
+        metavar="KERNEL",
+        nargs="?",
+        const="",
+        help="the plans of each product and convolution, or those that start with KERNEL, by the "
+        "time that the model of the CPU expects of them",
+    )
+    made.add_argument(
         "--passes",
         action="store_true",
         help="what each pass did: operators before and after, time, what changed",
@@ -71,6 +81,9 @@ def run(arguments: argparse.Namespace) -> None:
     """Prints what is known of the model. Raises WeftError."""
     if arguments.schedules is not None:
         show(_schedules(arguments), end="")
+        return
+    if arguments.why is not None:
+        show(_why(arguments))
         return
     if arguments.passes:
         show(_passes(arguments))
@@ -100,6 +113,22 @@ def _schedules(arguments: argparse.Namespace) -> str:
             f"--schedules requires a kernel out of {shown_steps}, got {arguments.schedules}"
         )
     return format_schedules(KernelSchedule(name, steps[name]) for name in chosen)
+
+
+def _why(arguments: argparse.Namespace) -> str:
+    """The plans of the contractions of a model's kernels."""
+    from weft.compiler.driver.pipeline import naive_kernels
+
+    if is_artifact(arguments.model):
+        raise OptionError(f"--why requires a model, got the artifact {arguments.model}")
+    with progressing_from(arguments) as start:
+        options = start().options
+        kernels = naive_kernels(arguments.model, options)
+    chosen = {name: text for name, text in kernels.items() if name.startswith(arguments.why)}
+    if not chosen:
+        names = ", ".join(kernels)
+        raise OptionError(f"--why requires a kernel out of {names}, got {arguments.why}")
+    return shown_plans(chosen, options.target, as_json=arguments.json)
 
 
 def _passes(arguments: argparse.Namespace) -> str:

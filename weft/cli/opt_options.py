@@ -32,6 +32,7 @@ class SetOptionsPass(ModulePass):
     strict_fp: bool | None = None
     naive: bool | None = None
     max_iterations: int | None = None
+    max_weights_bytes: str | None = None
     guarded: str | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -21,7 +21,9 @@ from weft.compiler.loop.schedules import (
     sliding_window,
     transpose,
 )
+from weft.compiler.loop.schedules.contraction import RefusedPlan
 from weft.compiler.loop.schedules.gemm import small_n, split_k
+from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.simplify import simplify
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
@@ -30,11 +32,12 @@ from weft.dialects.loop.program import KernelOp
 
 class Schedule(Struct, frozen=True):
     """A way to make nests of a kernel fast: `apply_all` finds those that it knows, rewrites them in
-    place and yields its name for each.
+    place and yields its name for each. One that raises RefusedPlan takes the plans that were
+    refused as `refused`.
     """
 
     name: str
-    apply_all: Callable[[KernelOp, Target], Iterator[str]]
+    apply_all: Callable[..., Iterator[str]]
 
 
 SCHEDULES = (
@@ -72,33 +75,45 @@ def schedule_kernel(
     *,
     recorded: bool = True,
 ) -> Scheduled:
-    """Schedules one kernel in place. A schedule that finds a step illegal is left out: what was
-    done until then is undone, and done again without it.
+    """Schedules one kernel in place. A schedule that finds a step illegal is left out, or takes its
+    next plan: what was done until then is undone, and done again without it.
 
     Recording the steps takes about a third of the time; without it there are none in the result.
     """
     if recorded:
         record(kernel, ())
     naive = kernel.clone()
-    refused: dict[Schedule, str] = {}
+    refused: dict[Schedule | Plan, str] = {}
     # A copy in front of each schedule would save the others' work where one refuses, which few do.
     while (used := _apply(kernel, target, schedules, refused)) is None:
         _restore(kernel, naive.clone())
-    reasons = [f"{schedule.name}: {reason}" for schedule, reason in refused.items()]
+    reasons = [
+        f"{each.name if isinstance(each, Schedule) else contraction.NAME}: {reason}"
+        for each, reason in refused.items()
+    ]
     return Scheduled(used, [*reasons, *_scalar_reductions(kernel)], stop_recording(kernel))
 
 
 def _apply(
-    kernel: KernelOp, target: Target, schedules: Sequence[Schedule], refused: dict[Schedule, str]
+    kernel: KernelOp,
+    target: Target,
+    schedules: Sequence[Schedule],
+    refused: dict[Schedule | Plan, str],
 ) -> list[str] | None:
     """Applies all schedules but the refused; None where another one refuses, which is noted."""
+    plans = {each for each in refused if isinstance(each, Plan)}
     simplify(kernel)
     used: list[str] = []
     for schedule in schedules:
         if schedule in refused:
             continue
+        without = {"refused": plans} if plans and schedule.name == contraction.NAME else {}
         try:
-            used += schedule.apply_all(kernel, target)
+            used += schedule.apply_all(kernel, target, **without)
+        except RefusedPlan as refusal:
+            # A plan that somebody forces has no next one.
+            refused[schedule if refusal.plan in plans else refusal.plan] = str(refusal)
+            return None
         except IllegalSchedule as refusal:
             refused[schedule] = str(refusal)
             return None

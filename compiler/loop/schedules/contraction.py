@@ -14,19 +14,21 @@ whole in front of the product where such a panel would be too large for L2; else
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 
 from weft.compiler.loop.matchers import split_nest, sum_of_products
 from weft.compiler.loop.nest import child_loops, perfect_nest, stores_in
 from weft.compiler.loop.schedules.coalesce_loops import coalesce_outer
 from weft.compiler.loop.schedules.gemm.accumulation import aligned_nests
-from weft.compiler.loop.schedules.gemm.choose_plan import choose_plan
 from weft.compiler.loop.schedules.gemm.macro_kernel import apply_plan
 from weft.compiler.loop.schedules.gemm.plan import Plan
+from weft.compiler.loop.schedules.gemm.plans import choose_plan
 from weft.compiler.loop.schedules.gemm.problem import Nests, Problem, problem_of
 from weft.compiler.loop.schedules.gemm.views import View, contraction_view
 from weft.compiler.loop.schedules.innermost_loops import lanes_of
 from weft.compiler.target.target import Target
+from weft.dialects.errors import IllegalSchedule
 from weft.dialects.loop.ops import ForOp
 from weft.dialects.loop.program import KernelOp
 
@@ -37,15 +39,38 @@ Choose = Callable[[Problem, View, Target], Plan]
 """Chooses the plan of a problem whose loops were chosen."""
 
 
-def apply_all(kernel: KernelOp, target: Target, choose: Choose = choose_plan) -> Iterator[str]:
-    """Schedules every contraction of the kernel, by the plan that is chosen for it; yields once for
-    each.
+class RefusedPlan(IllegalSchedule):
+    """A primitive refused a step of a plan; the next plan may do."""
+
+    def __init__(self, plan: Plan, reason: str):
+        super().__init__(f"{reason} (plan {plan})")
+        self.plan = plan
+
+
+def apply_all(
+    kernel: KernelOp,
+    target: Target,
+    choose: Choose | None = None,
+    *,
+    refused: Collection[Plan] = (),
+) -> Iterator[str]:
+    """Schedules every contraction of the kernel, by the plan that is chosen for it, by weft unless
+    somebody else does, and none of those that were refused before; yields once for each.
+
+    Raises RefusedPlan, and leaves the kernel half scheduled, where a primitive refuses a plan.
     """
+    choose = choose or partial(choose_plan, refused=refused)
     chains = [perfect_nest(loop) for loop in child_loops(kernel)]
     for chain in [chain for chain in chains if sum_of_products(chain[-1]) is not None]:
         nests = _nests_of(kernel, chain)
         plan = None if nests is None else _plan_of(kernel, nests, target, choose)
-        if nests is not None and plan is not None and apply_plan(kernel, nests, plan, target):
+        if nests is None or plan is None:
+            continue
+        try:
+            applied = apply_plan(kernel, nests, plan, target)
+        except IllegalSchedule as refusal:
+            raise RefusedPlan(plan, str(refusal)) from refusal
+        if applied:
             yield NAME
 
 

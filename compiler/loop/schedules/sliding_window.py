@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from weft.compiler.loop.matchers import sole_update, split_nest
 from weft.compiler.loop.nest import child_loops, loads_in, perfect_nest
 from weft.compiler.loop.schedules.gemm.accumulation import aligned_nests
-from weft.compiler.loop.schedules.gemm.choose_plan import choose_plan
 from weft.compiler.loop.schedules.gemm.macro_kernel import apply_plan
+from weft.compiler.loop.schedules.gemm.plans import first_plan
 from weft.compiler.loop.schedules.gemm.problem import Nests, problem_of
 from weft.compiler.loop.schedules.gemm.views import window_view
 from weft.compiler.loop.schedules.innermost_loops import lanes_of
@@ -38,6 +38,6 @@ def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
         result = update.store.buffer
         nests = Nests(found.nests, split.reductions, factors, result)
         lanes = lanes_of([nest[0] for nest in found.nests], target)
-        plan = choose_plan(replace(problem, lanes=lanes), view, target)
+        plan = first_plan(replace(problem, lanes=lanes), view, target)
         if apply_plan(kernel, nests, plan, target):
             yield NAME

@@ -39,6 +39,7 @@ WRITTEN: Mapping[str, tuple[Any, list[str], Any]] = {
     "gradients": (["w"], ["--gradients", "w"], ("w",)),
     "bounds": ({"batch": (1, 8)}, ["--bound", "batch=1..8"], (Bound("batch", 1, 8),)),
     "max_iterations": (9, ["--max-iterations", "9"], 9),
+    "max_weights_bytes": ("1.1x", ["--max-weights-bytes", "1.1x"], "1.1x"),
     "check_indices": (True, ["--check-indices"], True),
     "buckets": (["n=1,4"], ["--bucket", "n=1,4"], (Bucket(("n",), ((1,), (4,))),)),
     "bucket_else": ("dynamic", ["--bucket-else", "dynamic"], "dynamic"),

@@ -39,24 +39,24 @@ loop.kernel @product(%x: !loop.buffer<[24, 8], f32>, %w: !loop.buffer<[8, 64], f
 def test_candidates_are_other_schedules_of_the_same_meaning():
     kernel = parse_kernel(PRODUCT)
     own = scheduled_steps(kernel, GENERIC)
-    others = [*variants(kernel, GENERIC), *neighbours(kernel, own)]
+    others = [*variants(kernel, GENERIC), *neighbours(kernel, own, GENERIC)]
     assert own not in others
     assert len(others) == len(set(others)) >= 4
     generator = np.random.default_rng(0)
     x, w = (generator.standard_normal(shape, np.float32) for shape in ((24, 8), (8, 64)))
     for steps in others[::3]:
         scheduled = parse_kernel(PRODUCT)
-        apply_schedule(scheduled, KernelSchedule("product", steps))
+        apply_schedule(scheduled, KernelSchedule("product", steps), GENERIC)
         *_, y = run_kernel(scheduled, x, w, np.zeros((24, 64), np.float32))
         np.testing.assert_allclose(y, x @ w, rtol=1e-5, atol=1e-5)
 
 
 def test_steps_that_do_not_fit_the_kernel_are_illegal():
     kernel = parse_kernel(PRODUCT)
-    assert is_legal(kernel, ('tile{loop="j" size=16}',))
-    assert not is_legal(kernel, ('tile{loop="nothing" size=16}',))
+    assert is_legal(kernel, ('tile{loop="j" size=16}',), GENERIC)
+    assert not is_legal(kernel, ('tile{loop="nothing" size=16}',), GENERIC)
     small = ('pack{buffer="w" layout="[(d1 floordiv 16), d0, (d1 mod 16)] in [3, 8, 16]"}',)
-    assert not is_legal(kernel, small)
+    assert not is_legal(kernel, small, GENERIC)
 
 
 @pytest.mark.parametrize(
@@ -71,4 +71,4 @@ def test_steps_that_do_not_fit_the_kernel_are_illegal():
 def test_a_layout_with_places_outside_of_its_storage_is_illegal(layout: str):
     step = KernelSchedule("product", (f'pack{{buffer="w" layout="{layout}"}}',))
     with pytest.raises(IllegalSchedule, match="pack requires places inside of its storage"):
-        apply_schedule(parse_kernel(PRODUCT), step)
+        apply_schedule(parse_kernel(PRODUCT), step, GENERIC)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import pytest
@@ -22,12 +23,18 @@ from weft.compiler.loop.nest import child_loops, loops_in, perfect_nest
 from weft.compiler.loop.primitives import tile
 from weft.compiler.loop.schedule_file import apply_schedule
 from weft.compiler.loop.schedules import SCHEDULES, Schedule, contraction, schedule_kernel
+from weft.compiler.loop.schedules.contraction import Choose
+from weft.compiler.loop.schedules.gemm.macro_kernel import apply_plan
+from weft.compiler.loop.schedules.gemm.plan import Packing, Plan
+from weft.compiler.loop.schedules.gemm.plans import first_plan, plan_with
+from weft.compiler.loop.schedules.gemm.problem import Nests, Problem
 from weft.compiler.loop.schedules.gemm.tile_params import (
     Params,
-    candidates,
     default_params,
+    tiles,
     wide_params,
 )
+from weft.compiler.loop.schedules.gemm.views import View
 from weft.compiler.target.module_target import GENERIC
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
@@ -61,7 +68,7 @@ def test_scheduled_operators_compute_the_same(cls: type[GraphOp], data: st.DataO
         steps = schedule_kernel(scheduled, target).steps
         scheduled.verify()
         again = naive.clone()
-        apply_schedule(again, KernelSchedule("again", steps))
+        apply_schedule(again, KernelSchedule("again", steps), target)
         assert str(again) == str(scheduled), "a schedule is its primitives, and nothing else"
         got = run_kernel(scheduled, *arguments, scramble=True)
         for actual, array in zip(got, expected, strict=True):
@@ -93,17 +100,16 @@ def test_what_no_schedule_may_reorder_stays_serial(build, target):
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
-@pytest.mark.parametrize("rows", [1, 2, 13, 600, None])
+@pytest.mark.parametrize("rows", [2, 13, 600, None])
 @pytest.mark.parametrize("columns", [1, 10, 64, None])
-def test_candidates_fit_the_registers_and_begin_with_the_default(target, rows, columns):
-    lanes = target.lanes(4)
-    found = candidates(target, rows, columns, lanes)
-    assert found[0] == default_params(target, rows, columns, lanes)
+def test_tiles_fit_the_registers(target, rows: int | None, columns: int | None):
+    found = list(tiles(target, rows, columns, target.lanes(4)))
+    assert found
     assert len(set(found)) == len(found)
-    for params in found:
-        kept = params.vectors if params.rows > 1 else 0  # a lone row's vectors are used as loaded
-        assert params.rows * params.vectors + kept < target.vector_registers
-        assert rows is None or params.rows <= rows
+    for each in found:
+        kept = each.vectors if each.rows > 1 else 0  # a lone row's vectors are used as loaded
+        assert each.rows * each.vectors + kept < target.vector_registers
+        assert rows is None or each.rows <= rows
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(64, 96), (70, 100)])
@@ -125,11 +131,26 @@ def test_one_row_and_column_beside_whole_tiles_compute_the_same(target, rows: in
     kernels.same(kernels.turned_beside(rows, columns), op)
 
 
-@pytest.mark.parametrize("params", candidates(GENERIC, 13, 20, 8), ids=str)
-def test_every_candidate_computes_the_same(params):
+@pytest.mark.parametrize(
+    "tile", list(tiles(GENERIC, 13, 20, 8)), ids=lambda each: f"{each.rows}x{each.vectors}"
+)
+@pytest.mark.parametrize("packing", ["none", "tile", "whole"])
+def test_every_tile_and_packing_computes_the_same(tile: Params, packing: Packing):
     op = kernels.product(13, 20, 5)
-    assert list(contraction.apply_all(op, GENERIC, params)) == ["contraction"]
+    choose = partial(_with_tile, tile=tile, packing=packing)
+    assert list(contraction.apply_all(op, GENERIC, choose)) == ["contraction"]
     kernels.same(kernels.product(13, 20, 5), op)
+
+
+def _by(params: Params) -> Choose:
+    return partial(first_plan, params=params)
+
+
+def _with_tile(
+    problem: Problem, view: View, target: Target, *, tile: Params, packing: Packing
+) -> Plan:
+    plan = plan_with(problem, view, target, tile.rows, tile.vectors, packing)
+    return plan or first_plan(problem, view, target, tile)
 
 
 @pytest.mark.parametrize("transposed", [False, True])
@@ -141,7 +162,7 @@ def test_copies_of_whole_operands_compute_the_same(transposed: bool):
         return kernels.product(5, 37, 11, transposed=transposed)
 
     op = build()
-    assert list(contraction.apply_all(op, small, params)) == ["contraction"]
+    assert list(contraction.apply_all(op, small, _by(params))) == ["contraction"]
     scopes = [alloc.scope.data for alloc in op.walk() if isinstance(alloc, AllocOp)]
     assert "workspace" in scopes
     kernels.same(build(), op)
@@ -155,7 +176,7 @@ def test_operands_that_the_kernel_computed_lie_in_panels_from_the_start():
         return kernels.turned_product(5, 37, 11)
 
     op = build()
-    assert list(contraction.apply_all(op, small, params)) == ["contraction"]
+    assert list(contraction.apply_all(op, small, _by(params))) == ["contraction"]
     (panels,) = (a for a in op.walk() if isinstance(a, AllocOp) and a.scope.data == "workspace")
     assert not isinstance(buffer_type_of(panels.result).layout, NoneAttr)
     kernels.same(build(), op)
@@ -170,7 +191,7 @@ def test_panels_copied_one_at_a_time_compute_the_same(columns: int):
         return kernels.product(16, columns, 11)
 
     op = build()
-    assert list(contraction.apply_all(op, small, params)) == ["contraction"]
+    assert list(contraction.apply_all(op, small, _by(params))) == ["contraction"]
     scopes = {alloc.scope.data for alloc in op.walk() if isinstance(alloc, AllocOp)}
     assert scopes == {"registers", "scratch"}
     kernels.same(build(), op)
@@ -190,7 +211,7 @@ def test_large_weights_of_few_rows_are_scheduled(rows: int):
     op = kernels.product(rows, 1024, 64)
     op.attributes["weights"] = ArrayAttr([IntAttr(1)])
     small = replace(GENERIC, l2_bytes=16 * 1024)
-    assert list(contraction.apply_all(op, small, Params(4, 2, copy_rows=8))) == ["contraction"]
+    assert list(contraction.apply_all(op, small, _by(Params(4, 2, copy_rows=8)))) == ["contraction"]
     op.verify()
 
 
@@ -198,7 +219,8 @@ def test_large_weights_of_few_rows_are_scheduled(rows: int):
 def test_tiles_of_few_rows_have_vectors_enough_for_the_units(
     registers: int, widest: dict[int, int]
 ):
-    target = replace(GENERIC, vector_registers=registers, fma_latency=4, fma_ports=2)
+    cost = replace(GENERIC.cost, fma_latency=4, fma_ports=2)
+    target = replace(GENERIC, vector_registers=registers, cost=cost)
     for rows, vectors in widest.items():
         assert default_params(target, rows, 3072, 8) == Params(rows, vectors)
     assert default_params(target, 6, 3072, 8) == Params(6, 2)
@@ -229,7 +251,7 @@ def test_copies_of_narrow_floats_are_wide_and_compute_the_same(transposed: bool)
         return kernels.product(5, 67, 11, transposed=transposed, element=Float16Type())
 
     op = build()
-    assert list(contraction.apply_all(op, small, params)) == ["contraction"]
+    assert list(contraction.apply_all(op, small, _by(params))) == ["contraction"]
     copies = [alloc for alloc in op.walk() if isinstance(alloc, AllocOp)]
     found = [c.result.type.element for c in copies if c.scope.data == "workspace"]
     assert found == [Float16Type() if transposed else F32, F32]
@@ -248,7 +270,7 @@ def test_a_matrix_of_long_rows_is_streamed(depth: int):
 def test_long_sums_that_are_alone_in_their_tile_are_cut_too(columns: int):
     op = kernels.product(1, columns, 40)
     params = Params(rows=1, vectors=2, sum_block=8)
-    assert list(contraction.apply_all(op, GENERIC, params)) == ["contraction"]
+    assert list(contraction.apply_all(op, GENERIC, _by(params))) == ["contraction"]
     kernels.same(kernels.product(1, columns, 40), op)
 
 
@@ -270,6 +292,28 @@ def test_reductions_that_get_no_vectors_are_named():
     line = "vectors: the reduction over k takes an element at a time"
     assert schedule_kernel(kernels.product(4, 8, 16), GENERIC, ()).refused == [line]
     assert schedule_kernel(kernels.product(4, 8, 16), GENERIC).refused == []
+
+
+def test_plans_that_a_primitive_refuses_are_followed_by_the_next(monkeypatch: pytest.MonkeyPatch):
+    op, expected = kernels.product(26, 40, 12), kernels.product(26, 40, 12)
+    schedule_kernel(expected, GENERIC)
+    tried: list[Plan] = []
+
+    def refuse_twice(kernel: KernelOp, nests: Nests, plan: Plan, target: Target) -> bool:
+        tried.append(plan)
+        applied = apply_plan(kernel, nests, plan, target)
+        if len(tried) <= 2:
+            raise IllegalSchedule("nothing is good enough")
+        return applied
+
+    monkeypatch.setattr(contraction, "apply_plan", refuse_twice)
+    scheduled = schedule_kernel(op, GENERIC)
+    assert scheduled.used == ["contraction"]
+    assert len(set(tried)) == 3
+    first, second = (f"contraction: nothing is good enough (plan {plan})" for plan in tried[:2])
+    assert scheduled.refused == [first, second]
+    assert str(op) != str(expected)
+    kernels.same(kernels.product(26, 40, 12), op)
 
 
 def test_a_schedule_that_refuses_is_left_out_and_leaves_no_trace():

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import onnx
+import onnx.parser
 import pytest
 
 from tests.weft.cli.command import Command
@@ -59,6 +61,36 @@ def test_schedules_are_printed_edited_and_forced(
     assert one.startswith(f"{header}\n\n{first[:9]}")
 
 
+PRODUCT = """
+<ir_version: 10, opset_import: ["": 23]>
+product (float[64, 48] x, float[48, 80] y) => (float[64, 80] z) { z = MatMul(x, y) }
+"""
+
+
+def test_says_why_products_are_scheduled_as_they_are(
+    weft_command: Command, dense_folder: Path, tmp_path: Path
+):
+    dynamic = weft_command.succeeds("inspect", dense_folder / "dense.onnx", "--why")
+    assert "n0 x 80 x 96, the only plan: column=1 row=0 panel=1" in dynamic
+    model, file = tmp_path / "product.onnx", tmp_path / "schedule.txt"
+    onnx.save(onnx.parser.parse_model(PRODUCT), model)
+    text = weft_command.succeeds("inspect", model, "--why", "matmul", "--target-cpu", "znver4")
+    assert "plans first" in text
+    assert "compute  panel  rows  packing  once  plan" in text
+    arguments = ("--why", "matmul", "--target-cpu", "znver4", "--json")
+    ((kernel, (product, *_)), *_) = json.loads(
+        weft_command.succeeds("inspect", model, *arguments)
+    ).items()
+    plans = [each["plan"] for each in product["plans"]]
+    assert product["chosen"] in plans
+    file.write_text(f"schedules 2\n@{kernel} {{\n  plan {plans[-1]}\n}}\n")
+    arguments = ("--schedule", file, "--target-cpu", "znver4", "--schedules", kernel)
+    assert f"plan {plans[-1]}" in weft_command.succeeds("inspect", model, *arguments)
+    assert "--why requires a kernel out of" in weft_command.fails("inspect", model, "--why", "no")
+    library = dense_folder / "libdense.so"
+    assert "--why requires a model" in weft_command.fails("inspect", library, "--why")
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -66,6 +98,8 @@ def test_schedules_are_printed_edited_and_forced(
             "tile{loop=nowhere size=2}",
             'step 1: tile{loop="nowhere" size=2}: @KERNEL requires a loop out of',
         ),
+        ("plan column=1 rows=99", "requires a contraction that has it, got column=1 rows=99"),
+        ("plan column=x", "FILE:3: a plan requires NAME=VALUE ..., got column=x"),
         ("tyle{loop=i}", "FILE:3: requires a primitive out of tile, "),
         ("tile{loop=i}", 'FILE:3: tile{loop="i"}: weft-tile requires argument "size"'),
         ("tile{loop", "FILE:3: requires PRIMITIVE{NAME=VALUE ...}, got tile{loop"),

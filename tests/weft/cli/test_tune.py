@@ -4,11 +4,12 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import weft
 from tests.support.small_models import dense_model, dense_reference, rows_of
 from tests.weft.cli.command import Command
-from weft.compiler.loop.tuned_file import Tuned, target_key, write_tuned
+from weft.compiler.loop.tuned_file import Tuned, TunedWarning, target_key, write_tuned
 from weft.compiler.machine.codegen.host import host_target
 
 
@@ -20,7 +21,7 @@ def test_writes_a_file_that_compile_takes(
     outcome = weft_command("tune", model, *arguments)
     assert outcome.status == 0
     assert outcome.error.startswith(f"{path}: ")
-    assert json.loads(path.read_text())["format"] == 2
+    assert json.loads(path.read_text())["format"] == 3
     tuned = weft.compile(model, tuned=path, threads=1, cache=False)
     (y,) = tuned(rows_of(5))
     np.testing.assert_allclose(y, dense_reference(dense_model(), rows_of(5)), rtol=1e-4, atol=1e-4)
@@ -31,7 +32,8 @@ def test_only_kernels_of_the_model_are_forced(dense_folder: Path, tmp_path: Path
     (kernel,) = weft.compile(model, threads=1, cache=False).metadata["kernels"]
     key = target_key(host_target())
     write_tuned(path, [Tuned(key, name, 1, 2.0, 1.0, ()) for name in (kernel["name"], "other")])
-    tuned = weft.compile(model, tuned=path, threads=1, cache=False)
+    with pytest.warns(TunedWarning, match="got @other too, unused"):
+        tuned = weft.compile(model, tuned=path, threads=1, cache=False)
     assert [each["schedules"] for each in tuned.metadata["kernels"]] == [["forced"]]
 
 

@@ -8,8 +8,8 @@ is read and written once. Nothing is measured or tried; a plan costs some micros
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import ceil, gcd
+from collections.abc import Sequence
+from math import ceil, gcd, inf, prod
 
 from msgspec import Struct
 
@@ -18,8 +18,11 @@ from weft.compiler.loop.schedules.gemm.problem import Operand, Problem
 from weft.compiler.loop.schedules.gemm.remainders import tile_heights
 from weft.compiler.target.target import LINE, PAGE, Target
 
-HIDDEN = 0.75
+HIDDEN = 0.9
 """The share of the shorter one of computing and moving bytes that the longer one hides."""
+
+LOADED = 0.9
+"""The share of the cycles in which there are loads that they are done in."""
 
 FULL = 0.75
 """The share of a cache that keeps what is read again: the rest is in the way of other lines."""
@@ -57,22 +60,9 @@ class Cost(Struct, frozen=True, kw_only=True):
         return self.compute + moved - hidden + self.packing
 
 
-class Sizes(Struct, frozen=True):
-    """The extents of a problem's loops, all of them numbers."""
-
-    extents: tuple[int, ...]
-
-    def of(self, loops: Iterator[int] | range) -> int:
-        """How many iterations some loops have together."""
-        total = 1
-        for loop in loops:
-            total *= self.extents[loop]
-        return total
-
-
-def cost(problem: Problem, plan: Plan, target: Target, sizes: tuple[int, ...]) -> Cost:
-    """The time of a contraction by a plan, at these extents."""
-    return _Product(problem, plan, target, sizes).cost()
+def cost(problem: Problem, plan: Plan, target: Target) -> Cost:
+    """The time of a contraction whose extents are constant by a plan."""
+    return _Product(problem, plan, target).cost()
 
 
 class _Product:
@@ -80,39 +70,31 @@ class _Product:
     elements, and the bytes of both factors.
     """
 
-    def __init__(self, problem: Problem, plan: Plan, target: Target, sizes: tuple[int, ...]):
+    def __init__(self, problem: Problem, plan: Plan, target: Target):
+        sizes = [extent.constant or 0 for extent in problem.extents]
         self.plan = plan
         self.target = target
-        self.ghz = 3.0
         self.columns = sizes[plan.column]
         self.rows = 1 if plan.row is None else sizes[plan.row]
-        self.depth = 1
-        for n in problem.reductions:
-            self.depth *= sizes[n]
-        self.others = 1
-        for n in range(problem.outer):
-            if n not in (plan.column, plan.row):
-                self.others *= sizes[n]
+        self.depth = prod(sizes[n] for n in problem.reductions)
+        others = (n for n in range(problem.outer) if n not in (plan.column, plan.row))
+        self.others = prod(sizes[n] for n in others)
         self.panels = ceil(self.columns / plan.width)
-        self.heights = list(tile_heights(self.rows, plan.rows))
+        self.heights = tile_heights(self.rows, plan.rows)
         self.tiles = sum(count for count, _ in self.heights)
         assert plan.panel is not None, "a product has two factors"
         self.panel = problem.factors[plan.panel]
         self.other = problem.factors[1 - plan.panel]
         self.result_bytes = self.rows * self.columns * self.others * problem.result.bits // 8
-        self.panel_bytes, self.panel_reads = self._read(problem, self.panel, sizes)
-        self.other_bytes, self.other_reads = self._read(problem, self.other, sizes)
+        self.panel_bytes, self.panel_reads = self._read(self.panel, sizes)
+        self.other_bytes, self.other_reads = self._read(self.other, sizes)
         self.step = self._bytes_along_k(problem)
 
-    def _read(
-        self, problem: Problem, operand: Operand, sizes: tuple[int, ...]
-    ) -> tuple[float, float]:
+    def _read(self, operand: Operand, sizes: Sequence[int]) -> tuple[float, float]:
         """The bytes of all that is read of an operand, and how many of the loops' elements each
         of its own is: neighbouring windows share theirs.
         """
-        elements = 1
-        for n, size in enumerate(sizes):
-            elements *= size if operand.indexed_by(n) else 1
+        elements = prod(size for n, size in enumerate(sizes) if operand.indexed_by(n))
         distinct = min(elements, operand.size or elements)
         return distinct * operand.bits / 8, distinct / elements
 
@@ -125,7 +107,7 @@ class _Product:
 
     def cost(self) -> Cost:
         """All terms."""
-        cycles = 1 / self.ghz
+        cycles = 1 / self.target.cost.ghz
         return Cost(
             compute=self._compute() * cycles,
             panel=self._panel() * cycles,
@@ -141,9 +123,8 @@ class _Product:
         whole, left = divmod(vectors, plan.vectors)
         total = 0.0
         for count, height in self.heights:
-            for times, width in ((whole, plan.vectors), (1 if left else 0, left)):
-                if times:
-                    total += count * times * self._tile(height, width)
+            total += count * whole * self._tile(height, plan.vectors)
+            total += count * self._tile(height, left) if left else 0.0
         return total * self.others
 
     def _tile(self, rows: int, vectors: int) -> float:
@@ -152,7 +133,8 @@ class _Product:
         """
         target, plan = self.target, self.plan
         work = rows * vectors / target.fma_ports
-        loads = (rows + vectors) / (0.75 * target.fma_ports)
+        ports = target.cost.load_ports
+        loads = (rows / max(2.0, ports) + vectors / ports) / LOADED
         term = max(work, loads, target.fma_latency + 1)
         blocks = max(1, self.depth // plan.sum_block) - 1
         return self.depth * term + TILE_START + rows * vectors * (2.0 + 2.0 * blocks)
@@ -166,9 +148,9 @@ class _Product:
 
     def _translation(self) -> float:
         """The cycles of a panel's pages in whose addresses the first TLB has no room."""
-        if self.step < PAGE or self.depth <= 64:
+        if self.step < PAGE or self.depth <= self.target.cost.l1_tlb:
             return 0.0
-        return self.depth * (TLB_MISS if self.depth <= 1536 else PAGE_WALK)
+        return self.depth * (TLB_MISS if self.depth <= self.target.cost.l2_tlb else PAGE_WALK)
 
     def _rows(self) -> float:
         """The cycles in which rows come to L1 again for each panel behind the first."""
@@ -186,7 +168,7 @@ class _Product:
         elements = self.panel_bytes * 8 / self.panel.bits
         vectors = elements / self.plan.lanes
         strided = packing == "strided" or packing == "whole"
-        moved = self.panel_bytes / 32.0
+        moved = self.panel_bytes / self.target.cost.l2_bandwidth
         if packing in ("whole", "flat"):
             moved += 2 * self.panel_bytes / self._bandwidth(2 * self.panel_bytes)
         return moved + vectors * (TRANSPOSED if strided else 1.0)
@@ -201,17 +183,18 @@ class _Product:
         """Bytes a cycle of what is read again after so many other bytes; from L1, more than any
         tile reads.
         """
-        target = self.target
-        if bytes <= FULL * self._capacity(target.l1_bytes, 8):
-            return 1e9
-        if bytes <= FULL * self._capacity(target.l2_bytes, 8):
-            return 32.0
-        return 12.0 if bytes <= FULL * target.l3_bytes else 6.0
+        target, cost = self.target, self.target.cost
+        if bytes <= FULL * self._capacity(target.l1_bytes, cost.l1_associativity):
+            return inf
+        if bytes <= FULL * self._capacity(target.l2_bytes, cost.l2_associativity):
+            return cost.l2_bandwidth
+        far = bytes > FULL * target.l3_bytes
+        return cost.memory_gbs / cost.ghz if far else cost.l3_bandwidth
 
-    def _capacity(self, size: int, ways: int) -> float:
+    def _capacity(self, size: int, associativity: int) -> float:
         """The bytes of a cache that rows of a panel fall in which are `step` bytes apart."""
         if self.step == 0:
             return size
         row = max(LINE, self.plan.width * self.panel.bits // 8)
-        apart = max(row, gcd(self.step, size // ways))
+        apart = max(row, gcd(self.step, size // associativity))
         return size * row / apart

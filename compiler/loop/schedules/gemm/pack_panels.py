@@ -169,10 +169,12 @@ def _in_tiles(loop: ForOp, size: int) -> tuple[list[ForOp], ForOp]:
 
 def pack_panel(panel: SSAValue, jo: ForOp, ji: ForOp, lanes: int) -> list[tuple[ForOp, ...]] | None:
     """Packs one panel for its tiles on the thread's stack. Returns the nests that pack it, or None
-    where subscripts span no box that could be copied, as those that loaded values are do.
+    where it is not packed: where subscripts span no box that could be copied, as those that loaded
+    values are do, or the other factor is part of the same buffer and the columns do not index it.
     """
     axis = column_axis(accesses_to(panel, jo)[0], ji)
-    assert axis is not None, "the columns of a panel are one dim"
+    if axis is None:
+        return None
     try:
         staged = stage_tile(panel, jo, "scratch")
     except IllegalSchedule:

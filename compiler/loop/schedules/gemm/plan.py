@@ -1,14 +1,16 @@
 """How a contraction or a window is to be scheduled, as data: what plans are made of, compared by,
 stored as and applied from.
 
-    column=1 row=0 panel=1 tile=8x2 lanes=16 packing=tile sum=160
+    column=1 row=0 panel=1 rows=8 vectors=2 lanes=16 packing=tile per_tile=true
 """
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
+
+from weft.dialects.errors import IllegalSchedule
 
 Packing = Literal["none", "stored", "whole", "flat", "tile", "strided"]
 """What becomes of the operand that the columns index: it stays as it is; is a weight, `stored` in
@@ -24,7 +26,7 @@ digits than the best peers do.
 """
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The register tile, its place in the problem, and what happens around it.
 
     `column` is the position of the loop that becomes the vector, `row` that of the one that is
@@ -70,3 +72,27 @@ class Plan(Struct, frozen=True, kw_only=True):
     def has_rows(self) -> bool:
         """Whether a tile has a loop over rows, be it of one."""
         return self.row is not None
+
+    def __str__(self) -> str:
+        """The fields that are not as by default: `column=1 row=0 panel=1 rows=6 vectors=2`."""
+        default = Plan(column=-1)
+        fields = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        return " ".join(
+            f"{name}={_shown(value)}" for name, value in fields if value != getattr(default, name)
+        )
+
+
+def parse_plan(text: str) -> Plan:
+    """The plan that a text is of. Raises IllegalSchedule."""
+    fields = dict(word.split("=", 1) for word in text.split() if "=" in word)
+    values = {name: each.split(",") if name == "batch" else each for name, each in fields.items()}
+    try:
+        return convert(values, Plan, strict=False)
+    except ValidationError as problem:
+        raise IllegalSchedule(f"a plan requires NAME=VALUE ..., got {text}: {problem}") from problem
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(str, cast(tuple[int, ...], value)))
+    return str(value).lower()

@@ -4,8 +4,9 @@ be tried.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import Struct
-from msgspec.structs import replace
 
 from weft.compiler.loop.schedules.gemm.plan import LONGEST_SUM
 from weft.compiler.target.target import PAGE, Target
@@ -16,11 +17,11 @@ MOST_LOADS = 0.75
 MOST_VECTORS = 4
 """Vectors of a row of a tile."""
 
+MOST_ROWS = 14
+"""Rows of a tile: more are more streams than are fetched ahead."""
+
 LEAST_GAIN = 0.95
 """The share of the cycles of a tile of two vectors below which a wider one is taken."""
-
-NEVER = 1 << 30
-"""More rows than there are."""
 
 
 class Params(Struct, frozen=True):
@@ -106,25 +107,15 @@ def narrow_params(target: Target, rows: int | None, columns: int | None, lanes: 
     return Params(min(most, 8) if rows is None else _even(rows, most), 1)
 
 
-def candidates(
-    target: Target, rows: int | None, columns: int | None, lanes: int
-) -> tuple[Params, ...]:
-    """The default, then the other tiles that fit the registers and keep the units busy, each with
-    and without copies of whole operands; for a tuner to choose from.
-    """
-    default = default_params(target, rows, columns, lanes)
+def tiles(target: Target, rows: int | None, columns: int | None, lanes: int) -> Iterator[Params]:
+    """The tiles that fit the registers and keep the units busy, or have all rows."""
     busy = target.fma_latency * target.fma_ports
-    widest = 4 if columns is None else max(1, min(4, -(-columns // lanes)))
-    tiles = [
-        Params(height, vectors)
-        for vectors in range(1, widest + 1)
-        for height in range(1, min(_most_rows(target, vectors), rows or 64) + 1)
-        if height * vectors >= busy and _loads(Params(height, vectors)) <= MOST_LOADS
-    ]
-    many = rows is not None and rows >= default.panel_rows
-    thresholds = (default.copy_rows, *((NEVER,) if many else ()))
-    found = (replace(tile, copy_rows=rows) for tile in (default, *tiles) for rows in thresholds)
-    return tuple(dict.fromkeys(found))
+    widest = MOST_VECTORS if columns is None else min(MOST_VECTORS, -(-columns // lanes))
+    for vectors in range(1, widest + 1):
+        most = min(_most_rows(target, vectors), MOST_ROWS, rows or MOST_ROWS)
+        for height in range(1, most + 1):
+            if height * vectors >= busy or height == most:
+                yield Params(height, vectors)
 
 
 def _loads(tile: Params) -> float:

@@ -1,0 +1,109 @@
+"""Plans of contractions: what a Problem says, plans as text, costs, and kernels by plans."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from tests.compiler.loop import kernels
+from weft.compiler.loop.schedules import schedule_kernel
+from weft.compiler.loop.schedules.gemm.cost import cost
+from weft.compiler.loop.schedules.gemm.plan import Plan, parse_plan
+from weft.compiler.loop.schedules.gemm.plans import LEAST_GAIN, time_of
+from weft.compiler.loop.schedules.planned import Explanation, explain, schedule_by
+from weft.compiler.target.module_target import GENERIC
+from weft.compiler.target.target import PAGE, Target
+from weft.dialects.errors import IllegalSchedule
+
+ROOMY = replace(GENERIC, l1_bytes=32 * 1024, l2_bytes=1024 * 1024, l3_bytes=32 * 1024 * 1024)
+
+
+def explained(rows: int, columns: int, depth: int, target: Target = ROOMY) -> Explanation:
+    (found,) = explain(kernels.product(rows, columns, depth), target)
+    return found
+
+
+def test_a_problem_says_how_long_loops_are_and_what_they_index():
+    problem = explained(13, 20, 5).problem
+    assert [extent.constant for extent in problem.extents] == [13, 20, 5]
+    assert (problem.outer, problem.depth, problem.lanes) == (2, 5, 8)
+    lhs, rhs = problem.factors
+    assert [lhs.indexed_by(n) for n in range(3)] == [True, False, True]
+    assert [rhs.indexed_by(n) for n in range(3)] == [False, True, True]
+    assert [each.step for each in rhs.along] == [0, 1, 20]
+    assert problem.rows_of(rhs) == 13
+    assert problem.bytes_of(rhs) == 5 * 20 * 4
+
+
+def test_reading_a_problem_and_rating_its_plans_changes_no_kernel():
+    op = kernels.product(13, 20, 5)
+    before = str(op)
+    assert explain(op, GENERIC)
+    assert str(op) == before
+
+
+def test_plans_are_text_and_back():
+    found = explained(130, 200, 50)
+    plans = [rated.plan for rated in found.rated]
+    assert len(plans) > 20
+    assert [parse_plan(str(plan)) for plan in plans] == plans
+    every = Plan(column=2, row=0, batch=(1, 3), panel=1, k_block=64, packing="flat", shared=True)
+    assert parse_plan(str(every)) == every
+
+
+@pytest.mark.parametrize("text", ["", "rows=2", "column=x", "column=1 rows=2 nothing=3"])
+def test_refuses_other_texts(text: str):
+    with pytest.raises(IllegalSchedule, match="a plan requires NAME=VALUE"):
+        parse_plan(text)
+
+
+def test_the_plan_that_is_taken_is_about_the_best():
+    for sizes in ((64, 64, 64), (100, 100, 100), (512, 512, 512), (7, 300, 30)):
+        found = explained(*sizes)
+        times = {each.plan: time_of(each) for each in found.rated}
+        assert list(times.values()) == sorted(times.values())
+        assert 0 < times[found.chosen] <= min(times.values()) / LEAST_GAIN
+
+
+def test_plans_by_which_units_wait_cost_more():
+    found = explained(256, 256, 256)
+    slow = replace(ROOMY, cost=replace(ROOMY.cost, fma_ports=1))
+    tiles = {(each.plan.rows, each.plan.vectors): each for each in found.rated}
+    narrow, wide = (cost(found.problem, tiles[tile].plan, ROOMY) for tile in ((8, 1), (6, 2)))
+    assert narrow.compute > wide.compute
+    assert cost(found.problem, tiles[(6, 2)].plan, slow).compute > 1.5 * wide.compute
+
+
+def test_rows_of_a_panel_that_are_pages_apart_cost_more_than_others():
+    def panel(columns: int) -> float:
+        found = explained(128, columns, 256)
+        plan = next(each.plan for each in found.rated if each.plan.packing == "none")
+        return cost(found.problem, plan, ROOMY).panel / columns
+
+    assert panel(2 * PAGE) > 1.5 * panel(2 * PAGE + 16)
+
+
+def test_products_of_one_row_have_one_plan():
+    found = explained(1, 40, 12)
+    assert [(each.plan, each.cost) for each in found.rated] == [(found.chosen, None)]
+
+
+@pytest.mark.parametrize("position", [0, 5, -1])
+def test_kernels_are_scheduled_by_any_of_their_plans(position: int):
+    plan = explained(26, 40, 12).rated[position].plan
+    op = kernels.product(26, 40, 12)
+    assert schedule_by(op, ROOMY, plan).used == ["contraction"]
+    kernels.same(kernels.product(26, 40, 12), op)
+
+
+def test_a_chosen_plan_gives_the_schedule_that_weft_chooses():
+    op, expected = kernels.product(26, 40, 12), kernels.product(26, 40, 12)
+    schedule_kernel(expected, ROOMY)
+    schedule_by(op, ROOMY, explained(26, 40, 12).chosen)
+    assert str(op) == str(expected)
+
+
+def test_refuses_plans_of_other_kernels():
+    plan = replace(explained(26, 40, 12).chosen, rows=31)
+    with pytest.raises(IllegalSchedule, match="a plan requires a contraction that has it"):
+        schedule_by(kernels.product(26, 40, 12), ROOMY, plan)

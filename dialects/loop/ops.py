@@ -36,14 +36,8 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from weft.dialects.expr import Expr, ExprLike
-from weft.dialects.expr_text import (
-    INDEX,
-    bind,
-    bind_all,
-    parse_value_expr,
-    print_value_expr,
-    unbind,
-)
+from weft.dialects.expr_text import INDEX, bind, bind_all, parse_value_expr, unbind
+from weft.dialects.expr_text import print_value_expr as _print_expr
 from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type_of, register_type
 
 REDUCTIONS = ("add", "mul", "max", "min", "and", "or", "xor")
@@ -153,9 +147,9 @@ class ForOp(IRDLOperation):
         printer.print_string(" ")
         printer.print_ssa_value(self.index)
         printer.print_string(" = ")
-        print_value_expr(printer, self.bounds.data[0], self.operands_)
+        _print_expr(printer, self.bounds.data[0], self.operands_)
         printer.print_string(" to ")
-        print_value_expr(printer, self.bounds.data[1], self.operands_)
+        _print_expr(printer, self.bounds.data[1], self.operands_)
         if self.step.data != 1:
             printer.print_string(f" step {self.step.data}")
         printer.print_string("".join(f" {mark}" for mark in self.hints()))
@@ -181,7 +175,7 @@ def _extent(lower: Expr, upper: Expr, step: int) -> Expr:
 class SubscriptedOp(IRDLOperation):
     """Names an element by a buffer and an expression for each of its logical dimensions."""
 
-    BUFFER: ClassVar[int] = 0  # the place of the buffer among the operands
+    BUFFER: ClassVar[int] = 0  # its position among the operands
     buffer: SSAValue = operand_def(BufferType)
     operands_: Sequence[SSAValue] = var_operand_def(IndexType)
     subscripts: ExprsAttr = prop_def(ExprsAttr)
@@ -211,7 +205,7 @@ class SubscriptedOp(IRDLOperation):
         printer.print_string("[")
         for position, expr in enumerate(self.subscripts.data):
             printer.print_string(", " if position else "")
-            print_value_expr(printer, expr, self.operands_)
+            _print_expr(printer, expr, self.operands_)
         printer.print_string("] nontemporal" if "nontemporal" in self.properties else "]")
         if locality := self.properties.get("locality"):
             printer.print_string(f" locality({cast(IntAttr, locality).data})")

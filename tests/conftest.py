@@ -23,4 +23,4 @@ Session.__init__ = partialmethod(Session.__init__, verify_each=True)  # in every
 def pytest_collection_finish() -> None:
     """Lets the interpreter look for cycles rarely, and not among what the tests are made of."""
     gc.freeze()
-    gc.set_threshold(2_000_000, 10, 10)
+    gc.set_threshold(100_000, 10, 10)

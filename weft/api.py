@@ -50,14 +50,12 @@ def compile(
     timeout: float = TIMEOUT,
     **changes: Unpack[Changes],
 ) -> Executable:
-    """Compiles a model (a path, bytes, an onnx.ModelProto, a weft.Graph or a Python function) into
-    this process.
+    """Compiles a model: a path, bytes, an onnx.ModelProto, a weft.Graph or a Python function.
 
     A function is compiled from its source, for arguments like `specs`: a `weft.Spec` or an example
     each; what it reads of arrays outside becomes constants.
     `options` are a `weft.Options`, whose fields say what there is to choose; `changes` are such
-    fields, by their keywords, in place of those of `options`:
-    `weft.compile(model, strict_fp=True, buckets=["batch=1,4"], prefix="net")`.
+    fields, in their place: `weft.compile(model, strict_fp=True, buckets=["batch=1,4"])`.
     `threads` compute a call, one for each processor by default. Models that were compiled before
     come out of `cache`, the user's own unless one is given; False compiles anew. `extensions` are
     operators, graph passes, schedules and importers beside weft's own; with them, or for a

@@ -100,10 +100,8 @@ def _plans(problem: Problem, view: View, target: Target) -> Iterator[Plan]:
     assert view.row is not None, "a tile has rows"
     rows, columns = (problem.extents[n].constant for n in (view.row, view.column))
     for tile in tiles(target, rows, columns, problem.lanes):
-        for packing in _Choice(problem, view, target, tile).packings():
-            plan = plan_with(problem, view, target, tile.rows, tile.vectors, packing)
-            if plan is not None:
-                yield plan
+        choice = _Choice(problem, view, target, tile)
+        yield from map(choice.packed, choice.packings())
 
 
 def first_plan(problem: Problem, view: View, target: Target, params: Params | None = None) -> Plan:
@@ -116,8 +114,7 @@ def plan_with(
 ) -> Plan | None:
     """The plan of this tile and this packing; None where that is not possible."""
     choice = _Choice(problem, view, target, Params(rows, vectors))
-    choice.per_tile = packing in ("flat", "tile")
-    return choice.plan(packing) if packing in choice.packings() else None
+    return choice.packed(packing) if packing in choice.packings() else None
 
 
 class _Choice:
@@ -166,8 +163,13 @@ class _Choice:
             found.append("whole")
         return found
 
+    def packed(self, packing: Packing) -> Plan:
+        """The plan with one of the packings."""
+        self.per_tile = packing in ("flat", "tile")
+        return self.plan(packing)
+
     def plan(self, packing: Packing | None = None) -> Plan:
-        """All that the plan says."""
+        """All that the plan says, by default with the packing that the thresholds choose."""
         view, problem = self.view, self.problem
         packing = self._packing() if packing is None else packing
         widened_rows = self._widens_rows()

@@ -1,25 +1,32 @@
-"""graph -> graph: a transposed convolution with strides and a known filter becomes a convolution
-that computes a block of `stride` results where one element of the image lies, as channels:
+"""graph -> graph: a transposed convolution with strides becomes convolutions that compute a block
+of `stride` results where one element of the image lies, as channels:
 
-    conv_transpose(x, w) -> slice(reshape(transpose(reshape(conv(x, w')))))
+    conv_transpose(x, w) -> slice(reshape(transpose(concat(reshape(conv(x, w')), ...))))
 
-with `w'[o, p, c, t] = w[c, o, (last - t) * stride + p]`, which reads no zeros between elements.
+with `w'[o, p, c, t] = w[c, o, (last - t) * stride + p]`, which reads no zeros between elements. The
+results of a block, its phases, sum up equally many taps where the stride divides the filter. Else
+some phases have one tap less than others, which are a convolution of their own; those without any
+tap are what the bias is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import prod
+from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from weft.compiler.graph.simplify.evaluate_constants import constant_of, evaluate_constants
 from weft.dialects.context import weights_of
 from weft.dialects.graph import OPS_BY_NAME
-from weft.dialects.graph.core.algebra import Term, shape_attr
+from weft.dialects.graph.core.algebra import Term, joined, shape_attr
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.ops.conv import ConvTransposeOp
 from weft.dialects.weights import WeightStore
@@ -27,9 +34,10 @@ from weft.dialects.weights import WeightStore
 
 @dataclass(frozen=True)
 class DecomposeTransposedConvPass(ModulePass):
-    """Rewrites transposed convolutions of stride above 1 whose filter, and bias, are constants.
+    """Rewrites transposed convolutions of stride above 1.
 
-    Leaves those with dilations, and those whose result reaches beyond the last block.
+    Leaves those with dilations, those whose filter's taps are not known, and those whose result
+    reaches beyond the last block.
     """
 
     name = "weft-decompose-transposed-conv"
@@ -37,8 +45,7 @@ class DecomposeTransposedConvPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         weights = weights_of(ctx)
         for conv in [inner for inner in op.walk() if isinstance(inner, ConvTransposeOp)]:
-            taps_are_constant = all(constant_of(value, weights) for value in conv.operands[1:])
-            if taps_are_constant and _fits(conv):
+            if _fits(conv):
                 _rewrite(conv, weights)
 
 
@@ -55,24 +62,34 @@ def _fits(conv: ConvTransposeOp) -> bool:
     return True
 
 
+class _Phases(NamedTuple):
+    """Phases of an axis that sum up equally many taps: so many as `size`, from the first one on."""
+
+    first: int
+    size: int
+    taps: int
+
+
+def _phases_of(conv: ConvTransposeOp) -> list[list[_Phases]]:
+    """The phases of each axis, by their taps."""
+    window = conv.window()
+    found: list[list[_Phases]] = []
+    for kernel, stride in zip(window.kernel, window.strides, strict=True):
+        taps, more = divmod(kernel.evaluate({}), stride)
+        longer = [_Phases(0, more, taps + 1)] if more else []
+        found.append([*longer, _Phases(more, stride - more, taps)])
+    return found
+
+
 def _rewrite(conv: ConvTransposeOp, weights: WeightStore) -> None:
-    window, groups = conv.window(), conv.groups
-    blocks = prod(window.strides)
+    window, rank = conv.window(), len(conv.window().axes)
     b = GraphBuilder(InsertPoint.before(conv), OPS_BY_NAME, conv.location)
-    filters, *bias = (Term(b, value) for value in conv.operands[1:])
-    folded = _filters_of_blocks(filters, groups, window.strides)
-    parts = [folded, *(_repeated(each, blocks) for each in bias)]
-    name = conv.onnx_name or "conv_transpose"
-    names = [f"{name}.{role}" for role in ("filter", "bias")[: len(parts)]]
-    stored = evaluate_constants([part.value for part in parts], names, weights)
-    pads = [(dim - 1).evaluate({}) for dim in folded.shape[2:]] * 2
-    computed = Term(b, b.conv(conv.image, *stored, group=groups, pads=pads))
-    rank = len(window.axes)
-    batch, channels, *positions = computed.shape
-    split = computed.reshape((batch, channels // blocks, *window.strides, *positions))
+    split = _blocks(b, conv, weights)
+    batch, channels = split.shape[:2]
+    positions = split.shape[2 + rank :]
     indices = [position for axis in window.axes for position in (2 + rank + axis, 2 + axis)]
     dims = [dim * step for dim, step in zip(positions, window.strides, strict=True)]
-    result = split.transpose([0, 1, *indices]).reshape((batch, channels // blocks, *dims))
+    result = split.transpose([0, 1, *indices]).reshape((batch, channels, *dims))
     for axis, size in enumerate(conv.result_type.shape[2:]):
         result = result.part(2 + axis, window.before[axis], size)
     result.value.name_hint = conv.result.name_hint
@@ -81,28 +98,85 @@ def _rewrite(conv: ConvTransposeOp, weights: WeightStore) -> None:
     conv.erase()
 
 
-def _repeated(bias: Term, blocks: int) -> Term:
-    """Each element as often as there are results in a block."""
+def _blocks(b: GraphBuilder, conv: ConvTransposeOp, weights: WeightStore) -> Term:
+    """The blocks `[n, m, stride..., position...]`, joined of the convolutions of their phases."""
+    of_axes = _phases_of(conv)
+    found = {each: _convolved(b, conv, each, weights) for each in product(*of_axes)}
+    for axis in reversed(range(len(of_axes))):
+        found = {
+            outer: joined([found[*outer, inner] for inner in of_axes[axis]], 2 + axis)
+            for outer in product(*of_axes[:axis])
+        }
+    return found[()]
+
+
+def _convolved(
+    b: GraphBuilder, conv: ConvTransposeOp, phases: Sequence[_Phases], weights: WeightStore
+) -> Term:
+    """The results `[n, m, phase..., position...]` of phases with equally many taps."""
+    filters, *bias = (Term(b, value) for value in conv.operands[1:])
+    image, strides = Term(b, conv.image), conv.window().strides
+    counts, taps = [each.size for each in phases], [each.taps for each in phases]
+    most = [max(each.taps for each in of_axis) for of_axis in _phases_of(conv)]
+    positions = [dim + reach - 1 for dim, reach in zip(image.shape[2:], most, strict=True)]
+    channels = filters.shape[1] * conv.groups
+    shape = (image.shape[0], channels, *counts, *positions)
+    if 0 in taps:
+        rest = (channels, *(1 for _ in (*counts, *positions)))
+        alone = [each.reshape(rest) for each in bias] or [image.number(0)]
+        return alone[0].expand(shape)
+    folded = _filter_of(filters, conv.groups, strides, phases)
+    operands = [folded, *(_repeated(each, prod(counts)) for each in bias)]
+    pads = [each - 1 for each in (*taps, *most)]
+    stored = _stored(conv, operands, phases, weights)
+    return Term(b, b.conv(conv.image, *stored, group=conv.groups, pads=pads)).reshape(shape)
+
+
+def _stored(
+    conv: ConvTransposeOp,
+    operands: Sequence[Term],
+    phases: Sequence[_Phases],
+    weights: WeightStore,
+) -> list[SSAValue]:
+    """The filter and the bias of phases, as constants where those of the whole are."""
+    values = [each.value for each in operands]
+    if not all(constant_of(value, weights) for value in conv.operands[1:]):
+        return values
+    places = "".join(f".{each.first}" for each in phases if each.first)
+    name = f"{conv.onnx_name or 'conv_transpose'}{places}"
+    names = [f"{name}.{role}" for role in ("filter", "bias")[: len(values)]]
+    return evaluate_constants(values, names, weights)
+
+
+def _repeated(bias: Term, phases: int) -> Term:
+    """Each element as often as there are phases."""
     (count,) = bias.shape
-    return bias.insert(1).expand((count, blocks)).reshape((count * blocks,))
+    return bias.insert(1).expand((count, phases)).reshape((count * phases,))
 
 
-def _filters_of_blocks(filters: Term, groups: int, strides: tuple[int, ...]) -> Term:
-    """`[c, o, k...]` as `[group * o * stride..., c / group, taps...]`, with zeros behind the last
-    elements and the taps in descending order.
+def _filter_of(
+    filters: Term, groups: int, strides: Sequence[int], phases: Sequence[_Phases]
+) -> Term:
+    """`[c, o, k...]` as `[group * o * phase..., c / group, taps...]`, the taps in descending order:
+    those of some phases alone.
     """
     rank = len(strides)
     channels, per_group, *kernel = filters.shape
     taps = [dim.ceildiv(step) for dim, step in zip(kernel, strides, strict=True)]
     ends = [count * step for count, step in zip(taps, strides, strict=True)]
     missing = [end - dim for end, dim in zip(ends, kernel, strict=True)]
-    pads = shape_attr([*(0 for _ in filters.shape), 0, 0, *missing])
-    padded = filters.of(filters.b.pad(filters.value, pads=pads, mode="constant"))
+    padded = filters
+    if any(end != 0 for end in missing):
+        pads = shape_attr([*(0 for _ in filters.shape), 0, 0, *missing])
+        padded = filters.of(filters.b.pad(filters.value, pads=pads, mode="constant"))
     split = [size for pair in zip(taps, strides, strict=True) for size in pair]
     parts = padded.reshape((groups, channels // groups, per_group, *split))
-    for axis in range(rank):
-        parts = parts.flip(3 + 2 * axis)
-    phases = [4 + 2 * axis for axis in range(rank)]
-    order = [0, 2, *phases, 1, *(phase - 1 for phase in phases)]
-    shape = (groups * per_group * prod(strides), channels // groups, *taps)
+    for axis, each in enumerate(phases):
+        parts = parts.part(3 + 2 * axis, 0, each.taps)
+        parts = parts.flip(3 + 2 * axis) if each.taps > 1 else parts
+        parts = parts.part(4 + 2 * axis, each.first, each.size)
+    inner = [4 + 2 * axis for axis in range(rank)]
+    order = [0, 2, *inner, 1, *(phase - 1 for phase in inner)]
+    count = prod(each.size for each in phases)
+    shape = (groups * per_group * count, channels // groups, *(each.taps for each in phases))
     return parts.transpose(order).reshape(shape)

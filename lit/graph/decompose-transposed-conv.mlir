@@ -17,13 +17,51 @@ func.func @halves(%x: !graph.tensor<[1, 1, n], f32>) -> !graph.tensor<[1, 1, 2*n
 
 // -----
 
-// A filter that a call brings, a step of one and spread taps stay.
+// A filter that a call brings is taken apart in every call.
+// CHECK-LABEL: func.func @given
+// CHECK: %[[W:[a-z_0-9]+]] = graph.reshape %{{.*}} {shape = #graph.shape<[2, 1, 1]>}
+// CHECK: graph.conv %x, %[[W]] {group = 1 : i64, pads = array<i64: 0, 0>}
+// CHECK-NOT: graph.conv_transpose
+func.func @given(%x: !graph.tensor<[1, 1, 4], f32>, %w: !graph.tensor<[1, 1, 2], f32>) -> !graph.tensor<[1, 1, 8], f32> {
+  %y = graph.conv_transpose %x, %w {group = 1 : i64, strides = array<i64: 2>} : (!graph.tensor<[1, 1, 4], f32>, !graph.tensor<[1, 1, 2], f32>) -> !graph.tensor<[1, 1, 8], f32>
+  func.return %y : !graph.tensor<[1, 1, 8], f32>
+}
+
+// -----
+
+// Three taps on two phases: one has two of them and the other one, so they are convolutions apart.
+// CHECK-LABEL: func.func @unequal
+// CHECK-DAG: %[[LONG:[a-z_0-9]+]] = graph.constant {literal = #graph.literal<[3.0, 1.0]>, shape = #graph.shape<[1, 1, 2]>
+// CHECK-DAG: %[[SHORT:[a-z_0-9]+]] = graph.constant {literal = #graph.literal<[2.0]>, shape = #graph.shape<[1, 1, 1]>
+// CHECK-DAG: graph.conv %x, %[[LONG]] {group = 1 : i64, pads = array<i64: 1, 1>}
+// CHECK-DAG: graph.conv %x, %[[SHORT]] {group = 1 : i64, pads = array<i64: 0, 1>}
+// CHECK: graph.concat %{{.*}}, %{{.*}} {axis = 2 : i64}
+func.func @unequal(%x: !graph.tensor<[1, 1, n], f32>) -> !graph.tensor<[1, 1, 2*n + 1], f32> {
+  %w = graph.constant {literal = #graph.literal<[1.0, 2.0, 3.0]>, shape = #graph.shape<[1, 1, 3]>, element = f32} : () -> !graph.tensor<[1, 1, 3], f32>
+  %y = graph.conv_transpose %x, %w {group = 1 : i64, strides = array<i64: 2>} : (!graph.tensor<[1, 1, n], f32>, !graph.tensor<[1, 1, 3], f32>) -> !graph.tensor<[1, 1, 2*n + 1], f32>
+  func.return %y : !graph.tensor<[1, 1, 2*n + 1], f32>
+}
+
+// -----
+
+// Two taps on three phases: the last phase has none, and is the bias.
+// CHECK-LABEL: func.func @bare
+// CHECK: %[[BARE:[a-z_0-9]+]] = graph.expand %{{.*}} {shape = #graph.shape<[1, 1, 1, 4]>}
+// CHECK: graph.concat %{{.*}}, %[[BARE]] {axis = 2 : i64}
+func.func @bare(%x: !graph.tensor<[1, 1, 4], f32>, %w: !graph.tensor<[1, 1, 2], f32>, %b: !graph.tensor<[1], f32>) -> !graph.tensor<[1, 1, 11], f32> {
+  %y = graph.conv_transpose %x, %w, %b {group = 1 : i64, strides = array<i64: 3>} : (!graph.tensor<[1, 1, 4], f32>, !graph.tensor<[1, 1, 2], f32>, !graph.tensor<[1], f32>) -> !graph.tensor<[1, 1, 11], f32>
+  func.return %y : !graph.tensor<[1, 1, 11], f32>
+}
+
+// -----
+
+// A step of one, spread taps, and a filter of unknown size stay.
 // CHECK-LABEL: func.func @stay
 // CHECK-COUNT-3: graph.conv_transpose
-func.func @stay(%x: !graph.tensor<[1, 1, 4], f32>, %v: !graph.tensor<[1, 1, 2], f32>) -> (!graph.tensor<[1, 1, 8], f32>, !graph.tensor<[1, 1, 5], f32>, !graph.tensor<[1, 1, 9], f32>) {
+func.func @stay(%x: !graph.tensor<[1, 1, 4], f32>, %v: !graph.tensor<[1, 1, k], f32>) -> (!graph.tensor<[1, 1, k + 6], f32>, !graph.tensor<[1, 1, 5], f32>, !graph.tensor<[1, 1, 9], f32>) {
   %w = graph.constant {literal = #graph.literal<[1.0, 2.0]>, shape = #graph.shape<[1, 1, 2]>, element = f32} : () -> !graph.tensor<[1, 1, 2], f32>
-  %a = graph.conv_transpose %x, %v {group = 1 : i64, strides = array<i64: 2>} : (!graph.tensor<[1, 1, 4], f32>, !graph.tensor<[1, 1, 2], f32>) -> !graph.tensor<[1, 1, 8], f32>
+  %a = graph.conv_transpose %x, %v {group = 1 : i64, strides = array<i64: 2>} : (!graph.tensor<[1, 1, 4], f32>, !graph.tensor<[1, 1, k], f32>) -> !graph.tensor<[1, 1, k + 6], f32>
   %b = graph.conv_transpose %x, %w {group = 1 : i64} : (!graph.tensor<[1, 1, 4], f32>, !graph.tensor<[1, 1, 2], f32>) -> !graph.tensor<[1, 1, 5], f32>
   %c = graph.conv_transpose %x, %w {group = 1 : i64, strides = array<i64: 2>, dilations = array<i64: 2>} : (!graph.tensor<[1, 1, 4], f32>, !graph.tensor<[1, 1, 2], f32>) -> !graph.tensor<[1, 1, 9], f32>
-  func.return %a, %b, %c : !graph.tensor<[1, 1, 8], f32>, !graph.tensor<[1, 1, 5], f32>, !graph.tensor<[1, 1, 9], f32>
+  func.return %a, %b, %c : !graph.tensor<[1, 1, k + 6], f32>, !graph.tensor<[1, 1, 5], f32>, !graph.tensor<[1, 1, 9], f32>
 }

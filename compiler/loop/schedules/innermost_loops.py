@@ -136,8 +136,9 @@ def stride(access: AccessOp, loop: ForOp) -> Expr | None:
     return address.coefficient(loop.index) if address.is_affine_in(loop.index) else None
 
 
-def is_strided(load: LoadOp, loop: ForOp) -> bool:
-    step = stride(load, loop)
+def is_strided(access: AccessOp, loop: ForOp) -> bool:
+    """Whether consecutive iterations access different lines, or may do so."""
+    step = stride(access, loop)
     return step is not None and (step.constant is None or abs(step.constant) >= LINE_ELEMENTS)
 
 

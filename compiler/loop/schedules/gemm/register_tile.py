@@ -34,7 +34,7 @@ from weft.compiler.loop.schedules.gemm.prefetch_operands import (
 )
 from weft.compiler.loop.schedules.gemm.remainders import is_whole, rows_of_tile, split_rows
 from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_tile
-from weft.compiler.loop.schedules.innermost_loops import stride, transpose_copy
+from weft.compiler.loop.schedules.innermost_loops import is_strided, stride, transpose_copy
 from weft.compiler.target.target import Target
 from weft.dialects.expr import product
 from weft.dialects.loop.ops import ForOp
@@ -70,6 +70,7 @@ def tile_rows(
     assert isinstance(around, ForOp), "tiles of columns are inside the loop over them"
     accumulators, staged = _stage_accumulators(result, around, ji, plan.lanes)
     nests, reductions = separate(inner, plan, target)
+    staged += _stage_scattered(nests, around, plan, target)
     partial = block_long_sum(reductions, accumulators, plan.sum_block)
     if next_panel is not None and len(reductions) == 1:
         prefetch_panel(next_panel, around, plan.lanes)
@@ -116,6 +117,43 @@ def _stage_accumulators(
     layout = dim_innermost(buffer_type_of(staged.buffer), axis, multiple)
     accumulators = pack(staged.buffer, layout)
     return accumulators, [list(nest) for nest in (staged.load_in, staged.write_back) if nest]
+
+
+def _stage_scattered(
+    nests: Sequence[Sequence[ForOp]], around: ForOp, plan: Plan, target: Target
+) -> list[list[ForOp]]:
+    """Keeps in registers what nests without a reduction access with lanes far apart but rows side
+    by side, so that it is transposed on its way from and to memory; returns the nests that load
+    and store it.
+    """
+    found: list[list[ForOp]] = []
+    for nest in nests if plan.has_rows else ():
+        rows, columns = nest
+        long = min(loop.extent.constant or 0 for loop in nest) >= plan.lanes // 2
+        whole = is_whole(rows, plan.lanes) or target.has_masks
+        if not (long and whole) or perfect_nest(columns)[-1] is not columns:
+            continue
+        for buffer, axis in _scattered(rows, columns, around):
+            staged = stage_tile(buffer, around, "registers")
+            pack(staged.buffer, dim_innermost(buffer_type_of(staged.buffer), axis))
+            found += [list(each) for each in (staged.load_in, staged.write_back) if each]
+    return found
+
+
+def _scattered(rows: ForOp, columns: ForOp, around: ForOp) -> list[tuple[SSAValue, int]]:
+    """The buffers that a nest, and nothing else around it, accesses so, and their dims of the
+    columns.
+    """
+    found: list[tuple[SSAValue, int]] = []
+    for buffer in dict.fromkeys(access.buffer for access in accesses_in(rows)):
+        accesses = accesses_to(buffer, around)
+        axis = column_axis(accesses[0], columns)
+        alone = len(accesses_to(buffer, rows)) == len(accesses)
+        across = all(stride(access, rows) == 1 for access in accesses)
+        apart = all(is_strided(access, columns) for access in accesses)
+        if axis is not None and alone and across and apart:
+            found.append((buffer, axis))
+    return found
 
 
 def separate(

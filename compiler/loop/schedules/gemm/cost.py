@@ -89,6 +89,7 @@ class _Product:
         self.panel_bytes, self.panel_reads = self._read(self.panel, sizes)
         self.other_bytes, self.other_reads = self._read(self.other, sizes)
         self.step = self._bytes_along_k(problem)
+        self.row_step = self._bytes_along_rows()
 
     def _read(self, operand: Operand, sizes: Sequence[int]) -> tuple[float, float]:
         """The bytes of all that is read of an operand, and how many of the loops' elements each
@@ -104,6 +105,13 @@ class _Product:
         if step is None or self.plan.packing != "none":
             return 0
         return (step.constant or 0) * self.panel.bits // 8
+
+    def _bytes_along_rows(self) -> int:
+        """How far apart the rows of a tile are; 0 where that varies or rows are packed."""
+        step = None if self.plan.row is None else self.other.along[self.plan.row].step
+        if step is None or self.plan.packed_rows:
+            return 0
+        return (step.constant or 0) * self.other.bits // 8
 
     def cost(self) -> Cost:
         """All terms."""
@@ -135,9 +143,20 @@ class _Product:
         work = rows * vectors / target.fma_ports
         ports = target.cost.load_ports
         loads = (rows / max(2.0, ports) + vectors / ports) / LOADED
+        if self._conflicts(rows):
+            loads += rows * LINE / target.cost.l2_bandwidth
         term = max(work, loads, target.fma_latency + 1)
         blocks = max(1, self.depth // plan.sum_block) - 1
         return self.depth * term + TILE_START + rows * vectors * (2.0 + 2.0 * blocks)
+
+    def _conflicts(self, rows: int) -> bool:
+        """Whether so many rows of a tile, which are a line each, fall in sets of L1 that have fewer
+        lines, so that each load of a row comes from L2.
+        """
+        target, step = self.target, self.row_step
+        ways = target.cost.l1_associativity
+        apart = gcd(step, target.l1_bytes // ways)
+        return apart >= LINE and rows * apart > FULL * target.l1_bytes
 
     def _panel(self) -> float:
         """The cycles in which panels come to L1 again for each tile of rows behind the first."""

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from weft.compiler.loop.layouts import LONGEST_STRIDE
 from weft.compiler.loop.schedules.gemm.cost import Cost, cost
 from weft.compiler.loop.schedules.gemm.gemv import ROWS as STREAMS
 from weft.compiler.loop.schedules.gemm.loop_order import ENOUGH_TASKS
@@ -206,7 +207,7 @@ class _Choice:
         whole_tiles = len(along.dims) == 1 and along.multiple % self.width == 0
         if whole_tiles and self.panel.is_weight:
             return "stored"
-        if whole_tiles and not self.per_tile and self._pays_to_copy():
+        if whole_tiles and not self.per_tile and (self._pays_to_copy() or self._gathers(along)):
             return "whole"
         if self.per_tile and not self.panel.is_weight:
             return "flat" if _is_flat(self.panel, along) else "tile"
@@ -285,6 +286,15 @@ class _Choice:
             return False
         columns = min(self.width, self.columns or self.width)
         return depth * columns * self._panel.bits // 8 <= self.params.stack_bytes
+
+    def _gathers(self, along: Along) -> bool:
+        """Whether lanes of columns would be gathered, for no stack has room for a panel of them, by
+        more rows than packing all of the operand takes.
+        """
+        step = 0 if along.step is None else along.step.constant
+        rows = self.problem.rows_of(self._panel)
+        apart = step is None or step > LONGEST_STRIDE
+        return apart and not self._packs_strided(along) and (rows is None or rows >= FEWEST_ROWS)
 
     def _widens_panel(self, packing: Packing) -> bool:
         whole = packing == "whole" and self.view.row is not None

@@ -61,6 +61,8 @@ def contraction_view(problem: Problem, target: Target) -> View | None:
     if best is None or _cost(problem, *best) == inf:
         return None
     column, side = best
+    if _is_read_along_k(problem, column, side):
+        return None
     row = _choose_row(problem, only[1 - side])
     # Rows of the other operand share each vector of the panel. Where there are none, as in a
     # product of one row, rows of the panel itself are worth a tile if they hide the latency of few
@@ -152,6 +154,16 @@ def _fits_panels(problem: Problem, panel: Operand, column: int) -> bool:
     (other,) = [each for each in problem.factors if each is not panel]
     loops = (n for n in range(problem.outer) if problem.extents[n] != 1)
     return [n for n in loops if panel.indexed_by(n) and not other.indexed_by(n)] == [column]
+
+
+def _is_read_along_k(problem: Problem, column: int, side: int) -> bool:
+    """Whether each element of the panel is read once, along K, as those of a matrix that is
+    multiplied with a vector: packing or gathering columns takes longer than adding up lanes.
+    """
+    panel, sums = problem.factors[side], problem.reductions[-1]
+    once = problem.rows_of(panel) == 1 and not panel.is_weight
+    along_k = all(each.along[sums].step == 1 for each in problem.factors)
+    return once and along_k and panel.along[column].lanes not in (0, 1)
 
 
 def _is_strided(panel: Operand, column: int) -> bool:

@@ -41,8 +41,9 @@ from weft.compiler.driver.read_options import read_target
 from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.loop.schedules import schedule_kernel
 from weft.compiler.loop.schedules.contraction import Choose
+from weft.compiler.loop.schedules.gemm.choose_plan import choose_plan, rate, time_of
 from weft.compiler.loop.schedules.gemm.plan import Packing, Plan
-from weft.compiler.loop.schedules.gemm.plans import choose_plan, plan_with, rate, time_of
+from weft.compiler.loop.schedules.gemm.plans import plan_with
 from weft.compiler.loop.schedules.gemm.problem import Problem
 from weft.compiler.loop.schedules.gemm.views import View
 from weft.compiler.loop.schedules.planned import schedules_with

@@ -21,9 +21,9 @@ from weft.compiler.loop.matchers import split_nest, sum_of_products
 from weft.compiler.loop.nest import child_loops, perfect_nest, stores_in
 from weft.compiler.loop.schedules.coalesce_loops import coalesce_outer
 from weft.compiler.loop.schedules.gemm.accumulation import aligned_nests
+from weft.compiler.loop.schedules.gemm.choose_plan import choose_plan
 from weft.compiler.loop.schedules.gemm.macro_kernel import apply_plan
 from weft.compiler.loop.schedules.gemm.plan import Plan
-from weft.compiler.loop.schedules.gemm.plans import choose_plan
 from weft.compiler.loop.schedules.gemm.problem import Nests, Problem, problem_of
 from weft.compiler.loop.schedules.gemm.views import View, contraction_view
 from weft.compiler.loop.schedules.innermost_loops import lanes_of

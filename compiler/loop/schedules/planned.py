@@ -16,13 +16,13 @@ from weft.compiler.loop.schedules import (
     schedule_kernel,
 )
 from weft.compiler.loop.schedules.contraction import Choose
-from weft.compiler.loop.schedules.gemm.plan import Plan
-from weft.compiler.loop.schedules.gemm.plans import (
+from weft.compiler.loop.schedules.gemm.choose_plan import (
     Rated,
     choose_plan,
     rated_plans,
     time_of,
 )
+from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.gemm.problem import Problem
 from weft.compiler.loop.schedules.gemm.views import View
 from weft.compiler.target.target import Target

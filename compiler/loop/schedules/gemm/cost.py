@@ -30,6 +30,12 @@ FULL = 0.75
 TRANSPOSED = 3.0
 """Cycles of a vector that is transposed in registers on its way into a panel."""
 
+STRIDED_LOADS = 2.0
+"""Loads, and shuffles, of a vector for each element that its lanes are apart."""
+
+STORED = 2.0
+"""Cycles of a vector of accumulators that is set to zero and stored."""
+
 TILE_START = 20.0
 """Cycles of a tile before its first multiply-add and after its last one, beside its stores."""
 
@@ -88,8 +94,12 @@ class _Product:
         self.result_bytes = self.rows * self.columns * self.others * problem.result.bits // 8
         self.panel_bytes, self.panel_reads = self._read(self.panel, sizes)
         self.other_bytes, self.other_reads = self._read(self.other, sizes)
+        self.loads = self._loads()
+        self.transposed = problem.result.along[plan.column].lanes != 1
+        self.contiguous_rows = plan.row is not None and problem.result.along[plan.row].step == 1
         self.step = self._bytes_along_k(problem)
         self.row_step = self._bytes_along_rows()
+        self.apart = self._rows_apart(problem)
 
     def _read(self, operand: Operand, sizes: Sequence[int]) -> tuple[float, float]:
         """The bytes of all that is read of an operand, and how many of the loops' elements each
@@ -105,6 +115,19 @@ class _Product:
         if step is None or self.plan.packing != "none":
             return 0
         return (step.constant or 0) * self.panel.bits // 8
+
+    def _loads(self) -> float:
+        """Loads of a vector of the panel: one, or one for each lane that is gathered."""
+        lanes = self.panel.along[self.plan.column].lanes
+        if self.plan.packing != "none" or (lanes is not None and lanes.constant in (0, 1)):
+            return 1.0
+        apart = self.plan.lanes if lanes is None else lanes.constant or self.plan.lanes
+        return min(float(self.plan.lanes), STRIDED_LOADS * apart)
+
+    def _rows_apart(self, problem: Problem) -> int:
+        """How far apart the rows' elements along K are, in bytes; 0 where that varies."""
+        step = self.other.along[problem.reductions[-1]].step
+        return 0 if step is None else (step.constant or 0) * self.other.bits // 8
 
     def _bytes_along_rows(self) -> int:
         """How far apart the rows of a tile are; 0 where that varies or rows are packed."""
@@ -142,12 +165,25 @@ class _Product:
         target, plan = self.target, self.plan
         work = rows * vectors / target.fma_ports
         ports = target.cost.load_ports
-        loads = (rows / max(2.0, ports) + vectors / ports) / LOADED
+        loads = (rows / max(2.0, ports) + vectors * self.loads / ports) / LOADED
         if self._conflicts(rows):
             loads += rows * LINE / target.cost.l2_bandwidth
         term = max(work, loads, target.fma_latency + 1)
         blocks = max(1, self.depth // plan.sum_block) - 1
-        return self.depth * term + TILE_START + rows * vectors * (2.0 + 2.0 * blocks)
+        stored = self._stored(rows) + 2.0 * blocks
+        return self.depth * term + TILE_START + rows * vectors * stored
+
+    def _stored(self, rows: int) -> float:
+        """The cycles in which a vector of a tile goes to memory: as it is, transposed in registers
+        where the rows are contiguous there, or a lane at a time.
+        """
+        if not self.transposed:
+            return STORED
+        lanes = self.plan.lanes
+        whole = rows % lanes == 0 or (rows >= lanes // 2 and self.target.has_masks)
+        if self.contiguous_rows and whole:
+            return STORED + TRANSPOSED
+        return STORED * min(lanes, self.columns)
 
     def _conflicts(self, rows: int) -> bool:
         """Whether so many rows of a tile, which are a line each, fall in sets of L1 that have fewer
@@ -172,12 +208,21 @@ class _Product:
         return self.depth * (TLB_MISS if self.depth <= self.target.cost.l2_tlb else PAGE_WALK)
 
     def _rows(self) -> float:
-        """The cycles in which rows come to L1 again for each panel behind the first."""
+        """The cycles in which rows come to L1 again for each panel behind the first, or are copied
+        once, a tile of rows at a time; and those of their pages and of lines that are read in part.
+        """
         own = self.other_bytes / self.others if self.other_reads else 0.0
         panel = self.depth * self.plan.width * self.panel.bits / 8
-        again = self.others * (self.panels - 1)
+        times = 1 if self.plan.packed_rows else self.panels
         rows = self.rows * self.depth * self.other.bits / 8 * self.other_reads
-        return again * rows / self._bandwidth(min(own, rows) + panel)
+        line = self.plan.rows * self.other.bits / 8
+        lines = self.apart >= LINE and self.depth * LINE > FULL * self.target.l1_bytes
+        again = rows * (times - 1)
+        again += rows * times * (LINE / line if lines and line < LINE else 0.0)
+        pages = 0.0
+        if self.apart >= PAGE and self.depth > self.target.cost.l1_tlb:
+            pages = self.tiles * times * self.depth * TLB_MISS
+        return self.others * (again / self._bandwidth(min(own, rows) + panel) + pages)
 
     def _packing(self) -> float:
         """The cycles of packing panels in a call."""

@@ -1,15 +1,10 @@
-"""problem -> plans: the register tile, what is packed and where, and the loops around it; and which
-plan is taken.
-"""
+"""problem -> plans: the register tile, what is packed and where, and the loops around it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from functools import lru_cache
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from weft.compiler.loop.layouts import LONGEST_STRIDE
-from weft.compiler.loop.schedules.gemm.cost import Cost, cost
 from weft.compiler.loop.schedules.gemm.gemv import ROWS as STREAMS
 from weft.compiler.loop.schedules.gemm.loop_order import ENOUGH_TASKS
 from weft.compiler.loop.schedules.gemm.pack_panels import LARGEST_PANEL
@@ -25,7 +20,6 @@ from weft.compiler.loop.schedules.gemm.tile_params import (
 )
 from weft.compiler.loop.schedules.gemm.views import View
 from weft.compiler.target.target import LINE, PAGE, Target
-from weft.dialects.errors import IllegalSchedule
 
 WIDENED_USES = 64
 """Uses of each element that pay for a copy of an operand in a wider type."""
@@ -39,62 +33,11 @@ FEWEST_ROWS = 16
 CONFLICTS = 4
 """Times over that the rows of a panel fill their sets of L1 before packing it pays."""
 
-LEAST_GAIN = 0.9
-"""The share of the first plan's time that another one has to be below: costs are within a tenth of
-the times that were measured.
-"""
-
 MOST_TILES = 64
 """Tiles of rows over a panel, beside which the time to load the panel does not count."""
 
 
-class Rated(NamedTuple):
-    """A plan and its cost, None where that is not known."""
-
-    plan: Plan
-    cost: Cost | None
-
-
-def choose_plan(
-    problem: Problem, view: View, target: Target, refused: Collection[Plan] = ()
-) -> Plan:
-    """The plan of a problem whose loops were chosen: the first one, unless another costs less by
-    more than what the model of costs is sure of. Raises IllegalSchedule where all were refused.
-    """
-    rated = [each for each in rated_plans(problem, view, target) if each.plan not in refused]
-    if not rated:
-        raise IllegalSchedule("contraction requires a plan that no primitive refuses, got none")
-    best = min(rated, key=time_of)
-    return best.plan if time_of(best) < LEAST_GAIN * time_of(rated[0]) else rated[0].plan
-
-
-def time_of(rated: Rated) -> float:
-    """The nanoseconds that the model expects of a plan, 0 where it expects nothing."""
-    return 0.0 if rated.cost is None else rated.cost.total
-
-
-@lru_cache(maxsize=1024)
-def rated_plans(problem: Problem, view: View, target: Target) -> tuple[Rated, ...]:
-    """All plans with their costs; one plan where its cost is not known."""
-    first = rate(problem, view, first_plan(problem, view, target), target)
-    if first.cost is None:
-        return (first,)
-    plans = dict.fromkeys((first.plan, *_plans(problem, view, target)))
-    return tuple(rate(problem, view, plan, target) for plan in plans)
-
-
-def rate(problem: Problem, view: View, plan: Plan, target: Target) -> Rated:
-    """A plan with its cost, which is not known of windows, of products of one row or of dynamic
-    sizes, of tiles that are stored in another order, and where no cache holds a panel.
-    """
-    dynamic = any(extent.constant is None for extent in problem.extents)
-    transposed = problem.result.along[view.column].lanes != 1
-    alone = view.panel is None or view.row is None or view.narrow
-    known = not (dynamic or transposed or alone or plan.k_block is not None)
-    return Rated(plan, cost(problem, plan, target) if known else None)
-
-
-def _plans(problem: Problem, view: View, target: Target) -> Iterator[Plan]:
+def tile_plans(problem: Problem, view: View, target: Target) -> Iterator[Plan]:
     """The plans of every tile that fits the registers and keeps the units busy, by how the columns'
     operand is packed.
     """
@@ -108,6 +51,13 @@ def _plans(problem: Problem, view: View, target: Target) -> Iterator[Plan]:
 def first_plan(problem: Problem, view: View, target: Target, params: Params | None = None) -> Plan:
     """The plan that is taken where no other one is clearly better, or that of a tile."""
     return _Choice(problem, view, target, params).plan()
+
+
+def packed_plans(problem: Problem, view: View, target: Target) -> Iterator[Plan]:
+    """The first plan, and those with its tile and another packing."""
+    choice = _Choice(problem, view, target, None)
+    yield choice.plan()
+    yield from map(choice.packed, choice.packings())
 
 
 def plan_with(

@@ -53,16 +53,38 @@ def contraction_view(problem: Problem, target: Target) -> View | None:
     vector may run along either operand, which is then the panel: T = X Y is Tt = Yt Xt. It may run
     along a batch dim too, as in depthwise convolutions: its lanes load both operands.
     """
+    best = min(_candidates(problem), key=lambda each: _cost(problem, *each), default=None)
+    if best is None or _cost(problem, *best) == inf or _is_read_along_k(problem, *best):
+        return None
+    return _view(problem, target, *best)
+
+
+def other_views(problem: Problem, view: View, target: Target) -> list[View]:
+    """The views whose columns index another operand than those of a view, as tiles of rows and
+    columns that are no batch.
+    """
+    batch, only = _roles(problem)
+    if view.column in batch or view.panel is None:
+        return []
+    side = 1 - view.panel
+    usable = [n for n in only[side] if problem.extents[n] != 1]
+    best = min(usable, key=lambda n: _cost(problem, n, side), default=None)
+    if best is None or _cost(problem, best, side) == inf or _is_read_along_k(problem, best, side):
+        return []
+    return [_view(problem, target, best, side)]
+
+
+def _candidates(problem: Problem) -> list[tuple[int, int]]:
+    """The loops that may be the columns, each with the operand that they index."""
     batch, only = _roles(problem)
     candidates = [(n, side) for side in (0, 1) for n in only[side]]
     candidates += [(n, side) for n in batch for side in (0, 1)]
-    usable = [each for each in candidates if problem.extents[each[0]] != 1]
-    best = min(usable, key=lambda each: _cost(problem, *each), default=None)
-    if best is None or _cost(problem, *best) == inf:
-        return None
-    column, side = best
-    if _is_read_along_k(problem, column, side):
-        return None
+    return [each for each in candidates if problem.extents[each[0]] != 1]
+
+
+def _view(problem: Problem, target: Target, column: int, side: int) -> View:
+    """The view of these columns."""
+    batch, only = _roles(problem)
     row = _choose_row(problem, only[1 - side])
     # Rows of the other operand share each vector of the panel. Where there are none, as in a
     # product of one row, rows of the panel itself are worth a tile if they hide the latency of few

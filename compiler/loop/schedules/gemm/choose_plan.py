@@ -1,0 +1,120 @@
+"""problem, plans -> plan: what the plans of a problem cost, and which one is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from weft.compiler.loop.schedules.gemm.cost import Cost, cost
+from weft.compiler.loop.schedules.gemm.plan import Plan
+from weft.compiler.loop.schedules.gemm.plans import first_plan, packed_plans, tile_plans
+from weft.compiler.loop.schedules.gemm.problem import Problem
+from weft.compiler.loop.schedules.gemm.views import View, other_views
+from weft.compiler.target.target import Target
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.expr import Expr
+
+LEAST_GAIN = 0.9
+"""The share of the first plan's time that another one has to be below: costs are within a tenth of
+the times that were measured.
+"""
+
+SAMPLES = (8, 32, 128)
+"""What sizes that only a call knows are taken to be: the worst regret among these counts."""
+
+
+class Rated(NamedTuple):
+    """A plan and its cost for each sample of the dynamic sizes, one where there are none of these;
+    none at all where the cost is not known.
+    """
+
+    plan: Plan
+    costs: tuple[Cost, ...]
+
+    @property
+    def cost(self) -> Cost | None:
+        """The cost, of the middle sample."""
+        return self.costs[len(self.costs) // 2] if self.costs else None
+
+
+def choose_plan(
+    problem: Problem, view: View, target: Target, refused: Collection[Plan] = ()
+) -> Plan:
+    """The plan of a problem whose loops were chosen: the first one, unless another costs less by
+    more than what the model of costs is sure of. Raises IllegalSchedule where all were refused.
+    """
+    rated = [each for each in rated_plans(problem, view, target) if each.plan not in refused]
+    if not rated:
+        raise IllegalSchedule("contraction requires a plan that no primitive refuses, got none")
+    regrets = _regrets(rated)
+    best = min(range(len(rated)), key=regrets.__getitem__)
+    return rated[best if regrets[best] < LEAST_GAIN * regrets[0] else 0].plan
+
+
+def _regrets(rated: Sequence[Rated]) -> list[float]:
+    """The most that each plan takes of the least time, among all samples."""
+    times = [[cost.total for cost in each.costs] for each in rated]
+    least = [min(of_sample) for of_sample in zip(*times, strict=True)]
+    return [
+        max((time / best for time, best in zip(own, least, strict=True)), default=1.0)
+        for own in times
+    ]
+
+
+def time_of(rated: Rated) -> float:
+    """The nanoseconds that the model expects of a plan, 0 where it expects nothing."""
+    return 0.0 if rated.cost is None else rated.cost.total
+
+
+@lru_cache(maxsize=1024)
+def rated_plans(problem: Problem, view: View, target: Target) -> tuple[Rated, ...]:
+    """All plans with their costs; of dynamic sizes the first one of each view, for the tiles that
+    fit a sample best fit no other size; one plan where its cost is not known.
+    """
+    first = first_plan(problem, view, target)
+    others = other_views(problem, view, target)
+    dynamic = any(extent.constant is None for extent in problem.extents)
+    if not _has_cost(view, first) or (dynamic and not others):
+        return (Rated(first, ()),)
+    plans = {(view, first): None}
+    if not dynamic:
+        plans |= {(view, plan): None for plan in tile_plans(problem, view, target)}
+    for other in others:
+        across = islice(packed_plans(problem, other, target), 1 if dynamic else None)
+        plans |= {(other, plan): None for plan in across if _has_cost(other, plan)}
+    return tuple(rate(problem, each, plan, target) for each, plan in plans)
+
+
+def rate(problem: Problem, view: View, plan: Plan, target: Target) -> Rated:
+    """A plan with its costs."""
+    if not _has_cost(view, plan):
+        return Rated(plan, ())
+    return Rated(plan, tuple(cost(each, plan, target) for each in _sampled(problem)))
+
+
+def _has_cost(view: View, plan: Plan) -> bool:
+    """Whether the cost of a plan is known: not of windows, nor of products of one row, nor where no
+    cache holds a panel.
+    """
+    alone = view.panel is None or view.row is None or view.narrow
+    return not alone and plan.k_block is None
+
+
+def _sampled(problem: Problem) -> list[Problem]:
+    """The problem with each of the samples as its dynamic sizes, or alone where it has none."""
+    if all(extent.constant is not None for extent in problem.extents):
+        return [problem]
+    return [
+        replace(problem, extents=tuple(_sample(extent, size) for extent in problem.extents))
+        for size in SAMPLES
+    ]
+
+
+def _sample(extent: Expr, size: int) -> Expr:
+    """An extent, of that size if it is dynamic and may be so small."""
+    least, _ = extent.range({})
+    return extent if extent.constant is not None else Expr.of(max(size, least or 1))

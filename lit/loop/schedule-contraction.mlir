@@ -511,3 +511,56 @@ func.func @main(%x: !graph.tensor<[1024, 14, 14], f32>) -> !graph.tensor<[256, 1
   %y = graph.einsum %x, %w {equation = "cij,oc->oij"} : (!graph.tensor<[1024, 14, 14], f32>, !graph.tensor<[256, 1024], f32>) -> !graph.tensor<[256, 14, 14], f32>
   func.return %y : !graph.tensor<[256, 14, 14], f32>
 }
+
+// -----
+
+// Lanes of a tile that lie apart in memory, where its rows lie side by side, are transposed in registers on their way
+// there, with what an epilogue adds to them, which comes the same way.
+// CHECK-LABEL: loop.kernel @conv_add_
+// CHECK: %[[SUMS:[a-z_0-9]+]] = loop.alloc registers
+// CHECK: %[[MORE:[a-z_0-9]+]] = loop.alloc registers
+// CHECK: loop.for %[[P:[a-z_0-9]+]] = 0 to 8 unroll {
+// CHECK-NEXT: loop.for %[[C:[a-z_0-9]+]] = 0 to 16 unroll vector(16) {
+// CHECK-NEXT: loop.load %a3[{{.*}}%[[C]], {{.*}}%[[P]]]
+// CHECK: %[[DONE:[a-z_0-9]+]] = loop.alloc registers
+// CHECK: loop.load %[[SUMS]]
+// CHECK: loop.load %[[MORE]]
+// CHECK: loop.store %{{.*}}, %[[DONE]]
+// CHECK: loop.for %[[C:[a-z_0-9]+]] = 0 to 16 unroll {
+// CHECK-NEXT: loop.for %[[P:[a-z_0-9]+]] = 0 to 8 unroll vector(16) {
+// CHECK-NEXT: loop.load %[[DONE]]
+// CHECK-NEXT: loop.store %{{.*}}, %a4[{{.*}}%[[C]], {{.*}}%[[P]]]
+builtin.module attributes {weft.target = "x86-64-v4"} {
+  func.func @main(%x: !graph.tensor<[n, 20, 16, 16], f32>, %bias: !graph.tensor<[32], f32>, %more: !graph.tensor<[n, 32, 8, 8], f32>) -> !graph.tensor<[n, 32, 8, 8], f32> {
+    %w = graph.constant {key = "w", shape = #graph.shape<[32, 20, 1, 1]>, element = f32} : () -> !graph.tensor<[32, 20, 1, 1], f32>
+    %y = graph.conv %x, %w, %bias {group = 1 : i64, strides = array<i64: 2, 2>} : (!graph.tensor<[n, 20, 16, 16], f32>, !graph.tensor<[32, 20, 1, 1], f32>, !graph.tensor<[32], f32>) -> !graph.tensor<[n, 32, 8, 8], f32>
+    %z = graph.add %y, %more : (!graph.tensor<[n, 32, 8, 8], f32>, !graph.tensor<[n, 32, 8, 8], f32>) -> !graph.tensor<[n, 32, 8, 8], f32>
+    func.return %z : !graph.tensor<[n, 32, 8, 8], f32>
+  }
+}
+
+// -----
+
+// A matrix times a vector is read along its rows: lanes are added up in the end.
+// CHECK-LABEL: loop.kernel @matmul_
+// CHECK: loop.for %[[I:[a-z_0-9]+]] = 0 to 40 parallel {
+// CHECK: loop.for %[[KO:[a-z_0-9]+]] = 0 to 2 reduction(add) {
+// CHECK-NEXT: loop.for %[[KI:[a-z_0-9]+]] = 0 to 32 unroll vector(8) {
+// CHECK-NEXT: loop.load %a0[%[[I]], 32 * %[[KO]] + %[[KI]]]
+func.func @main(%x: !graph.tensor<[40, 72], f32>, %y: !graph.tensor<[72, 1], f32>) -> !graph.tensor<[40, 1], f32> {
+  %z = graph.matmul %x, %y : (!graph.tensor<[40, 72], f32>, !graph.tensor<[72, 1], f32>) -> !graph.tensor<[40, 1], f32>
+  func.return %z : !graph.tensor<[40, 1], f32>
+}
+
+// -----
+
+// The columns of a convolution whose image's size only a call knows are its channels where that is the least loss for
+// images of all sizes; the filter is packed in front of it.
+// CHECK-LABEL: loop.kernel @conv_
+// CHECK: loop.alloc registers : !loop.buffer<[1, 32, 1, 8], f32, [d0, d2, d3, d1]
+builtin.module attributes {weft.target = "x86-64-v4"} {
+  func.func @main(%x: !graph.tensor<[1, 64, h, w], f32>, %f: !graph.tensor<[48, 64, 3, 3], f32>) -> !graph.tensor<[1, 48, h, w], f32> {
+    %y = graph.conv %x, %f {group = 1 : i64, pads = array<i64: 1, 1, 1, 1>} : (!graph.tensor<[1, 64, h, w], f32>, !graph.tensor<[48, 64, 3, 3], f32>) -> !graph.tensor<[1, 48, h, w], f32>
+    func.return %y : !graph.tensor<[1, 48, h, w], f32>
+  }
+}

@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from tests.compiler.loop.interpreter import dtype_of, run_kernel
 from weft.compiler.loop.references import find_loop
-from weft.dialects.expr import Symbol
+from weft.dialects.expr import ExprLike, Symbol
 from weft.dialects.loop.builder import LoopBuilder
 from weft.dialects.loop.ops import ForOp
 from weft.dialects.loop.program import KernelOp
@@ -80,7 +80,12 @@ def bordered() -> KernelOp:
 
 
 def product(
-    rows: int, columns: int, depth: int, *, transposed: bool = False, element: Attribute = F32
+    rows: ExprLike,
+    columns: int,
+    depth: int,
+    *,
+    transposed: bool = False,
+    element: Attribute = F32,
 ) -> KernelOp:
     """C = A B, or A times the transpose of B, summed up in f32."""
 

@@ -7,18 +7,20 @@ from msgspec.structs import replace
 
 from tests.compiler.loop import kernels
 from weft.compiler.loop.schedules import schedule_kernel
+from weft.compiler.loop.schedules.gemm.choose_plan import LEAST_GAIN, SAMPLES, time_of
 from weft.compiler.loop.schedules.gemm.cost import cost
 from weft.compiler.loop.schedules.gemm.plan import Plan, parse_plan
-from weft.compiler.loop.schedules.gemm.plans import LEAST_GAIN, time_of
 from weft.compiler.loop.schedules.planned import Explanation, explain, schedule_by
 from weft.compiler.target.module_target import GENERIC
 from weft.compiler.target.target import PAGE, Target
+from weft.compiler.target.x86_cpus import ZEN_4
 from weft.dialects.errors import IllegalSchedule
+from weft.dialects.expr import Expr, ExprLike, Symbol
 
 ROOMY = replace(GENERIC, l1_bytes=32 * 1024, l2_bytes=1024 * 1024, l3_bytes=32 * 1024 * 1024)
 
 
-def explained(rows: int, columns: int, depth: int, target: Target = ROOMY) -> Explanation:
+def explained(rows: ExprLike, columns: int, depth: int, target: Target = ROOMY) -> Explanation:
     (found,) = explain(kernels.product(rows, columns, depth), target)
     return found
 
@@ -81,6 +83,34 @@ def test_rows_of_a_panel_that_are_pages_apart_cost_more_than_others():
         return cost(found.problem, plan, ROOMY).panel / columns
 
     assert panel(2 * PAGE) > 1.5 * panel(2 * PAGE + 16)
+
+
+def test_rows_that_share_sets_of_l1_cost_more_than_others():
+    def compute(depth: int) -> float:
+        found = explained(64, 64, depth, ZEN_4)
+        plan = next(
+            each.plan for each in found.rated if (each.plan.rows, each.plan.vectors) == (14, 2)
+        )
+        return cost(found.problem, plan, ZEN_4).compute / depth
+
+    assert compute(PAGE // 4 * 3) > 1.2 * compute(PAGE // 4 * 3 + 16)
+
+
+def test_columns_that_are_gathered_cost_more_than_packed_ones():
+    (found,) = explain(kernels.product(512, 64, 6000, transposed=True), ROOMY)
+    best = {each.plan.packing: time_of(each) for each in reversed(found.rated)}
+    assert 2 * best["whole"] < best["none"]
+
+
+def test_columns_may_index_either_operand():
+    found = explained(1000, 12, 300, ZEN_4)
+    assert {each.plan.panel for each in found.rated} == {0, 1}
+    assert found.rated[0].plan == found.chosen
+
+
+def test_a_plan_for_dynamic_sizes_has_a_cost_for_each_sample():
+    found = explained(Expr.of(Symbol("n")), 40, 12)
+    assert {len(each.costs) for each in found.rated} == {len(SAMPLES)}
 
 
 def test_products_of_one_row_have_one_plan():

@@ -99,7 +99,7 @@ def test_rows_that_share_sets_of_l1_cost_more_than_others():
 def test_columns_that_are_gathered_cost_more_than_packed_ones():
     (found,) = explain(kernels.product(512, 64, 6000, transposed=True), ROOMY)
     best = {each.plan.packing: time_of(each) for each in reversed(found.rated)}
-    assert 2 * best["whole"] < best["none"]
+    assert 1.5 * best["whole"] < best["none"]
 
 
 def test_columns_may_index_either_operand():

@@ -315,13 +315,15 @@ def vectorize_reduction(loop: ForOp, lanes: int) -> None:
     extent = loop.extent.constant
     sums = {store.buffer for store in stores_in(loop)}
     vectors = max(1, ACCUMULATORS // max(1, len(sums)))
-    if extent is None:
-        width = vectors * lanes
-        loop, rest = split_at(loop, loop.extent // width * width)
-        _accumulate(rest, lanes, 1)
-        _accumulate(loop, lanes, vectors)
-    else:
+    if extent is not None:
         _accumulate(loop, lanes, min(vectors, extent // lanes))
+        return
+    width = vectors * lanes
+    whole = loop.extent // width * width
+    if whole != loop.extent:
+        loop, rest = split_at(loop, whole)
+        _accumulate(rest, lanes, 1)
+    _accumulate(loop, lanes, vectors)
 
 
 def _accumulate(loop: ForOp, lanes: int, vectors: int) -> None:

@@ -21,6 +21,7 @@ Where a vector is half of a line, both halves of a few lines:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from xdsl.ir import SSAValue
 
@@ -57,6 +58,9 @@ NAME = "transpose"
 
 RUN_BYTES = 256
 """Bytes of a tile along either loop: whole lines of the cache, and few enough of them."""
+
+LONGEST_UNROLL = 16
+"""Elements of a row that are copied without a loop."""
 
 LINES = 2
 """Lines of a tile along non-temporal stores, and along loads where a vector is a line. With fewer,
@@ -99,15 +103,16 @@ def apply(nest: list[ForOp], target: Target) -> bool:
     if found is None:
         return False
     stores, loads, across = found
-    lanes = lanes_for(stores, target)
-    if lanes == 1 or any((loop.extent.constant or lanes) < lanes for loop in (stores, loads)):
+    lanes, copy = lanes_for(stores, target), copied_by(nest[-1])
+    # Blocks that are transposed in registers pay where half of each vector is filled.
+    least = lanes if copy is None else lanes // 2
+    if lanes == 1 or any((loop.extent.constant or lanes) < least for loop in (stores, loads)):
         return False
     others = [loop for loop in nest if loop not in (stores, loads)]
     reorder(*others, loads, stores)
     # A result that no cache will hold is stored non-temporally: then whole lines have to be written
     # at once, which decides the form of the tiles.
     buffers = list(dict.fromkeys(load.buffer for load in across))
-    copy = copied_by(nest[-1])
     streaming = copy is not None and is_streaming_store(copy, target)
     if copy is not None and streaming:
         nontemporal(copy)
@@ -130,15 +135,16 @@ def _tiles(
     # What does not fill a vector is stored in pieces where there are no masks, or non-temporally.
     fill = lanes if copy is not None and (streaming or not target.has_masks) else 1
     along_loads = streaming or (fill > 1 and copy is not None and not _conflicts_in_l1(copy, loads))
+    parts = partial(_parts, is_inner=isinstance(loads.parent_op(), ForOp))
     tops: list[ForOp] = []
-    for loop, size in _parts(loads, longest, fill, lanes):
+    for loop, size in parts(loads, longest, fill, lanes):
         inner, _ = reorder(perfect_nest(loop)[1], loop)
-        for part, length in _parts(inner, longest, fill, lanes):
+        for part, length in parts(inner, longest, fill, lanes):
             pair = perfect_nest(part)
             if copy is not None and length is not None and size is not None:
                 tops.append(_transpose(pair, (length, size), lanes, along_loads=along_loads))
             else:
-                tops.append(_tile(pair, (length, size), buffers, target))
+                tops.append(_tile(pair, (length, size), buffers, target, copies=copy is not None))
     return tops
 
 
@@ -153,12 +159,17 @@ def _conflicts_in_l1(store: StoreOp, loop: ForOp) -> bool:
     return elements * width(store.buffer_type.element) // 8 % PAGE == 0
 
 
-def _parts(loop: ForOp, longest: int, fill: int, lanes: int) -> list[tuple[ForOp, int | None]]:
+def _parts(
+    loop: ForOp, longest: int, fill: int, lanes: int, *, is_inner: bool
+) -> list[tuple[ForOp, int | None]]:
     """The loop in parts, each with the tiles that it consists of, if possible of a multiple of
-    `fill`. A loop of unknown extent leaves tiles of a vector, and less than a vector: None.
+    `fill`. A loop of unknown extent leaves tiles of a vector, and less than a vector: None; inside
+    of other loops, whose every iteration asks for each part, it has no longer ones.
     """
     extent = loop.extent.constant
-    if extent is not None and extent <= longest:
+    if extent is None and is_inner:
+        longest = lanes
+    elif extent is not None and extent <= longest:
         return [(loop, extent)]
     sizes = range(longest, longest // 2, -fill)
     size = next((size for size in sizes if extent and extent % size == 0), longest)
@@ -166,22 +177,32 @@ def _parts(loop: ForOp, longest: int, fill: int, lanes: int) -> list[tuple[ForOp
     if whole == loop.extent:
         return [(loop, size)]
     main, rest = split_at(loop, whole)
-    if extent is not None:
+    if extent is not None or size == lanes:
         return [(main, size), (rest, rest.extent.constant)]
     vectors, rest = split_at(rest, rest.extent // lanes * lanes)
     return [(main, size), (vectors, lanes), (rest, None)]
 
 
 def _tile(
-    nest: list[ForOp], sizes: tuple[int | None, int | None], buffers: list[SSAValue], target: Target
+    nest: list[ForOp],
+    sizes: tuple[int | None, int | None],
+    buffers: list[SSAValue],
+    target: Target,
+    *,
+    copies: bool,
 ) -> ForOp:
     """Tiles one part, the loop along which it stores outside, through a copy of what it loads;
-    returns its outermost loop.
+    returns its outermost loop. A part of unknown size takes an element at a time where it only
+    copies, for a gathered vector takes longer than its elements.
     """
     stores, loads = nest
     if sizes[0] is None or sizes[1] is None:
+        if copies and (loads.extent.constant or LONGEST_UNROLL + 1) <= LONGEST_UNROLL:
+            unroll(loads)
+            return stores
         reorder(loads, stores)
-        vectorize(stores, lanes_for(stores, target))
+        if not copies:
+            vectorize(stores, lanes_for(stores, target))
         return loads
     so, si, _ = tile(stores, sizes[0])
     lo, li, _ = tile(loads, sizes[1])

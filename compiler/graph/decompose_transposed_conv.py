@@ -25,6 +25,7 @@ from xdsl.rewriter import InsertPoint
 
 from weft.compiler.graph.simplify.evaluate_constants import constant_of, evaluate_constants
 from weft.dialects.context import weights_of
+from weft.dialects.expr import Expr
 from weft.dialects.graph import OPS_BY_NAME
 from weft.dialects.graph.core.algebra import Term, joined, shape_attr
 from weft.dialects.graph.core.builder import GraphBuilder
@@ -34,10 +35,11 @@ from weft.dialects.weights import WeightStore
 
 @dataclass(frozen=True)
 class DecomposeTransposedConvPass(ModulePass):
-    """Rewrites transposed convolutions of stride above 1.
+    """Rewrites transposed convolutions whose filter's taps are known; those of stride 1 become a
+    convolution of the filter turned round.
 
-    Leaves those with dilations, those whose filter's taps are not known, and those whose result
-    reaches beyond the last block.
+    Leaves those of larger strides with dilations, and those whose result reaches beyond the last
+    block.
     """
 
     name = "weft-decompose-transposed-conv"
@@ -45,8 +47,43 @@ class DecomposeTransposedConvPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         weights = weights_of(ctx)
         for conv in [inner for inner in op.walk() if isinstance(inner, ConvTransposeOp)]:
-            if _fits(conv):
-                _rewrite(conv, weights)
+            if _is_dense(conv):
+                _replace(conv, _turned(conv, weights))
+            elif _fits(conv):
+                _replace(conv, _joined_phases(conv, weights))
+
+
+def _is_dense(conv: ConvTransposeOp) -> bool:
+    """Whether it steps by one element, so that it is a convolution, of pads that are known."""
+    sizes = [dim.constant for dim in (*conv.window().kernel, *_dense_pads(conv))]
+    return max(conv.window().strides) == 1 and all(size is not None and size >= 0 for size in sizes)
+
+
+def _dense_pads(conv: ConvTransposeOp) -> list[Expr]:
+    """The pads of the convolution that it is where it steps by one element."""
+    window = conv.window()
+    reaches = [window.reach(axis) - 1 for axis in window.axes]
+    before = [reach - pad for reach, pad in zip(reaches, window.before, strict=True)]
+    behind = [
+        reach - pad + extra
+        for reach, pad, extra in zip(
+            reaches, window.after, conv.extra(len(window.axes)), strict=True
+        )
+    ]
+    return [*before, *behind]
+
+
+def _turned(conv: ConvTransposeOp, weights: WeightStore) -> Term:
+    """The convolution with the filter turned round, its channels exchanged."""
+    b = GraphBuilder(InsertPoint.before(conv), OPS_BY_NAME, conv.location)
+    filters, *bias = (Term(b, value) for value in conv.operands[1:])
+    window = conv.window()
+    phases = [_Phases(0, 1, dim.evaluate({})) for dim in window.kernel]
+    turned = _filter_of(filters, conv.groups, window.strides, phases)
+    pads = [pad.evaluate({}) for pad in _dense_pads(conv)]
+    stored = _stored(conv, [turned, *bias], phases, weights)
+    dilations = list(window.dilations)
+    return Term(b, b.conv(conv.image, *stored, group=conv.groups, pads=pads, dilations=dilations))
 
 
 def _fits(conv: ConvTransposeOp) -> bool:
@@ -81,7 +118,8 @@ def _phases_of(conv: ConvTransposeOp) -> list[list[_Phases]]:
     return found
 
 
-def _rewrite(conv: ConvTransposeOp, weights: WeightStore) -> None:
+def _joined_phases(conv: ConvTransposeOp, weights: WeightStore) -> Term:
+    """The result, of blocks side by side."""
     window, rank = conv.window(), len(conv.window().axes)
     b = GraphBuilder(InsertPoint.before(conv), OPS_BY_NAME, conv.location)
     split = _blocks(b, conv, weights)
@@ -92,6 +130,10 @@ def _rewrite(conv: ConvTransposeOp, weights: WeightStore) -> None:
     result = split.transpose([0, 1, *indices]).reshape((batch, channels, *dims))
     for axis, size in enumerate(conv.result_type.shape[2:]):
         result = result.part(2 + axis, window.before[axis], size)
+    return result
+
+
+def _replace(conv: ConvTransposeOp, result: Term) -> None:
     result.value.name_hint = conv.result.name_hint
     conv.result.replace_all_uses_with(result.value)
     conv.detach()

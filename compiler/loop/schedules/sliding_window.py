@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec.structs import replace
-
 from weft.compiler.loop.matchers import sole_update, split_nest
 from weft.compiler.loop.nest import child_loops, loads_in, perfect_nest
+from weft.compiler.loop.schedules.coalesce_loops import coalesce_outer
 from weft.compiler.loop.schedules.gemm.accumulation import aligned_nests
 from weft.compiler.loop.schedules.gemm.macro_kernel import apply_plan
 from weft.compiler.loop.schedules.gemm.plans import first_plan
@@ -30,14 +29,17 @@ def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
             continue
         factors = tuple(load for load in loads_in(chain[-1]) if load is not update.load)
         lanes = lanes_of([chain[0]], target)
+        if window_view(problem_of(kernel, factors, update.store, lanes), target) is None:
+            continue
+        found = aligned_nests(chain[0], update.store, split.outer)
+        if found is None:
+            continue
+        # Results of a reduction over leading axes are contiguous over several loops.
+        outer, result = coalesce_outer(kernel, found.nests, update.store.buffer)
+        lanes = lanes_of([nest[0] for nest in outer], target)
         problem = problem_of(kernel, factors, update.store, lanes)
         view = window_view(problem, target)
-        found = None if view is None else aligned_nests(chain[0], update.store, split.outer)
-        if view is None or found is None:
-            continue
-        result = update.store.buffer
-        nests = Nests(found.nests, split.reductions, factors, result)
-        lanes = lanes_of([nest[0] for nest in found.nests], target)
-        plan = first_plan(replace(problem, lanes=lanes), view, target)
-        if apply_plan(kernel, nests, plan, target):
+        assert view is not None, "fewer loops leave lanes contiguous"
+        nests = Nests(outer, split.reductions, factors, result)
+        if apply_plan(kernel, nests, first_plan(problem, view, target), target):
             yield NAME

@@ -3,8 +3,8 @@
 Gathers the collection into a folder outside of the repository, then compiles and runs each model in
 a process of its own with limits of time and memory. Each line of the result is a model: `outcome`,
 what was said, the difference from onnxruntime without optimisations beside onnxruntime's own with
-them, seconds and megabytes of compiling, and with `--threads` the ratio of onnxruntime's time to
-weft's. The packages and pipelines are listed in `packages.py` and `classical.py`. Needs
+them and what noise in the inputs makes, seconds and megabytes of compiling, and with `--threads`
+the ratio of onnxruntime's time to weft's. `packages.py` and `classical.py` list what there is. Needs
 skl2onnx 1.20, onnxmltools, onnxconverter-common, xgboost, lightgbm, scikit-learn, sympy,
 onnxruntime and protobuf 6 beside weft, and pip and npm.
 """
@@ -85,7 +85,7 @@ def line_of(row: dict[str, Any]) -> str:
     return "  ".join([f"{row['model']:60} {row['outcome']:8}", *numbers, row.get("said", "")])
 
 
-_NUMBERS: Final = ("difference", "onnxruntime", "compile_s", "compile_mb", "ms", "ratio")
+_NUMBERS: Final = ("difference", "onnxruntime", "noise", "compile_s", "compile_mb", "ms", "ratio")
 
 
 def summary(rows: list[dict[str, Any]]) -> str:

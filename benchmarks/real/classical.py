@@ -91,6 +91,11 @@ def _stacking() -> Any:
     return ensemble.StackingRegressor(parts)
 
 
+def _words() -> Any:
+    counted = feature_extraction.text.TfidfVectorizer(lowercase=False)
+    return pipeline.make_pipeline(counted, linear_model.LogisticRegression())
+
+
 _ARRAYS: Final = {"zipmap": False}
 
 CLASSICAL: Final[Mapping[str, Classical]] = {
@@ -98,7 +103,9 @@ CLASSICAL: Final[Mapping[str, Classical]] = {
     "logistic_arrays": Classical(linear_model.LogisticRegression, options=_ARRAYS),
     "logistic_columns": Classical(linear_model.LogisticRegression, options={"zipmap": "columns"}),
     "logistic_binary": Classical(_scaled(linear_model.LogisticRegression()), "cancer"),
-    "logistic_double": Classical(linear_model.LogisticRegression, double=True),
+    "logistic_double": Classical(
+        linear_model.LogisticRegression, double=True, options=_ARRAYS
+    ),
     "logistic_text_classes": Classical(linear_model.LogisticRegression, "iris_names"),
     "linear": Classical(linear_model.LinearRegression, "diabetes"),
     "ridge_double": Classical(linear_model.Ridge, "diabetes", double=True),
@@ -114,7 +121,6 @@ CLASSICAL: Final[Mapping[str, Classical]] = {
     "svc_sigmoid": Classical(_scaled(svm.SVC(kernel="sigmoid"))),
     "nu_svc": Classical(lambda: svm.NuSVC(nu=0.2)),
     "svr": Classical(svm.SVR, "diabetes"),
-    "svr_double": Classical(lambda: svm.SVR(kernel="linear"), "diabetes", double=True),
     "one_class_svm": Classical(svm.OneClassSVM),
     "tree_classifier": Classical(tree.DecisionTreeClassifier),
     "tree_regressor": Classical(tree.DecisionTreeRegressor, "diabetes"),
@@ -177,10 +183,7 @@ CLASSICAL: Final[Mapping[str, Classical]] = {
     "selected": Classical(
         _piped(feature_selection.SelectKBest(k=2), linear_model.LogisticRegression())
     ),
-    "words": Classical(
-        _piped(feature_extraction.text.TfidfVectorizer(), linear_model.LogisticRegression()),
-        "sentences",
-    ),
+    "words": Classical(_words, "sentences"),
     "xgboost_classifier": Classical(lambda: xgboost.XGBClassifier(n_estimators=20)),
     "xgboost_binary": Classical(lambda: xgboost.XGBClassifier(n_estimators=50), "cancer"),
     "xgboost_regressor": Classical(lambda: xgboost.XGBRegressor(n_estimators=50), "diabetes"),

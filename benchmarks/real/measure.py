@@ -54,8 +54,8 @@ def measure(model: Path, inputs: dict[str, Array]) -> dict[str, Any]:
         executable = weft.compile(model, threads=1, cache=False)
     except weft.WeftError as error:
         return {"outcome": "refused", "said": _first_line(error)}
-    except Exception as error:  # a crash is a result, with its place
-        return {"outcome": "crashes", "said": _place(error)}
+    except Exception as error:  # a crash is a result, with its location
+        return {"outcome": "crashes", "said": _location(error)}
     row |= {"compile_s": round(time.perf_counter() - start, 2), "compile_mb": round(_peak_mb())}
     try:
         given = executable(**inputs)
@@ -142,7 +142,7 @@ def _first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {said} {more}".strip()[:400]
 
 
-def _place(error: BaseException) -> str:
+def _location(error: BaseException) -> str:
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{_first_line(error)} ({Path(last.filename).name}:{last.lineno})"
 

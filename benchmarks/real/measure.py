@@ -76,7 +76,7 @@ def _changed(inputs: dict[str, Array]) -> dict[str, Array]:
     """The inputs with noise in those that are floats."""
     rng = np.random.default_rng(3)
     return {
-        name: (array * (1 + rng.uniform(-NOISE, NOISE, array.shape))).astype(array.dtype)
+        name: np.asarray(array * (1 + rng.uniform(-NOISE, NOISE, array.shape)), array.dtype)
         if array.dtype.kind == "f"
         else array
         for name, array in inputs.items()

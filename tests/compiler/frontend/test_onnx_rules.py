@@ -189,13 +189,16 @@ def test_b2_a_call_checks_whether_a_reshape_keeps_the_size():
         compiled.run({"x": x[:, :2]})
 
 
-def test_b2_rules_that_a_call_may_keep_are_unsupported():
+def test_b2_rules_that_a_call_may_keep_are_checked_by_each_call():
     """B2: mutant 952 of seed 21; the sizes may be equal, which weft cannot know."""
     model = model_of(
         "agraph (float[n, 2] x, float[m, 2] z) => (float[n, k] y) { y = Concat <axis = 1> (x, z) }"
     )
-    with pytest.raises(UnsupportedError, match="operands that differ along axis 1 alone"):
-        import_model(model)
+    run = weft.compile(model)
+    x = np.ones((3, 2), np.float32)
+    assert run(x, x)[0].shape == (3, 4)
+    with pytest.raises(InputError, match="sizes m = n"):
+        run(x, x[:2])
 
 
 def test_b2_items_of_an_error_are_short_whatever_comes_first():

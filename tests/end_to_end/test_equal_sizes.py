@@ -123,6 +123,38 @@ def test_branches_of_two_ranks_are_the_one_that_sizes_lead_to() -> None:
         run(array(3, 2))
 
 
+OPEN = """(float[n, c, h, w] x, float[2, 4, 3, 3] f, float[4, 2, 2, 2] t, float[4] s, float[r] b,
+  float[m, 2, 2, 2] grid, int64[p, c, 1, 1] i, float[q, c, 1, 1] u)
+  => (float[n, 2, k, l] y0, float[n, 2, o, v] y1, float[n, c, h, w] y2, float[n, c, h, w] y3,
+  float[n, c, 2, 2] y4, float[n, c, h, w] y5, float[n, 1, h, w] y6, float[n, 3, h, w] y7,
+  float[n, 1, h2, w2] y8, float[n, 16, h3, w3] y9) {
+  y0 = Conv (x, f)
+  y1 = ConvTranspose (x, t)
+  y2 = BatchNormalization (x, s, b, s, s)
+  y3 = InstanceNormalization (x, s, b)
+  y4 = GridSample (x, grid)
+  y5 = ScatterElements (x, i, u)
+  parts = Constant <value = int64[2] {1, 3}> ()
+  y6, y7 = Split <axis = 1> (x, parts)
+  y8 = DepthToSpace <blocksize = 2> (x)
+  y9 = SpaceToDepth <blocksize = 2> (x)
+}"""
+
+
+def test_open_sizes_are_what_other_operands_say() -> None:
+    sizes = {"x": (1, 4, 4, 4), "f": (2, 4, 3, 3), "t": (4, 2, 2, 2), "s": (4,), "b": (4,)}
+    sizes |= {"grid": (1, 2, 2, 2), "u": (1, 4, 1, 1)}
+    given = {name: np.abs(array(*shape)) for name, shape in sizes.items()}
+    given["i"] = np.zeros((1, 4, 1, 1), np.int64)
+    model = model_of(OPEN)
+    inputs = [given[value.name] for value in model.graph.input]
+    run = agree(model, *inputs)
+    for name, shape in (("x", (1, 5, 4, 4)), ("x", (1, 4, 5, 4)), ("b", (3,)), ("u", (2, 4, 1, 1))):
+        wrong = given | {name: array(*shape)}
+        with pytest.raises(weft.InputError, match="requires"):
+            run(**wrong)
+
+
 def test_dims_of_minus_one_are_unknown() -> None:
     model = model_of("(float[n, 3] x) => (float[n, 3] y) { y = Relu (x) }")
     for value in (*model.graph.input, *model.graph.output):

@@ -201,6 +201,17 @@ def test_b2_rules_that_a_call_may_keep_are_checked_by_each_call():
         run(x, x[:2])
 
 
+def test_outputs_are_what_outputs_declare():
+    """A converter to float16 leaves a second declaration of an output behind."""
+    model = model_of("agraph (float[n] x) => (float[n] y) { y = Neg (x) }")
+    stale = helper.make_tensor_value_info("y", TensorProto.FLOAT16, ["n"])
+    model.graph.value_info.append(stale)
+    import_model(model)
+    model.graph.output[0].CopyFrom(stale)
+    with pytest.raises(ModelError, match="output 'y' requires the type that its node gives"):
+        import_model(model)
+
+
 def test_b2_items_of_an_error_are_short_whatever_comes_first():
     """B2: mutant 123 of seed 21, whose first item held the rule and a node of its own length."""
     node = helper.make_node("NoSuch" + "h" * 500, ["x0"], ["y"], "n" * 500)

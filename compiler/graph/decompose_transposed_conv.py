@@ -36,7 +36,7 @@ from weft.dialects.weights import WeightStore
 @dataclass(frozen=True)
 class DecomposeTransposedConvPass(ModulePass):
     """Rewrites transposed convolutions whose filter's taps are known; those of stride 1 become a
-    convolution of the filter turned round.
+    convolution of the filter flipped.
 
     Leaves those of larger strides with dilations, and those whose result reaches beyond the last
     block.
@@ -48,7 +48,7 @@ class DecomposeTransposedConvPass(ModulePass):
         weights = weights_of(ctx)
         for conv in [inner for inner in op.walk() if isinstance(inner, ConvTransposeOp)]:
             if _is_dense(conv):
-                _replace(conv, _turned(conv, weights))
+                _replace(conv, _as_convolution(conv, weights))
             elif _fits(conv):
                 _replace(conv, _joined_phases(conv, weights))
 
@@ -73,15 +73,15 @@ def _dense_pads(conv: ConvTransposeOp) -> list[Expr]:
     return [*before, *behind]
 
 
-def _turned(conv: ConvTransposeOp, weights: WeightStore) -> Term:
-    """The convolution with the filter turned round, its channels exchanged."""
+def _as_convolution(conv: ConvTransposeOp, weights: WeightStore) -> Term:
+    """The convolution with the filter flipped, its channels exchanged."""
     b = GraphBuilder(InsertPoint.before(conv), OPS_BY_NAME, conv.location)
     filters, *bias = (Term(b, value) for value in conv.operands[1:])
     window = conv.window()
     phases = [_Phases(0, 1, dim.evaluate({})) for dim in window.kernel]
-    turned = _filter_of(filters, conv.groups, window.strides, phases)
+    flipped = _filter_of(filters, conv.groups, window.strides, phases)
     pads = [pad.evaluate({}) for pad in _dense_pads(conv)]
-    stored = _stored(conv, [turned, *bias], phases, weights)
+    stored = _stored(conv, [flipped, *bias], phases, weights)
     dilations = list(window.dilations)
     return Term(b, b.conv(conv.image, *stored, group=conv.groups, pads=pads, dilations=dilations))
 

@@ -55,11 +55,11 @@ func.func @bare(%x: !graph.tensor<[1, 1, 4], f32>, %w: !graph.tensor<[1, 1, 2], 
 
 // -----
 
-// A step of one is a convolution with the filter turned round; spread taps and a filter of unknown size stay.
+// A step of one is a convolution with the filter flipped; spread taps and a filter of unknown size stay.
 // CHECK-LABEL: func.func @stay
 // CHECK: graph.conv_transpose %x, %v
-// CHECK: %[[TURNED:[a-z_0-9]+]] = graph.constant {literal = #graph.literal<[2.0, 1.0]>
-// CHECK: graph.conv %x, %[[TURNED]] {group = 1 : i64, pads = array<i64: 1, 1>
+// CHECK: %[[FLIPPED:[a-z_0-9]+]] = graph.constant {literal = #graph.literal<[2.0, 1.0]>
+// CHECK: graph.conv %x, %[[FLIPPED]] {group = 1 : i64, pads = array<i64: 1, 1>
 // CHECK: graph.conv_transpose %x, %w
 func.func @stay(%x: !graph.tensor<[1, 1, 4], f32>, %v: !graph.tensor<[1, 1, k], f32>) -> (!graph.tensor<[1, 1, k + 6], f32>, !graph.tensor<[1, 1, 5], f32>, !graph.tensor<[1, 1, 9], f32>) {
   %w = graph.constant {literal = #graph.literal<[1.0, 2.0]>, shape = #graph.shape<[1, 1, 2]>, element = f32} : () -> !graph.tensor<[1, 1, 2], f32>

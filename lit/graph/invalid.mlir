@@ -170,6 +170,15 @@ func.func @main(%x0: !graph.tensor<[4], f32>) {
 
 // -----
 
+// Dims are assumed that can be the operand's.
+// CHECK: graph.assume requires dims that can be its operand's, got [n, 3] f32 to [n + 1, 3] f32
+func.func @main(%x0: !graph.tensor<[n, 3], f32>) {
+  %y = graph.assume %x0 {shape = #graph.shape<[n + 1, 3]>} : (!graph.tensor<[n, 3], f32>) -> !graph.tensor<[n + 1, 3], f32>
+  func.return
+}
+
+// -----
+
 // Operands of a concatenation have the same other dims.
 // CHECK: graph.concat requires operands that differ along axis 0 alone, got [2, 3] f32 and [2, 4] f32
 func.func @main(%x0: !graph.tensor<[2, 3], f32>, %x1: !graph.tensor<[2, 4], f32>) {

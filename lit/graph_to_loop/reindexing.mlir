@@ -84,6 +84,19 @@ func.func @main(%x: !graph.tensor<[n, 6], f32>, %s: !graph.tensor<[2], i64>) -> 
 
 // -----
 
+// What is assumed of the inputs' sizes is checked when a call starts, and costs nothing then: the plainest of dims is the result's.
+// CHECK-LABEL: loop.kernel @concat_
+// CHECK-LABEL: loop.program @main
+// CHECK-SAME: equal_sizes = [#loop.exprs<[2 * (m floordiv 2), n]>]
+// CHECK-NOT: loop.require_equal
+func.func @main(%x: !graph.tensor<[m, 2], f32>, %z: !graph.tensor<[n, 2], f32>) -> !graph.tensor<[n, 4], f32> {
+  %a = graph.slice %x {starts = #graph.shape<[0, 0]>, sizes = #graph.shape<[2 * (m floordiv 2), 2]>, steps = array<i64: 1, 1>} : (!graph.tensor<[m, 2], f32>) -> !graph.tensor<[2 * (m floordiv 2), 2], f32>
+  %y = graph.concat %a, %z {axis = 1 : i64} : (!graph.tensor<[2 * (m floordiv 2), 2], f32>, !graph.tensor<[n, 2], f32>) -> !graph.tensor<[n, 4], f32>
+  func.return %y : !graph.tensor<[n, 4], f32>
+}
+
+// -----
+
 // Only what lies around the box is copied: the rows above and below, and the columns beside it.
 // CHECK-LABEL: loop.kernel @insert_slice_
 // CHECK: loop.load %a0[0, %{{[a-z_0-9]+}}]

@@ -9,7 +9,15 @@ from tests.differential.judge import Outcome
 from weft.dialects.graph import OPS, CaseOp, ForOp, IfOp, WhileOp
 
 MADE_BY_PASSES = frozenset(
-    {"winograd_filter", "winograd_tiles", "winograd_result", "dynamic_reshape", "watch", "dims"}
+    {
+        "winograd_filter",
+        "winograd_tiles",
+        "winograd_result",
+        "dynamic_reshape",
+        "assume",
+        "watch",
+        "dims",
+    }
 )
 """Operators that no program writes: passes, importers and `weft.watch` make them."""
 

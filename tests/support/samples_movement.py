@@ -313,6 +313,7 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     movement.IdentityOp: tensors().map(lambda array: Sample([array])),
     derivative.StopGradientOp: tensors().map(lambda array: Sample([array])),
     watch.WatchOp: tensors().map(lambda array: Sample([array], {"label": "hidden"})),
+    movement.AssumeOp: tensors().map(lambda array: Sample([array], {"shape": array.shape})),
     movement.DynamicReshapeOp: reshapes(),
     movement.ReshapeOp: reshapes(),
     movement.TransposeOp: transposes(),

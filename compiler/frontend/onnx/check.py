@@ -28,6 +28,7 @@ from weft.compiler.frontend.onnx.tensor import (
     external_range,
     fits_declared,
     is_external,
+    is_stated,
 )
 from weft.dialects.errors import ModelError, UnsupportedError
 
@@ -290,7 +291,7 @@ def _check_tensor_type(declared: TypeProto.Tensor, who: str) -> None:
     dims = declared.shape.dim
     for dim in dims:
         _text(dim.dim_param, f"{who}, dimension", may_be_empty=True)
-    sizes = [dim.dim_value for dim in dims if dim.HasField("dim_value")]
+    sizes = [dim.dim_value for dim in dims if is_stated(dim)]
     if any(size < 0 for size in sizes):  # onnxruntime takes it for one that varies
         rule = "requires dimensions of at least 0, or names of those that vary"
         raise UnsupportedError(f"{who} {rule}, got {sizes}")

@@ -108,9 +108,20 @@ def _fits(declared: TypeProto, given: Value, dims: bool) -> bool:
         return True
     if not isinstance(given, SSAValue):
         return case in (None, "sequence_type")
+    if case == "sequence_type":
+        return _fits_maps(declared, type_of(given))
     return case is None or (
         case == "tensor_type" and _fits_tensor(declared.tensor_type, type_of(given), dims)
     )
+
+
+def _fits_maps(declared: TypeProto, given: TensorType) -> bool:
+    """Whether a sequence of maps has the elements of a matrix, whose rows stand for the maps."""
+    row = declared.sequence_type.elem_type
+    if row.WhichOneof("value") != "map_type" or not given.has_rank:
+        return False
+    element = row.map_type.value_type.tensor_type.elem_type
+    return given.rank == 2 and element == onnx_number(given.element)
 
 
 def _fits_tensor(declared: TypeProto.Tensor, given: TensorType, dims: bool) -> bool:

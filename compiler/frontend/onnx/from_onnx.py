@@ -96,12 +96,16 @@ def import_model(
 
 
 def _check_declared(model: LoadedModel, importer: GraphImporter) -> None:
-    """Refuses declarations that what was imported contradicts."""
+    """Refuses declarations that what was imported contradicts. Of an output that is declared as a
+    value too, which converters of element types forget, the declaration as an output counts.
+    """
     graph = model.proto.graph
     known = [each for each in graph.output if importer.has_value(each.name)]
     check_strings(known, importer.strings.get)
     check_declared(graph.output, "output", importer.values.get, graph.node, dims=True)
-    check_declared(graph.value_info, "value", importer.values.get)
+    outputs = {each.name for each in graph.output}
+    inner = [each for each in graph.value_info if each.name not in outputs]
+    check_declared(inner, "value", importer.values.get)
 
 
 def _expanded(names: Sequence[str], importer: GraphImporter) -> list[str]:

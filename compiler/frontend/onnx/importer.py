@@ -21,6 +21,7 @@ from weft.compiler.frontend.onnx.load import LoadedModel
 from weft.compiler.frontend.onnx.node import Importer, ImporterTable, OnnxNode, import_one_to_one
 from weft.compiler.frontend.onnx.opset import expand_function_op, fresh_names, newest_opset
 from weft.compiler.frontend.onnx.rules import check_rules
+from weft.compiler.frontend.onnx.shared_sizes import with_shared_sizes
 from weft.compiler.frontend.onnx.signature import SymbolNames, name_hint, type_proto
 from weft.compiler.frontend.onnx.strings import Strings
 from weft.compiler.frontend.onnx.tensor import tensor_array
@@ -203,7 +204,9 @@ class GraphImporter:
             last = self.block.last_op
             self.b.location = NameLoc(StringAttr(node.name), NoneAttr())
             try:
-                results = importer(self._view(node, operands))
+                view = self._view(node, operands)
+                view.operands = with_shared_sizes(view)
+                results = importer(view)
                 return self._define(node, results)
             except UnsupportedError as error:
                 refusal = error

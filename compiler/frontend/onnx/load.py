@@ -9,11 +9,11 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError, Message
 from msgspec import Struct
-from onnx import ModelProto, NodeProto, TensorProto
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 from weft.compiler.frontend.onnx.check import check_model
 from weft.compiler.frontend.onnx.graph import all_graphs, all_nodes, brief, sort_nodes
-from weft.compiler.frontend.onnx.tensor import Array, tensor_array
+from weft.compiler.frontend.onnx.tensor import Array, is_stated, tensor_array
 from weft.compiler.frontend.onnx.wire import split_model
 from weft.dialects.errors import ModelError
 
@@ -159,10 +159,20 @@ def _assemble(
             del proto.graph.input[index]
     for graph in all_graphs(proto):
         sort_nodes(graph, name)
+        _forget_unknown_dims(graph)
     for node in all_nodes(proto):
         if node.domain == "ai.onnx":  # the other spelling of the default domain
             node.domain = ""
     return LoadedModel(proto, name, base_dir, by_name)
+
+
+def _forget_unknown_dims(graph: GraphProto | FunctionProto) -> None:
+    """Dims that state no size become such that say nothing; inputs of functions have none."""
+    typed = (*graph.input, *graph.output) if isinstance(graph, GraphProto) else ()
+    for value in (*typed, *graph.value_info):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.HasField("dim_value") and not is_stated(dim):
+                dim.ClearField("dim_value")
 
 
 def _large_constant(node: NodeProto) -> TensorProto | None:

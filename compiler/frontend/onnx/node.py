@@ -21,6 +21,7 @@ from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.dtypes import element_type, numpy_dtype
 from weft.dialects.graph.core.op import AttributeValue
 from weft.dialects.graph.core.types import I64, Shape, ShapeAttr, TensorType, type_of
+from weft.dialects.graph.reindexing.movement import assumed_dims
 from weft.dialects.graph.reindexing.slicing import ConcatOp, below_zero
 from weft.dialects.weights import Array
 
@@ -267,6 +268,10 @@ class OnnxNode:
         ):
             return self.b.dynamic_reshape(value, shape=wanted)
         return self.b.reshape(value, shape=wanted)
+
+    def assume(self, value: SSAValue, shape: Sequence[ExprLike]) -> SSAValue:
+        """The value with dims that each call has to bring; the value itself where it has them."""
+        return assumed_dims(self.b, value, dims_attr(shape))
 
     def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
         """The value converted to another element type; the value itself where it has that."""

@@ -51,7 +51,6 @@ DIMS: Mapping[str, Sequence[str]] = {
     "Dropout": ("*", "-", "-"),
     "Expand": ("*", "."),
     "GroupNormalization": ("nc*", "c", "c"),
-    "If": (ONE,),
     "InstanceNormalization": ("nc*", "c", "c"),
     "LinearAttention": ("bt.", "bt.", "bt.", "b...", "bt.", "bt."),
     "Loop": (ONE, ONE),

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
-from onnx import TensorProto, TypeProto, helper
+from onnx import TensorProto, TensorShapeProto, TypeProto, helper
 
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.extent import is_allowed, too_large
@@ -34,6 +34,8 @@ PACKED_BITS: dict[int, int] = {
 # Of these, the ones that `int32_data` stores packed bytes of; six-bit floats have an entry of their
 # own each.
 PACKED_ENTRIES = frozenset(number for number, bits in PACKED_BITS.items() if bits != 6)
+
+UNKNOWN_DIM = -1
 
 FLOAT_FIELD = frozenset({TensorProto.FLOAT, TensorProto.COMPLEX64})
 DOUBLE_FIELD = frozenset({TensorProto.DOUBLE, TensorProto.COMPLEX128})
@@ -104,11 +106,16 @@ def element_count(dims: Sequence[int], who: str) -> int:
     return math.prod(dims)
 
 
+def is_stated(dim: TensorShapeProto.Dimension) -> bool:
+    """Whether a dim says a size; some converters write -1 for one that varies."""
+    return dim.HasField("dim_value") and dim.dim_value != UNKNOWN_DIM
+
+
 def fits_declared(declared: TypeProto.Tensor, shape: Sequence[int]) -> bool:
     """Whether a shape has the rank that is declared, and the dims that are stated."""
     dims = declared.shape.dim
     stated = zip(dims, shape, strict=False)
-    same = all(not each.HasField("dim_value") or each.dim_value == dim for each, dim in stated)
+    same = all(not is_stated(each) or each.dim_value == dim for each, dim in stated)
     return not declared.HasField("shape") or (same and len(dims) == len(shape))
 
 

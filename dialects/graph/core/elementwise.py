@@ -25,7 +25,15 @@ from weft.dialects.graph.core.broadcast import (
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.op import GraphOp
-from weft.dialects.graph.core.types import BOOL, FLOATS, NUMBERS, TensorType, tensor, type_of
+from weft.dialects.graph.core.types import (
+    BOOL,
+    FLOATS,
+    NUMBERS,
+    ShapeAttr,
+    TensorType,
+    tensor,
+    type_of,
+)
 from weft.dialects.graph.reindexing.constant import ConstantOp
 from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar
@@ -225,4 +233,9 @@ def sum_to(b: GraphBuilder, cotangent: SSAValue, operand: SSAValue) -> SSAValue:
         if source.shape[axis] == 1 and target.shape[axis + missing] != 1
     ]
     total = b.reduce_sum(cotangent, axes=axes, keepdims=False)
-    return b.reshape(total, shape=source.dims)
+    kept = [
+        Expr.of(1) if axis + missing in axes else target.shape[axis + missing]
+        for axis in range(source.rank)
+    ]
+    summed = b.reshape(total, shape=ShapeAttr(tuple(kept)))
+    return summed if tuple(kept) == source.shape else b.assume(summed, shape=source.dims)

@@ -13,9 +13,11 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.accumulate import round_totals, start_totals, widen
 from weft.dialects.graph.core.broadcast import (
+    agreed_dim,
     broadcast_assumptions,
     broadcast_index,
     broadcast_shapes,
+    differing,
 )
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.elementwise import sum_to
@@ -51,10 +53,8 @@ class MatmulOp(GraphOp):
         self.require(
             lhs.rank > 0 and rhs.rank > 0, "operands of rank 1 or more", f"{lhs} and {rhs}"
         )
-        inner = rhs.shape[-2] if rhs.rank > 1 else rhs.shape[0]
-        self.require(
-            lhs.shape[-1] == inner, "an inner dim that both operands share", f"{lhs} and {rhs}"
-        )
+        inner = agreed_dim(self._inner())
+        self.require(inner is not None, "an inner dim that both operands share", f"{lhs} and {rhs}")
         batch = broadcast_shapes(self.name, [lhs.shape[:-2], rhs.shape[:-2]])
         rows = lhs.shape[-2:-1] if lhs.rank > 1 else ()
         columns = rhs.shape[-1:] if rhs.rank > 1 else ()
@@ -64,7 +64,14 @@ class MatmulOp(GraphOp):
         tensor_types = self.tensor_types()
         batches = [each.shape[:-2] for each in tensor_types]
         result = broadcast_shapes(self.name, batches)
-        return [pair for batch in batches for pair in broadcast_assumptions(batch, result)]
+        pairs = [pair for batch in batches for pair in broadcast_assumptions(batch, result)]
+        left, right = self._inner()
+        return [*pairs, *differing((left,), (right,))]
+
+    def _inner(self) -> tuple[Expr, Expr]:
+        """The dim of each operand over which is summed."""
+        lhs, rhs = (each.shape for each in self.tensor_types())
+        return lhs[-1], rhs[max(len(rhs) - 2, 0)]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         lhs, rhs = (widen(operand) for operand in operands)
@@ -179,7 +186,8 @@ class GemmOp(GraphOp):
             each.shape[::-1] if swapped else each.shape
             for each, swapped in zip(tensor_types[:2], self.transposes, strict=True)
         )
-        self.require(left[1] == right[0], "an inner dim that both matrices share", listed)
+        inner = agreed_dim((left[1], right[0]))
+        self.require(inner is not None, "an inner dim that both matrices share", listed)
         shape = (left[0], right[1])
         if len(tensor_types) > 2 and tensor_types[2].has_rank:
             broad = broadcast_shapes(self.name, [shape, tensor_types[2].shape])
@@ -187,12 +195,13 @@ class GemmOp(GraphOp):
         return [tensor(shape, element)]
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
-        """The addend broadcasts to the result."""
-        return (
-            []
-            if self.c is None
-            else broadcast_assumptions(type_of(self.c).shape, self.result_type.shape)
-        )
+        """The matrices share a dim, and the addend broadcasts to the result."""
+        left, right = self.transposes
+        a, b = type_of(self.a).shape, type_of(self.b).shape
+        pairs = differing((a[0 if left else 1],), (b[1 if right else 0],))
+        if self.c is None:
+            return pairs
+        return [*pairs, *broadcast_assumptions(type_of(self.c).shape, self.result_type.shape)]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         a, b, *c = (widen(operand) for operand in operands)

@@ -13,9 +13,11 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from weft.dialects.expr import Expr, row_major_strides
 from weft.dialects.graph.core.broadcast import (
+    agreed_shape,
     broadcast_assumptions,
     broadcast_index,
     broadcast_shapes,
+    differing,
 )
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.elementwise import PassThroughOp, sum_to
@@ -123,6 +125,51 @@ class DynamicReshapeOp(RowMajorOp):
         return ReshapeOp.of(self.operand, shape=self.shape, location=self.location)
 
 
+@irdl_op_definition
+class AssumeOp(IndexMapOp):
+    """The operand, whose dims are taken to be those of `shape`; the program fails where they are
+    not.
+    """
+
+    name = "graph.assume"
+    shape: ShapeAttr = prop_def(ShapeAttr)
+
+    def infer(self) -> Sequence[TensorType]:
+        source, result = (
+            type_of(self.operand),
+            TensorType(self.shape, type_of(self.operand).element),
+        )
+        self.require(source.has_rank and result.has_rank, "shapes of known rank", source)
+        self.require(source.rank == result.rank, "as many dims as its operand has", result)
+        agreed = agreed_shape([source.shape, result.shape])
+        self.require(agreed is not None, "dims that can be its operand's", f"{source} to {result}")
+        return [result]
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        return differing(type_of(self.operand).shape, self.result_type.shape)
+
+    def source_index(self, index: Sequence[Expr]) -> Sequence[Expr]:
+        return index
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [operands[0]]
+
+    def fold(self) -> Sequence[SSAValue] | None:
+        """The operand where it has these dims."""
+        return None if self.assumptions() else [self.operand]
+
+    def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
+        return operands[0]
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        return [b.assume(cotangents[0], shape=type_of(self.operand).dims)]
+
+
+def assumed_dims(b: GraphBuilder, value: SSAValue, dims: ShapeAttr) -> SSAValue:
+    """The value with dims that it is assumed to have; the value itself where it has them."""
+    return value if type_of(value).dims == dims else b.assume(value, shape=dims)
+
+
 def unflatten(flat: Expr, shape: Shape) -> list[Expr]:
     """The index of the element that is `flat` elements after the first, in row-major order."""
     strides = row_major_strides(shape)
@@ -220,4 +267,4 @@ class ExpandOp(IndexMapOp):
         return broadcast_index(index, type_of(self.operand).shape)
 
 
-OPS = (IdentityOp, ReshapeOp, DynamicReshapeOp, TransposeOp, ExpandOp)
+OPS = (IdentityOp, ReshapeOp, DynamicReshapeOp, AssumeOp, TransposeOp, ExpandOp)

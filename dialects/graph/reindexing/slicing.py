@@ -21,10 +21,11 @@ from weft.dialects.expr import Expr
 from weft.dialects.graph.core.accumulate import fill
 from weft.dialects.graph.core.assumptions import at_least, box_within
 from weft.dialects.graph.core.axis import from_front
+from weft.dialects.graph.core.broadcast import agreed_shape, differing
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp, OnnxName, ints
 from weft.dialects.graph.core.types import Shape, ShapeAttr, TensorType, tensor, type_of
-from weft.dialects.graph.reindexing.movement import IndexMapOp
+from weft.dialects.graph.reindexing.movement import IndexMapOp, assumed_dims
 from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.weights import Array
 
@@ -195,6 +196,11 @@ def offsets(sizes: Sequence[Expr]) -> list[Expr]:
     return starts
 
 
+def _with_dim(shape: Shape, axis: int, dim: Expr) -> Shape:
+    """The shape with another dim at an axis."""
+    return (*shape[:axis], dim, *shape[axis + 1 :])
+
+
 @irdl_op_definition
 class ConcatOp(AlongAxisOp):
     """The operands one after the other along `axis`."""
@@ -212,16 +218,28 @@ class ConcatOp(AlongAxisOp):
         if not all(each.has_rank for each in tensor_types):
             return [tensor(None, tensor_types[0].element)]
         self.require(len({each.rank for each in tensor_types}) == 1, "operands of one rank", listed)
-        axis = self.position(tensor_types[0].rank)
-        others = {(*each.shape[:axis], *each.shape[axis + 1 :]) for each in tensor_types}
-        self.require(len(others) == 1, f"operands that differ along axis {axis} alone", listed)
-        shape = list(tensor_types[0].shape)
-        shape[axis] = sum(self.sizes(), Expr.of(0))
+        axis, total = self.position(tensor_types[0].rank), sum(self.sizes(), Expr.of(0))
+        shape = agreed_shape([_with_dim(each.shape, axis, total) for each in tensor_types])
+        self.require(shape is not None, f"operands that differ along axis {axis} alone", listed)
         return [tensor(shape, tensor_types[0].element)]
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        """All dims but those along the axis are the result's."""
+        result = self.result_type
+        if not result.has_rank:
+            return []
+        parts = zip(self.tensor_types(), self.part_shapes(), strict=True)
+        return [pair for each, part in parts for pair in differing(each.shape, part)]
 
     def sizes(self) -> list[Expr]:
         """The size of each operand along the axis."""
         return [each.shape[self.position(each.rank)] for each in self.tensor_types()]
+
+    def part_shapes(self) -> list[Shape]:
+        """The shape of each operand in the result's dims."""
+        shape = self.result_type.shape
+        axis = self.position(len(shape))
+        return [_with_dim(shape, axis, size) for size in self.sizes()]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         return [np.concatenate(operands, self.axis.value.data)]
@@ -236,12 +254,14 @@ class ConcatOp(AlongAxisOp):
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         sizes = ShapeAttr(tuple(self.sizes()))
-        return b.op("split", cotangents[0], axis=self.axis, sizes=sizes).results
+        parts = b.op("split", cotangents[0], axis=self.axis, sizes=sizes).results
+        own = [each.dims for each in self.tensor_types()]
+        return [assumed_dims(b, part, dims) for part, dims in zip(parts, own, strict=True)]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
-        parts = zip(operands, self.tensor_types(), offsets(self.sizes()), strict=True)
-        for operand, tensor_type, offset in parts:
-            with b.loops(tensor_type.shape) as index:
+        parts = zip(operands, self.part_shapes(), offsets(self.sizes()), strict=True)
+        for operand, shape, offset in parts:
+            with b.loops(shape) as index:
                 b.store(results[0], self.moved(index, offset), b.load(operand, index))
 
 

@@ -189,12 +189,26 @@ def test_b2_a_call_checks_whether_a_reshape_keeps_the_size():
         compiled.run({"x": x[:, :2]})
 
 
-def test_b2_rules_that_a_call_may_keep_are_unsupported():
+def test_b2_rules_that_a_call_may_keep_are_checked_by_each_call():
     """B2: mutant 952 of seed 21; the sizes may be equal, which weft cannot know."""
     model = model_of(
         "agraph (float[n, 2] x, float[m, 2] z) => (float[n, k] y) { y = Concat <axis = 1> (x, z) }"
     )
-    with pytest.raises(UnsupportedError, match="operands that differ along axis 1 alone"):
+    run = weft.compile(model)
+    x = np.ones((3, 2), np.float32)
+    assert run(x, x)[0].shape == (3, 4)
+    with pytest.raises(InputError, match="sizes m = n"):
+        run(x, x[:2])
+
+
+def test_outputs_are_what_outputs_declare():
+    """A converter to float16 leaves a second declaration of an output behind."""
+    model = model_of("agraph (float[n] x) => (float[n] y) { y = Neg (x) }")
+    stale = helper.make_tensor_value_info("y", TensorProto.FLOAT16, ["n"])
+    model.graph.value_info.append(stale)
+    import_model(model)
+    model.graph.output[0].CopyFrom(stale)
+    with pytest.raises(ModelError, match="output 'y' requires the type that its node gives"):
         import_model(model)
 
 

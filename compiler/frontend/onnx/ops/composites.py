@@ -10,7 +10,6 @@ from weft.compiler.frontend.onnx.ops import control as onnx_control
 from weft.compiler.frontend.onnx.ops import data_dependent as onnx_data_dependent
 from weft.compiler.frontend.onnx.ops import einsum as onnx_einsum
 from weft.compiler.frontend.onnx.ops import elementwise as onnx_elementwise
-from weft.compiler.frontend.onnx.ops import ml as onnx_ml
 from weft.compiler.frontend.onnx.ops import ngrams as onnx_ngrams
 from weft.compiler.frontend.onnx.ops import quantize as onnx_quantize
 from weft.compiler.frontend.onnx.ops import random as onnx_random
@@ -24,15 +23,21 @@ from weft.compiler.frontend.onnx.ops import shapes as onnx_shapes
 from weft.compiler.frontend.onnx.ops import signal as onnx_signal
 from weft.compiler.frontend.onnx.ops import slicing as onnx_slicing
 from weft.compiler.frontend.onnx.ops import training as onnx_training
-from weft.compiler.frontend.onnx.ops import trees as onnx_trees
 from weft.compiler.frontend.onnx.ops import windows as onnx_windows
+from weft.compiler.frontend.onnx.ops.classical import features as onnx_features
+from weft.compiler.frontend.onnx.ops.classical import labels as onnx_labels
+from weft.compiler.frontend.onnx.ops.classical import linear as onnx_linear
+from weft.compiler.frontend.onnx.ops.classical import svm as onnx_svm
+from weft.compiler.frontend.onnx.ops.classical import tree_nodes as onnx_tree_nodes
+from weft.compiler.frontend.onnx.ops.classical import trees as onnx_trees
 
 COMPOSITES: ImporterTable = {
     name: importer
     for family in (
         onnx_casts, onnx_constants, onnx_elementwise, onnx_shapes, onnx_slicing, onnx_reductions,
         onnx_random, onnx_recurrent, onnx_resize, onnx_scatter, onnx_signal, onnx_sampling,
-        onnx_einsum, onnx_ml, onnx_ngrams, onnx_quantize, onnx_training, onnx_trees, onnx_windows,
+        onnx_einsum, onnx_ngrams, onnx_quantize, onnx_training, onnx_windows, onnx_features,
+        onnx_labels, onnx_linear, onnx_svm, onnx_tree_nodes, onnx_trees,
     )
     for name, importer in family.IMPORTERS.items()
 }  # fmt: skip

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from msgspec import Struct
+from onnx import GraphProto
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, SSAValue
 
@@ -21,9 +22,21 @@ from weft.compiler.frontend.onnx.ops.sequences import bind_inputs, stacked
 from weft.compiler.frontend.onnx.values import Results, Value, flattened, forms, rebuilt, tensor_of
 from weft.dialects.errors import ModelError, TypeInferenceError, UnsupportedError
 from weft.dialects.expr import Expr, Symbol, maximum, minimum
-from weft.dialects.graph import ConditionOp, DimsOp, ForOp, IfOp, WhileOp, YieldOp
+from weft.dialects.graph import (
+    ConditionOp,
+    DimsOp,
+    ForOp,
+    IdentityOp,
+    IfOp,
+    ReshapeOp,
+    WhileOp,
+    YieldOp,
+)
 from weft.dialects.graph.core.types import BOOL, I64, TensorType, tensor, type_of
+from weft.dialects.graph.ops.cast import CastOp
+from weft.dialects.graph.ops.comparison import EqualOp
 from weft.dialects.graph.regions.control import join
+from weft.dialects.graph.regions.effects import AssertOp
 
 MOST_ITERATIONS = 1024
 """Loops that carry sequences are imported iteration by iteration, up to this many."""
@@ -48,6 +61,8 @@ def import_if(importer: GraphImporter, node: OnnxNode) -> Results:
         taken.append([value for value in results if value is not None])
         block.add_op(YieldOp.create(operands=flattened(taken[-1])))
         blocks.append(block)
+    if _ranks(blocks[0]) != _ranks(blocks[1]) and _is_of_sizes(importer, condition):
+        return _first_assumed(importer, node, graphs[0], condition)
     first, second = map(forms, taken)
     if first != second:
         rule = "requires branches that give sequences of one length and the same optionals"
@@ -57,6 +72,34 @@ def import_if(importer: GraphImporter, node: OnnxNode) -> Results:
         _joined([type_of(value) for value in values], names)
     op = IfOp.of(condition, blocks[0], blocks[1], names.used, node.b.location)
     return rebuilt(importer.b.builder.insert(op).results, taken[0])
+
+
+def _is_of_sizes(importer: GraphImporter, condition: SSAValue) -> bool:
+    """Whether the condition is that two sizes are equal."""
+    equal = condition.owner
+    while isinstance(equal, (ReshapeOp, CastOp, IdentityOp)):
+        equal = equal.operand.owner
+    if not isinstance(equal, EqualOp):
+        return False
+    return all(importer.constants.dims(operand) is not None for operand in equal.operands)
+
+
+def _first_assumed(
+    importer: GraphImporter, node: OnnxNode, graph: GraphProto, condition: SSAValue
+) -> Results:
+    """The first of branches whose results differ in rank, in place: nothing can use values of both.
+    Exporters write such branches where sizes that were equal when they looked might not be,
+    `Squeeze` where a size is 1 for instance. A call in which they are not equal ends.
+    """
+    text = f"{node.proto.name} requires sizes that are equal, got others"
+    importer.b.builder.insert(AssertOp.of(condition, text, [], importer.b.location))
+    with importer.named():
+        return importer.import_subgraph(graph)
+
+
+def _ranks(block: Block) -> list[int | None]:
+    tensor_types = [type_of(value) for value in _yielded(block)]
+    return [each.rank if each.has_rank else None for each in tensor_types]
 
 
 def _yielded(block: Block) -> Sequence[SSAValue]:

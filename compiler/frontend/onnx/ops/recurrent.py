@@ -19,6 +19,7 @@ from weft.dialects.errors import ModelError
 from weft.dialects.expr import Expr
 from weft.dialects.graph import ForOp, YieldOp
 from weft.dialects.graph.core.algebra import Term, joined, size_term
+from weft.dialects.graph.core.broadcast import agreed_dim
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import I64
 
@@ -181,7 +182,7 @@ def import_recurrent(node: OnnxNode) -> Sequence[SSAValue]:
     backward = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[direction]
     batch_first = node.flag("layout")
     dims = [node.shape_of(position, 3) for position in range(3)]
-    x = Term(node.b, node.operand(0))
+    x = Term(node.b, _of_one_batch(node))
     x = x.transpose([1, 0, 2]) if batch_first else x
     if dims[1][0] != len(backward):
         raise ModelError(f"requires weights of {len(backward)} directions, got {node.type(1)}")
@@ -204,6 +205,16 @@ def import_recurrent(node: OnnxNode) -> Sequence[SSAValue]:
         orders = ([2, 0, 1, 3], [1, 0, 2], [1, 0, 2])
         outputs = [y.transpose(order) for y, order in zip(outputs, orders, strict=False)]
     return [y.value for y in outputs]
+
+
+def _of_one_batch(node: OnnxNode) -> SSAValue:
+    """The steps, for as many examples as the states are given for, where those say it plainer."""
+    axis = 0 if node.flag("layout") else 1
+    shape, given = node.shape(), [at for at in (5, 6) if node.optional(at) is not None]
+    batch = agreed_dim([shape[axis], *(node.shape_of(at, 3)[axis] for at in given)])
+    if batch is None:
+        raise ModelError(f"requires states for {shape[axis]} examples, got {node.type(given[0])}")
+    return node.assume(node.operand(0), (*shape[:axis], batch, *shape[axis + 1 :]))
 
 
 def _direction(
@@ -251,7 +262,9 @@ def _initial(node: OnnxNode, position: int, at: int, shape: Sequence[Expr], like
         return like.number(0).expand(shape)
     given = Term(node.b, node.operand(position))
     axis = 1 if node.flag("layout") else 0
-    return given.part(axis, at, 1).reshape(shape)
+    own = given.part(axis, at, 1)
+    state = own.reshape((*own.shape[:axis], *own.shape[axis + 1 :]))
+    return Term(node.b, node.assume(state.value, shape))
 
 
 def _reversed(x: Term, lengths: Term | None) -> Term:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 
@@ -21,7 +22,9 @@ def import_reshape(node: OnnxNode) -> Sequence[SSAValue]:
     source = node.shape()
     if not node.flag("allowzero"):
         wanted = [_copied(source, axis) if dim == 0 else dim for axis, dim in enumerate(wanted)]
-    return [node.reshape(node.operand(0), resolve_shape(source, wanted))]
+    divided = dividing_shape(source, wanted)
+    value = node.assume(node.operand(0), divided)
+    return [node.reshape(value, resolve_shape(divided, wanted))]
 
 
 def _dynamic_reshape(node: OnnxNode) -> SSAValue:
@@ -72,6 +75,27 @@ def resolve_shape(source: Shape, wanted: Sequence[Expr]) -> list[Expr]:
     return [dim if axis == unknown[0] else each for axis, each in enumerate(wanted)]
 
 
+def dividing_shape(source: Shape, wanted: Sequence[Expr]) -> Shape:
+    """The source's dims, of which one that varies is taken for a multiple of what remains of the
+    wanted dims beside a -1, where nothing else makes that whole: `n` for `256 * (n floordiv 256)`.
+    """
+    known_dims = [dim for dim in wanted if dim != -1]
+    if len(known_dims) != len(wanted) - 1:
+        return source
+    shared = Counter(source) & Counter(known_dims)
+    rest, divisor = Counter(source) - shared, product((Counter(known_dims) - shared).elements())
+    varying = [dim for dim in rest.elements() if dim.constant is None]
+    if len(varying) != 1 or not divisor.constant or divisor.constant < 0:
+        return source
+    (dim,) = varying
+    if _exact_quotient(product(rest.elements()), divisor) is not None:
+        return source
+    others = product(each for each in rest.elements() if each.constant is not None)
+    factor = divisor.constant // math.gcd(divisor.constant, others.constant or 0)
+    axis = len(source) - 1 - source[::-1].index(dim)
+    return (*source[:axis], dim // factor * factor, *source[axis + 1 :])
+
+
 def _exact_quotient(dividend: Expr, divisor: Expr) -> Expr | None:
     if divisor == 0:
         return Expr.of(0) if dividend == 0 else None
@@ -98,16 +122,12 @@ def import_squeeze(node: OnnxNode) -> Sequence[SSAValue]:
         axes = {axis for axis, dim in enumerate(shape) if dim == 1}
     else:
         axes = {normal_axis(axis, len(shape)) for axis in given}
-    _require_ones([shape[axis] for axis in axes])
-    return [node.reshape(node.operand(0), [d for axis, d in enumerate(shape) if axis not in axes])]
-
-
-def _require_ones(dims: Sequence[Expr]) -> None:
-    for dim in dims:
-        if dim.constant is None:
-            raise UnsupportedError(f"requires dims that are known to be 1 at its axes, got {dim}")
-        if dim != 1:
-            raise ModelError(f"requires dims of 1 at its axes, got {dim}")
+    for axis in axes:
+        if shape[axis] != 1 and shape[axis].constant is not None:
+            raise ModelError(f"requires dims of 1 at its axes, got {shape[axis]}")
+    ones = [Expr.of(1) if axis in axes else dim for axis, dim in enumerate(shape)]
+    kept = [dim for axis, dim in enumerate(shape) if axis not in axes]
+    return [node.reshape(node.assume(node.operand(0), ones), kept)]
 
 
 def import_unsqueeze(node: OnnxNode) -> Sequence[SSAValue]:

@@ -9,10 +9,13 @@ from xdsl.ir import SSAValue
 
 from weft.compiler.frontend.onnx.node import Importer, OnnxNode, dims_attr, normal_axis, unique_axes
 from weft.dialects.errors import ModelError, UnsupportedError
-from weft.dialects.expr import Expr, maximum, minimum
+from weft.dialects.expr import Atom, Expr, Symbol, maximum, minimum
 from weft.dialects.extent import exact_number
 from weft.dialects.graph.core.op import AttributeValue
 from weft.dialects.graph.core.types import I64, INTEGERS
+
+_SIZE_NAME = "axis.size"
+_SIZE = Expr.of(_SIZE_NAME)
 
 UNBOUNDED = 2**31 - 1
 """Slice bounds from here on mean the end of the axis, below its negative the start."""
@@ -32,7 +35,7 @@ def import_slice(node: OnnxNode) -> Sequence[SSAValue]:
     strides = [1] * len(shape)
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         if isinstance(start, Expr) and isinstance(end, Expr):
-            bounds = slice_range(shape[axis], start, end, step)
+            bounds = _within(shape[axis], start, end, step)
         else:
             bounds = _found_range(node, shape[axis], start, end, step)
         first[axis], sizes[axis] = (bound.simplify(node.constants.ranges) for bound in bounds)
@@ -44,6 +47,23 @@ def import_slice(node: OnnxNode) -> Sequence[SSAValue]:
             node.operand(0), starts=dims_attr(first), sizes=dims_attr(sizes), steps=strides
         )
     ]
+
+
+def _within(dim: Expr, start: Expr, end: Expr, step: int) -> tuple[Expr, Expr]:
+    """As `slice_range`, for an expression that might be below 0 but is none as a dim: `n - 2` is
+    named, so that `max(n - 2, 0)` is `n - 2`.
+    """
+    least, _ = dim.range({})
+    if least is not None and least >= 0:
+        return slice_range(dim, start, end, step)
+
+    def named(bound: Expr) -> Expr:
+        distance = (bound - dim).constant
+        return bound if distance is None else _SIZE + distance
+
+    first, count = slice_range(_SIZE, named(start), named(end), step)
+    back: dict[Atom, Expr] = {Symbol(_SIZE_NAME): dim}
+    return first.substitute(back), count.substitute(back)
 
 
 def slice_range(dim: Expr, start: Expr, end: Expr, step: int) -> tuple[Expr, Expr]:

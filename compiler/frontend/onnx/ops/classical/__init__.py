@@ -1,0 +1,1 @@
+"""ONNX's operators of classical machine learning, domain ai.onnx.ml, by family."""

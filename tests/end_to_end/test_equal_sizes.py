@@ -1,0 +1,175 @@
+"""Sizes that have to be equal when a model runs: what nobody can prove is assumed, and each call
+checks it before anything is computed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, parser
+
+import weft
+import weft.numpy as wnp
+from tests.models.peer import run_onnxruntime
+
+Array = np.ndarray[Any, Any]
+
+
+def model_of(text: str, opset: int = 18) -> ModelProto:
+    return parser.parse_model(f'<ir_version: 9, opset_import: ["" : {opset}]> agraph {text}')
+
+
+def array(*shape: int) -> Array:
+    return np.asarray(np.random.default_rng(sum(shape)).standard_normal(shape), np.float32)
+
+
+def agree(model: ModelProto, *inputs: Array) -> weft.Executable:
+    """Compares with onnxruntime; returns the executable."""
+    run = weft.compile(model, threads=1)
+    named = {value.name: x for value, x in zip(model.graph.input, inputs, strict=True)}
+    for ours, theirs in zip(run(**named), run_onnxruntime(model, named), strict=True):
+        np.testing.assert_allclose(ours, theirs, 1e-5, 1e-5)
+    return run
+
+
+PYRAMID = """(float[1, 2, h, w] x, float[2, 2, 3, 3] f)
+  => (float[1, 4, p, q] y, float[1, 2, s, t] z) {
+  half = Conv <strides = [2, 2], pads = [1, 1, 1, 1]> (x, f)
+  scales = Constant <value = float[4] {1.0, 1.0, 2.0, 2.0}> ()
+  large = Resize <mode = "nearest"> (half, , scales)
+  y = Concat <axis = 1> (large, x)
+  z = Add (large, x)
+}"""
+
+
+def test_pyramids_of_any_height_and_width_join_what_was_halved() -> None:
+    run = agree(model_of(PYRAMID), array(1, 2, 6, 8), array(2, 2, 3, 3))
+    with pytest.raises(weft.InputError, match=r"sizes 2 \* \(\(h \+ 1\) floordiv 2\) = h"):
+        run(array(1, 2, 7, 8), array(2, 2, 3, 3))
+
+
+JOINED = """(float[a, 3] x, float[b, 2] y, float[2, k] m, float[n, 4] w) => (float[r, c] z) {
+  both = Concat <axis = 1> (x, y)
+  five = Concat <axis = 1> (both, x)
+  product = MatMul (m, w)
+  turned = Gemm <transA = 1> (x, y)
+  bias = Gemm (m, w)
+  total = Add (product, bias)
+  sum = ReduceSum <keepdims = 0> (turned)
+  moved = Add (total, sum)
+  zero = ReduceSum <keepdims = 0> (five)
+  z = Mul (moved, zero)
+}"""
+
+
+def test_sizes_of_different_names_meet_in_products_and_concat() -> None:
+    run = agree(model_of(JOINED), array(5, 3), array(5, 2), array(2, 7), array(7, 4))
+    with pytest.raises(weft.InputError, match="requires"):
+        run(array(5, 3), array(4, 2), array(2, 7), array(7, 4))
+    with pytest.raises(weft.InputError, match="requires"):
+        run(array(5, 3), array(5, 2), array(2, 7), array(6, 4))
+
+
+FRAMED = """(float[1, length] x, float[rows, 1, cols] y) => (float[frames, 8] f, float[r, c] z) {
+  shape = Constant <value = int64[2] {-1, 8}> ()
+  f = Reshape (x, shape)
+  axis = Constant <value = int64[1] {0}> ()
+  z = Squeeze (y, axis)
+}"""
+
+
+def test_reshapes_and_squeezes_take_what_fits() -> None:
+    run = agree(model_of(FRAMED), array(1, 40), array(1, 1, 6))
+    with pytest.raises(weft.InputError, match="requires"):
+        run(array(1, 41), array(1, 1, 6))
+    with pytest.raises(weft.InputError, match="requires"):
+        run(array(1, 40), array(2, 1, 6))
+
+
+STATES = """(float[steps, batch, 2] x, float[1, 1, 3] h) => (float[steps, 1, batch, 3] y)
+<float[1, 9, 2] w, float[1, 9, 3] r> { y = GRU <hidden_size = 3> (x, w, r, , , h) }"""
+
+
+def test_states_of_one_example_say_how_many_there_are() -> None:
+    model = model_of(STATES)
+    for name, x in (("w", array(1, 9, 2)), ("r", array(1, 9, 3))):
+        model.graph.initializer.append(onnx.numpy_helper.from_array(x, name))
+    run = agree(model, array(4, 1, 2), array(1, 1, 3))
+    with pytest.raises(weft.InputError, match="requires"):
+        run(array(4, 2, 2), array(1, 1, 3))
+
+
+SQUEEZED = """(float[batch, length] x) => (float[batch] y) {
+  axis = Constant <value = int64[1] {1}> ()
+  one = Constant <value = int64 {1}> ()
+  index = Constant <value = int64 {1}> ()
+  dims = Shape (x)
+  size = Gather (dims, index)
+  is_one = Equal (size, one)
+  y = If (is_one) <
+    then_branch = g1 () => (float[batch] a) { a = Squeeze (x, axis) },
+    else_branch = g2 () => (float[batch, length] b) { b = Identity (x) }
+  >
+}"""
+
+
+def test_branches_of_two_ranks_are_the_one_that_sizes_lead_to() -> None:
+    run = weft.compile(model_of(SQUEEZED), threads=1)
+    np.testing.assert_array_equal(run(array(3, 1))[0], array(3, 1)[:, 0])
+    with pytest.raises(weft.InputError, match="requires"):
+        run(array(3, 2))
+
+
+OPEN = """(float[n, c, h, w] x, float[2, 4, 3, 3] f, float[4, 2, 2, 2] t, float[4] s, float[r] b,
+  float[m, 2, 2, 2] grid, int64[p, c, 1, 1] i, float[q, c, 1, 1] u)
+  => (float[n, 2, k, l] y0, float[n, 2, o, v] y1, float[n, c, h, w] y2, float[n, c, h, w] y3,
+  float[n, c, 2, 2] y4, float[n, c, h, w] y5, float[n, 1, h, w] y6, float[n, 3, h, w] y7,
+  float[n, 1, h2, w2] y8, float[n, 16, h3, w3] y9) {
+  y0 = Conv (x, f)
+  y1 = ConvTranspose (x, t)
+  y2 = BatchNormalization (x, s, b, s, s)
+  y3 = InstanceNormalization (x, s, b)
+  y4 = GridSample (x, grid)
+  y5 = ScatterElements (x, i, u)
+  parts = Constant <value = int64[2] {1, 3}> ()
+  y6, y7 = Split <axis = 1> (x, parts)
+  y8 = DepthToSpace <blocksize = 2> (x)
+  y9 = SpaceToDepth <blocksize = 2> (x)
+}"""
+
+
+def test_open_sizes_are_what_other_operands_say() -> None:
+    sizes = {"x": (1, 4, 4, 4), "f": (2, 4, 3, 3), "t": (4, 2, 2, 2), "s": (4,), "b": (4,)}
+    sizes |= {"grid": (1, 2, 2, 2), "u": (1, 4, 1, 1)}
+    given = {name: np.abs(array(*shape)) for name, shape in sizes.items()}
+    given["i"] = np.zeros((1, 4, 1, 1), np.int64)
+    model = model_of(OPEN)
+    inputs = [given[value.name] for value in model.graph.input]
+    run = agree(model, *inputs)
+    for name, shape in (("x", (1, 5, 4, 4)), ("x", (1, 4, 5, 4)), ("b", (3,)), ("u", (2, 4, 1, 1))):
+        wrong = given | {name: array(*shape)}
+        with pytest.raises(weft.InputError, match="requires"):
+            run(**wrong)
+
+
+def test_dims_of_minus_one_are_unknown() -> None:
+    model = model_of("(float[n, 3] x) => (float[n, 3] y) { y = Relu (x) }")
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_value = -1
+    run = weft.compile(model, threads=1)
+    for rows in (1, 4):
+        np.testing.assert_array_equal(run(array(rows, 3))[0], np.maximum(array(rows, 3), 0))
+
+
+def test_derivatives_have_the_dims_of_their_operands() -> None:
+    def loss(x: Any, y: Any) -> Any:
+        return wnp.sum(wnp.concat([x, y], axis=1) ** 2) + wnp.sum(x * y)
+
+    x, y = array(3, 2), array(3, 2)
+    specs = [weft.Spec("float32", ("m", 2)), weft.Spec("float32", ("n", 2))]
+    run = weft.trace(weft.grad(loss, argnums=(0, 1)), *specs)
+    for given, expected in zip(run(x, y), (2 * x + y, 2 * y + x), strict=True):
+        np.testing.assert_allclose(given, expected, 1e-5)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from xdsl.context import Context
 from xdsl.dialects.arith import Arith
 from xdsl.dialects.builtin import Builtin, ModuleOp
@@ -24,11 +26,18 @@ class WeftContext(Context):
     """
 
     def __init__(self, weights: WeightStore | None = None):
-        super().__init__()
+        super().__init__(**vars(_loaded().clone()))
         self.weights = WeightStore() if weights is None else weights
         self.notes: list[str] = []
-        for dialect in DIALECTS:
-            self.load_dialect(dialect)
+
+
+@cache
+def _loaded() -> Context:
+    """A context with every dialect; loading them takes longer than parsing most kernels."""
+    context = Context()
+    for dialect in DIALECTS:
+        context.load_dialect(dialect)
+    return context
 
 
 class TextParser(Parser):

@@ -7,11 +7,12 @@ so that a pass reads them from the module and a text of it has them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from types import UnionType
 from typing import Any, Final, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from msgspec import NODEFAULT, Struct, field
-from msgspec.structs import fields
+from msgspec.structs import FieldInfo, fields
 from xdsl.dialects.builtin import (
     ArrayAttr,
     BoolAttr,
@@ -71,7 +72,7 @@ def record_attribute(record: Any) -> DictionaryAttr:
     return DictionaryAttr(
         {
             each.name: _attribute(value)
-            for each in fields(record)
+            for each in _fields(record.__class__)
             if (value := getattr(record, each.name)) != _default(each)
         }
     )
@@ -81,7 +82,7 @@ def read_record(record_class: type[Record], attribute: Attribute, name: str) -> 
     """The record that `record_attribute` wrote. Raises OptionError, which calls the attribute by
     its name, for fields that it does not have, lacks, or has with values of another type.
     """
-    hints = get_type_hints(record_class)
+    hints = _hints(record_class)
     given = attribute.data if isinstance(attribute, DictionaryAttr) else {"": attribute}
     values = {
         key: read_record(hints[key], each, f"{name}.{key}")
@@ -100,6 +101,17 @@ def read_record(record_class: type[Record], attribute: Attribute, name: str) -> 
     return record_class(**values)
 
 
+@cache
+def _hints(record_class: type[Any]) -> Mapping[str, Any]:
+    """The annotated types by field, which take longer to find than all else here."""
+    return get_type_hints(record_class)
+
+
+@cache
+def _fields(record_class: type[Any]) -> tuple[FieldInfo, ...]:
+    return fields(record_class)
+
+
 def _is_record(hint: Any) -> bool:
     return isinstance(hint, type) and issubclass(hint, Struct)
 
@@ -109,7 +121,7 @@ def _default(each: Any) -> object:
 
 
 def _required(record_class: Any) -> list[str]:
-    return [each.name for each in fields(record_class) if _default(each) is NODEFAULT]
+    return [each.name for each in _fields(record_class) if _default(each) is NODEFAULT]
 
 
 def _attribute(value: object) -> Attribute:

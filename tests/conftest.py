@@ -6,6 +6,7 @@ from functools import partialmethod
 from hypothesis import HealthCheck, settings
 
 from weft.compiler.driver.session import Session
+from weft.compiler.driver.workers import COLLECTION_THRESHOLDS
 
 settings.register_profile(
     "weft",
@@ -17,10 +18,22 @@ settings.register_profile(
 )
 settings.load_profile("weft")
 
-Session.__init__ = partialmethod(Session.__init__, verify_each=True)  # in every test
+# In every test. Those that run beside this one have the other processors, and workers are
+# interpreters, which take longer to start than most compilations of tests; the tests of workers
+# start their own.
+Session.__init__ = partialmethod(Session.__init__, cores=1)
+
+gc.disable()  # until the tests are collected: what is imported stays
 
 
 def pytest_collection_finish() -> None:
     """Lets the interpreter look for cycles rarely, and not among what the tests are made of."""
     gc.freeze()
-    gc.set_threshold(100_000, 10, 10)
+    gc.set_threshold(*COLLECTION_THRESHOLDS)  # lower ones would end each compilation with a search
+    gc.enable()
+
+
+def pytest_sessionfinish() -> None:
+    """Finds what is left once; pytest looks for it five times more."""
+    gc.collect()
+    gc.freeze()

@@ -148,7 +148,7 @@ def _simplified(imported: ImportedModel) -> ModuleOp:
 
 
 def _kernel_compiler(expected: int, session: Session) -> AbstractContextManager[KernelCompiler]:
-    return kernel_compiler(expected, store=session.store, early=session.worker)
+    return kernel_compiler(expected, session.cores, session.store, session.worker)
 
 
 def _padding_levels(

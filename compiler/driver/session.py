@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from msgspec import Struct, field
-from msgspec.structs import replace
 
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.report import Report
@@ -23,11 +21,13 @@ OnStage = Callable[[str, int, int], None]
 """Is told a stage's name, how many of its steps are done, and how many there are."""
 
 
-class Session(Struct):
+@dataclass
+class Session:
     """One compilation: its options, whom to tell, where to write what each stage gives,
     kernels that were compiled before, what the caller adds to the compiler, the self-test, a worker
-    that was started ahead, what it may use, whether the module is verified behind each pass, and
-    how many passes it went through.
+    that was started ahead, what it may use, how many processes compile its kernels (one for each
+    core that this one may use by default), whether the module is verified behind each pass, and how
+    many passes it went through.
     """
 
     options: Options
@@ -39,6 +39,7 @@ class Session(Struct):
     golden: GoldenRun | None = None
     worker: ForkedWorker | None = None
     budget: Budget = field(default_factory=Budget)
+    cores: int | None = None
     verify_each: bool = False
     passes: int = 0
 

@@ -135,10 +135,11 @@ def allocated_in(buffer: SSAValue, loop: ForOp) -> bool:
 def _independent(first: AccessOp, second: AccessOp, relations: Sequence[Relation]) -> bool:
     # The cheap tests come first: the bounds below are expressions over all loops around both
     # accesses.
-    alike = _alike(first, second, relations)
+    here, elsewhere = subscripts(first), subscripts(second)
+    alike = _alike(here, elsewhere, relations)
     if alike is not None:
         return alike
-    if any(_keeps_to_windows(first, second, each, relations) for each in relations):
+    if any(_keeps_to_windows(here, elsewhere, each, relations) for each in relations):
         return True
     distances = [_distance_bound(relation) for relation in relations if relation.direction != "="]
     if any(_is_empty(bound) for bound in distances):
@@ -150,11 +151,10 @@ def _independent(first: AccessOp, second: AccessOp, relations: Sequence[Relation
     }
     related = {relation.second for relation in relations}
     private = bounds_of(loop for loop in enclosing_loops(second) if loop not in related)
-    varying = _varying(first, second, relations)
+    varying = _varying(first, second, elsewhere, relations)
     moved = [_substitute(bound, shift | varying) for bound in private]
     bounds = [_relaxed(bound) for bound in (*bounds_of(enclosing_loops(first)), *distances, *moved)]
-    here = list(subscripts(first))
-    there = [expr.substitute(shift | varying) for expr in subscripts(second)]
+    there = [expr.substitute(shift | varying) for expr in elsewhere]
     equations = _joined(list(zip(here, there, strict=True)))
     ranges = ranges_of(bounds)
     if any(_never_equal(left, right, bounds, ranges) for left, right in equations):
@@ -164,14 +164,15 @@ def _independent(first: AccessOp, second: AccessOp, relations: Sequence[Relation
     return any(map(_quotients, here)) and _are_disjoint(first, here, there, bounds, ranges)
 
 
-def _alike(first: AccessOp, second: AccessOp, relations: Sequence[Relation]) -> bool | None:
+def _alike(
+    here: Sequence[Expr], there: Sequence[Expr], relations: Sequence[Relation]
+) -> bool | None:
     """The answer where it needs no bounds; else None.
 
     Accesses with two constant subscripts that differ are independent. Those with the same
     subscripts clash where all loops may be in the same iteration. They do not where a single loop
     in another iteration indexes one of the subscripts, and all else in it is the same.
     """
-    here, there = subscripts(first), subscripts(second)
     numbers = ((left.constant, right.constant) for left, right in zip(here, there, strict=True))
     if any(None not in pair and pair[0] != pair[1] for pair in numbers):
         return True
@@ -197,7 +198,10 @@ def _is_indexed_by_one(expr: Expr, differing: Set[Atom], fixed: Set[Atom]) -> bo
 
 
 def _keeps_to_windows(
-    first: AccessOp, second: AccessOp, relation: Relation, relations: Sequence[Relation]
+    firsts: Sequence[Expr],
+    seconds: Sequence[Expr],
+    relation: Relation,
+    relations: Sequence[Relation],
 ) -> bool:
     """Whether, in some dimension, an iteration of the loop shifts both accesses by more than all
     other indices there do, so that windows of two iterations do not meet. The exact test would
@@ -207,7 +211,7 @@ def _keeps_to_windows(
     if relation.direction not in "<>" or loop is not relation.second:
         return False
     fixed = {r.first.index for r in relations if r.direction == "=" and r.first is r.second}
-    for here, there in zip(subscripts(first), subscripts(second), strict=True):
+    for here, there in zip(firsts, seconds, strict=True):
         factor = here.coefficient(loop.index).constant
         if not factor or there.coefficient(loop.index).constant != factor:
             continue
@@ -305,11 +309,15 @@ def _shifted_index(relation: Relation) -> Expr:
     return offset + Expr.atom(_Distance(first)) * first.step.data
 
 
-def _varying(first: AccessOp, second: AccessOp, relations: Sequence[Relation]) -> dict[Atom, Expr]:
-    """Values that the second access may see changed: computed inside a loop that moved on."""
+def _varying(
+    first: AccessOp, second: AccessOp, there: Sequence[Expr], relations: Sequence[Relation]
+) -> dict[Atom, Expr]:
+    """Values in the second access's subscripts that it may see changed: computed inside a loop that
+    moved on.
+    """
     moved = [r.first for r in relations if r.direction != "="]
     fixed = {loop.index for op in (first, second) for loop in enclosing_loops(op)}
-    values = [value for expr in subscripts(second) for value in values_in(expr)]
+    values = [value for expr in there for value in values_in(expr)]
     return {
         value: Expr.atom(_Elsewhere(value))
         for value in values

@@ -168,6 +168,8 @@ def test_time_that_is_up_while_an_object_is_finalised_is_noticed_at_the_end():
     assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
 
 
+# What comes while an object is finalised is dropped, and raised again later.
+@pytest.mark.filterwarnings("ignore:(?s).*_Expired:pytest.PytestUnraisableExceptionWarning")
 def test_time_is_up_in_other_threads_too():
     """B1"""
     raised: list[BaseException] = []

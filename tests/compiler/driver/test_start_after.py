@@ -12,6 +12,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from tests.models.graph_writer import GraphWriter
+from tests.support.network_checks import build
 from tests.support.small_models import dense_model
 from weft.cli.opt import run_opt
 from weft.compiler.driver.emit import llvm_modules
@@ -19,7 +20,7 @@ from weft.compiler.driver.extension import Extension
 from weft.compiler.driver.kernel_makers import ScheduledKernels
 from weft.compiler.driver.lowering import UNSCHEDULED, lower
 from weft.compiler.driver.options import Artifact, Options
-from weft.compiler.driver.pipeline import compile_model, read_graph
+from weft.compiler.driver.pipeline import compile_model, plan_model, read_graph
 from weft.compiler.driver.session import Session
 from weft.compiler.graph.bound_sizes import graph_function
 from weft.compiler.machine.codegen.host import host_target
@@ -132,3 +133,16 @@ def test_a_module_is_verified_behind_each_pass():
     with pytest.raises(VerifyException):
         read_graph(dense_model(), session)
     assert session.report.passes[-1].name == DamagingPass.name
+
+
+@pytest.mark.parametrize("name", ["mlp", "lenet", "gpt2"])
+def test_networks_are_verified_behind_each_pass(name: str):
+    session = Session(Options(host_target()), verify_each=True)
+    plan_model(build(name), session)
+    assert session.passes >= len(session.report.passes) > 20
+
+
+def test_workers_compile_a_network_to_the_code_that_one_process_gives():
+    model, options = build("lenet"), Options(host_target())
+    alone, beside = (compile_model(model, options, Session(options, cores=n)) for n in (1, 3))
+    assert alone.objects == beside.objects

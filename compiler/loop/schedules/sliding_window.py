@@ -29,17 +29,21 @@ def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
             continue
         factors = tuple(load for load in loads_in(chain[-1]) if load is not update.load)
         lanes = lanes_of([chain[0]], target)
-        if window_view(problem_of(kernel, factors, update.store, lanes), target) is None:
+        problem = problem_of(kernel, factors, update.store, lanes)
+        view = window_view(problem, target)
+        found = None if view is None else aligned_nests(chain[0], update.store, split.outer)
+        if view is None or found is None:
             continue
-        found = aligned_nests(chain[0], update.store, split.outer)
-        if found is None:
-            continue
-        # Results of a reduction over leading axes are contiguous over several loops.
-        outer, result = coalesce_outer(kernel, found.nests, update.store.buffer)
+        outer, result = found.nests, update.store.buffer
+        accessed = (*problem.factors, problem.result)
+        if all(each.along[view.column].step == 1 for each in accessed):
+            # Results of a reduction over leading axes are contiguous over several loops.
+            outer, result = coalesce_outer(kernel, outer, result)
         lanes = lanes_of([nest[0] for nest in outer], target)
         problem = problem_of(kernel, factors, update.store, lanes)
         view = window_view(problem, target)
-        assert view is not None, "fewer loops leave lanes contiguous"
+        if view is None:
+            continue
         nests = Nests(outer, split.reductions, factors, result)
         if apply_plan(kernel, nests, first_plan(problem, view, target), target):
             yield NAME

@@ -43,6 +43,8 @@ class SharedObject:
         if self.header.type != elf.ET_DYN:
             raise self.refuse("a shared object", f"ELF type {self.header.type}")
         self.programs = self._program_headers()
+        sections = self.header.section_count * self.header.section_entry_size
+        self._require(self.header.section_offset + sections)
 
     def refuse(self, rule: str, got: str) -> ArtifactError:
         """The error that says what is wrong with this file."""
@@ -50,11 +52,14 @@ class SharedObject:
 
     def read(self, offset: int, size: int) -> bytes:
         """Bytes of the file, which have to be there."""
-        if offset + size > self._size:
-            got = f"{self._size} bytes where {offset + size} are due"
-            raise self.refuse("a whole file", got)
+        self._require(offset + size)
         self._file.seek(offset)
         return self._file.read(size)
+
+    def _require(self, size: int) -> None:
+        """Raises ArtifactError for a file of less bytes."""
+        if size > self._size:
+            raise self.refuse("a whole file", f"{self._size} bytes where {size} are due")
 
     def _program_headers(self) -> list[elf.ProgramHeader]:
         if self.header.program_entry_size != elf.PROGRAM_HEADER.size:
@@ -64,9 +69,7 @@ class SharedObject:
         table = self.read(self.header.program_offset, size)
         headers = [elf.ProgramHeader(*fields) for fields in elf.PROGRAM_HEADER.iter_unpack(table)]
         for header in headers:
-            end = header.offset + header.file_size
-            if end > self._size:
-                raise self.refuse("a whole file", f"{self._size} bytes where {end} are due")
+            self._require(header.offset + header.file_size)
         return headers
 
     def notes(self) -> Iterator[Note]:

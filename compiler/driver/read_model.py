@@ -68,9 +68,11 @@ def read_model(
     budget: Budget | None = None,
 ) -> ImportedModel:
     """Imports a model as the options say, which is checked to have the sizes that they bound;
-    `sizes` are values of some. One that was imported already keeps its outputs and sizes: it raises
+    `sizes` are values of further ones. One that was imported already keeps its outputs: it raises
     OptionError for others.
     """
+    sizes = {each.name: each.size for each in options.dims} | dict(sizes or {})
+    values = {each.name: each.array for each in options.values}
     ops = (*OPS, *(op for extension in extensions for op in extension.ops))
     importers = dict(COMPOSITES)
     for extension in reversed(extensions):
@@ -78,14 +80,13 @@ def read_model(
     replaceable = options.artifact.weights == CALLER
     frontend = find_frontend(source)
     imported = frontend.read(
-        source, ImportOptions(ops, importers, options.outputs, sizes, replaceable, budget)
+        source, ImportOptions(ops, importers, options.outputs, sizes, values, replaceable, budget)
     )
     if frontend.finished:
         _require_no_choice(options)
         if replaceable:
             replace_constants(imported.module, imported.weights)
-    bounds = [each for each in options.bounds if each.name not in (sizes or {})]
-    bound_sizes(imported.module, bounds)
+    bound_sizes(imported.module, options.bounds, sizes)
     return imported
 
 
@@ -94,5 +95,3 @@ def _require_no_choice(options: Options) -> None:
     if options.outputs:
         got = ", ".join(options.outputs)
         raise OptionError(f"outputs require a model in a file, got {got} of a graph")
-    if options.buckets.sizes:
-        raise OptionError("buckets require a model in a file, got a graph")

@@ -13,6 +13,7 @@ from typing import Any, Final
 from msgspec import Struct
 from onnx import ModelProto
 
+from weft.compiler.frontend.fix_graph import fix_graph
 from weft.compiler.frontend.from_graph_file import read_graph
 from weft.compiler.frontend.graph_file_names import SUFFIX
 from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source, import_model
@@ -20,6 +21,7 @@ from weft.compiler.frontend.onnx.node import ImporterTable
 from weft.dialects.budget import Budget
 from weft.dialects.errors import OptionError
 from weft.dialects.graph import GraphOp
+from weft.dialects.weights import Array
 
 
 class ImportOptions(Struct, frozen=True):
@@ -28,14 +30,15 @@ class ImportOptions(Struct, frozen=True):
     ops: Sequence[type[GraphOp]]
     composites: ImporterTable
     outputs: Sequence[str]
-    sizes: Mapping[str, int] | None
+    sizes: Mapping[str, int]
+    values: Mapping[str, Array]
     replaceable: bool
     budget: Budget | None
 
 
 class Frontend(Struct, frozen=True):
     """Reads files of these suffixes and models of these types. One whose graphs are `finished`
-    takes no options: outputs and sizes are those of the graph.
+    takes no options: outputs are those of the graph.
     """
 
     reads: str
@@ -46,11 +49,11 @@ class Frontend(Struct, frozen=True):
 
 
 def _read_graph_file(path: str | os.PathLike[str], options: ImportOptions) -> ImportedModel:
-    return read_graph(Path(path))
+    return fix_graph(read_graph(Path(path)), options.sizes, options.values)
 
 
 def _take_graph(imported: ImportedModel, options: ImportOptions) -> ImportedModel:
-    return imported
+    return fix_graph(imported, options.sizes, options.values)
 
 
 def _read_onnx(source: Source, options: ImportOptions) -> ImportedModel:
@@ -60,6 +63,7 @@ def _read_onnx(source: Source, options: ImportOptions) -> ImportedModel:
         options.composites,
         options.outputs,
         options.sizes,
+        options.values,
         replaceable=options.replaceable,
         budget=options.budget,
     )

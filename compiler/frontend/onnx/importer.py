@@ -67,7 +67,7 @@ class GraphImporter:
         ops: Sequence[type[GraphOp]],
         composites: ImporterTable,
         control: ControlTable,
-        sizes: Mapping[str, int] | None = None,
+        symbols: SymbolNames,
         store: WeightStore | None = None,
     ) -> None:
         self.model = model
@@ -82,7 +82,7 @@ class GraphImporter:
         self.b: GraphBuilder = GraphBuilder(InsertPoint.at_end(self.block), by_name)
         self.root = self.b
         self.values: Values = ChainMap({})
-        self.symbols = SymbolNames(model.proto, sizes)
+        self.symbols = symbols
         self.strings = Strings(model)
         self.used: set[str] = set()
         self.failures: list[Failure] = []

@@ -173,3 +173,27 @@ def test_derivatives_have_the_dims_of_their_operands() -> None:
     run = weft.trace(weft.grad(loss, argnums=(0, 1)), *specs)
     for given, expected in zip(run(x, y), (2 * x + y, 2 * y + x), strict=True):
         np.testing.assert_allclose(given, expected, 1e-5)
+
+
+WITHOUT_AXES = """(float[n, 1, m] x) => (RESULT y) {
+  s = Squeeze (x)
+  two = Constant <value = float {2.0}> ()
+  t = Mul (two, s)
+  y = Relu (t)
+}"""
+
+
+def test_dims_that_vary_are_not_squeezed_unless_the_declared_rank_says_so() -> None:
+    run = agree(model_of(WITHOUT_AXES.replace("RESULT", "float[p, q]")), array(3, 1, 2))
+    with pytest.raises(weft.InputError, match="node 'Squeeze_0' requires m other than 1, got 1"):
+        run(array(3, 1, 1))
+    run = agree(model_of(WITHOUT_AXES.replace("RESULT", "float[]")), array(3, 1, 2))
+    scalar = WITHOUT_AXES.replace("RESULT", "float")
+    run = weft.compile(model_of(scalar), cache=False)
+    assert run(array(1, 1, 1))[0].shape == ()
+    with pytest.raises(weft.InputError, match="sizes"):
+        run(array(3, 1, 1))
+    with pytest.raises(
+        weft.UnsupportedError, match=r"requires axes, or .*, got 1 dims of .n, 1, m"
+    ):
+        weft.compile(model_of(WITHOUT_AXES.replace("RESULT", "float[p]")), cache=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
@@ -24,7 +25,13 @@ from weft.compiler.frontend.onnx.signature import SymbolNames, input_type, name_
 from weft.compiler.frontend.onnx.values import SequenceValue, Value
 from weft.compiler.frontend.string_outputs import STRING_OUTPUTS, string_outputs
 from weft.dialects.budget import Budget
-from weft.dialects.errors import BudgetError, ModelError, OptionError, UnsupportedError
+from weft.dialects.errors import (
+    BudgetError,
+    ModelError,
+    ModelWarning,
+    OptionError,
+    UnsupportedError,
+)
 from weft.dialects.graph import OPS, GraphOp
 from weft.dialects.weights import Array, WeightStore
 
@@ -67,7 +74,8 @@ def import_model(
 
     Raises ModelError for a damaged model, OptionError for outputs, inputs and sizes that it does
     not have, UnsupportedError that lists every node that weft cannot compile, and BudgetError for a
-    model that becomes more than the `budget` allows.
+    model that becomes more than the `budget` allows. What is not as the model says, and harmless,
+    is a ModelWarning.
     """
     loaded = load_model(source)
     symbols = SymbolNames(loaded.proto, sizes)
@@ -92,6 +100,8 @@ def import_model(
     except (BudgetError, OptionError, *IMPORT_ERRORS) as error:
         raise type(error)(f"{model.name}: {brief(error)}") from error
     _report(refused, importer.failures, model.name, opset)
+    for text in importer.warnings:
+        warnings.warn(brief(f"{model.name}: {text}"), ModelWarning, stacklevel=2)
     present = [value for value in results if value is not None]
     imported = _finish(model, importer, *_outputs(model.name, tensors, present))
     if strings:
@@ -108,10 +118,11 @@ def _check_declared(model: LoadedModel, importer: GraphImporter) -> None:
     graph = model.proto.graph
     known = [each for each in graph.output if importer.has_value(each.name)]
     check_strings(known, importer.strings.get)
-    check_declared(graph.output, "output", importer.values.get, graph.node, dims=True)
+    lookup, warn = importer.values.get, importer.warn
+    check_declared(graph.output, "output", lookup, warn, graph.node, dims=True)
     outputs = {each.name for each in graph.output}
     inner = [each for each in graph.value_info if each.name not in outputs]
-    check_declared(inner, "value", importer.values.get)
+    check_declared(inner, "value", lookup, warn)
 
 
 def _expanded(names: Sequence[str], importer: GraphImporter) -> list[str]:

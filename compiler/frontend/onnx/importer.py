@@ -16,6 +16,7 @@ from xdsl.rewriter import InsertPoint
 
 from weft.compiler.frontend.onnx.constant_values import ConstantValues
 from weft.compiler.frontend.onnx.declared import check_declared
+from weft.compiler.frontend.onnx.declared_ranks import DeclaredRanks
 from weft.compiler.frontend.onnx.graph import brief, used_names
 from weft.compiler.frontend.onnx.load import LoadedModel
 from weft.compiler.frontend.onnx.node import Importer, ImporterTable, OnnxNode, import_one_to_one
@@ -83,9 +84,11 @@ class GraphImporter:
         self.root = self.b
         self.values: Values = ChainMap({})
         self.symbols = symbols
+        self.ranks = DeclaredRanks(model, self.one_to_one)
         self.strings = Strings(model)
         self.used: set[str] = set()
         self.failures: list[Failure] = []
+        self.warnings: dict[str, None] = {}
         self.count = 0
 
     def import_nodes(self, nodes: Sequence[NodeProto], outputs: Sequence[str]) -> None:
@@ -221,8 +224,9 @@ class GraphImporter:
             return self.bind_size(value, f"{node.name}_size")
 
         return OnnxNode(
-            node, operands, self.b, self.constants, self.used, self.model.base_dir, bind
-        )
+            node, operands, self.b, self.constants, self.used, self.model.base_dir, bind,
+            self.ranks.of,
+        )  # fmt: skip
 
     def _define(self, node: NodeProto, results: Sequence[SSAValue]) -> None:
         """Binds the outputs to the results; raises UnsupportedError where a used one is missing."""
@@ -328,10 +332,17 @@ class GraphImporter:
             self.values[tensor.name] = self._insert_constant(self.b, tensor.name, array)
         names = [each.name for each in graph.output]
         self.import_nodes(graph.node, names)
-        check_declared(graph.input, "input", self.values.get)
-        check_declared(graph.output, "output", self.values.get)
-        check_declared(graph.value_info, "value", self.values.get)
+        for role, values in (
+            ("input", graph.input),
+            ("output", graph.output),
+            ("value", graph.value_info),
+        ):
+            check_declared(values, role, self.values.get, self.warn)
         return [self.lookup(name) for name in names]
+
+    def warn(self, text: str) -> None:
+        """Notes, once, what is not as the model says."""
+        self.warnings[text] = None
 
     def fresh_size(self, stem: str) -> str:
         """A new name for a size that the program finds."""

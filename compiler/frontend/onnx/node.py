@@ -21,6 +21,7 @@ from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.dtypes import element_type, numpy_dtype
 from weft.dialects.graph.core.op import AttributeValue
 from weft.dialects.graph.core.types import I64, Shape, ShapeAttr, TensorType, type_of
+from weft.dialects.graph.regions.effects import AssertOp
 from weft.dialects.graph.reindexing.movement import assumed_dims
 from weft.dialects.graph.reindexing.slicing import ConcatOp, below_zero
 from weft.dialects.weights import Array
@@ -34,7 +35,8 @@ WIDEST = 8
 class OnnxNode:
     """A node at the newest opset, its operands imported. Errors do not name it; the caller does.
 
-    `b` inserts graph operators by name, at the node's location; `bind` makes an i64 scalar a size.
+    `b` inserts graph operators by name, at the node's location; `bind` makes an i64 scalar a size;
+    `rank_of` knows the ranks that the file declares.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class OnnxNode:
         used: Container[str],
         base_dir: Path | None,
         bind: Callable[[SSAValue], Expr],
+        rank_of: Callable[[str], int | None],
     ) -> None:
         self.proto = proto
         self.operands = operands
@@ -53,6 +56,7 @@ class OnnxNode:
         self.constants = constants
         self.base_dir = base_dir
         self._bind = bind
+        self._rank_of = rank_of
         self._used = used
         self._attributes = {attribute.name: attribute for attribute in proto.attribute}
 
@@ -148,6 +152,13 @@ class OnnxNode:
             raise ModelError(f"requires {rule.format(most)}, got {size}")
         require_most(self.b, size, most, rule)
 
+    def require_other(self, size: Expr, other: int) -> None:
+        """Ends a call in which a size is that number."""
+        found = self.size_scalar(size)
+        held = self.b.logical_not(self.b.equal(found, self.b.constant_of(other, I64)))
+        rule = f"node '{self.proto.name}' requires {size} other than {other}"
+        self.b.builder.insert(AssertOp.of(held, f"{rule}, got {{}}", [found], self.b.location))
+
     def size_scalar(self, size: Expr | SSAValue) -> SSAValue:
         """A size, or an integer, as an i64 of rank 0."""
         if isinstance(size, SSAValue):
@@ -227,6 +238,10 @@ class OnnxNode:
         """Whether something reads the output."""
         outputs = self.proto.output
         return position < len(outputs) and outputs[position] in self._used
+
+    def declared_rank(self) -> int | None:
+        """The rank that the file says the first output has."""
+        return self._rank_of(self.proto.output[0])
 
     # What importers share ---------------------------------------------------------------------
 

@@ -112,14 +112,11 @@ def import_flatten(node: OnnxNode) -> Sequence[SSAValue]:
 
 
 def import_squeeze(node: OnnxNode) -> Sequence[SSAValue]:
-    """Without the dims of 1 at the axes, or without all static dims of 1."""
+    """Without the dims of 1 at the axes, or without all dims of 1."""
     shape = node.shape()
     given = node.optional_numbers(1, "axes")
     if given is None:
-        symbolic = [dim for dim in shape if dim.constant is None]
-        if symbolic:
-            raise UnsupportedError(f"requires axes where dims vary, got a dim of {symbolic[0]}")
-        axes = {axis for axis, dim in enumerate(shape) if dim == 1}
+        axes = _axes_of_one(node, shape)
     else:
         axes = {normal_axis(axis, len(shape)) for axis in given}
     for axis in axes:
@@ -128,6 +125,23 @@ def import_squeeze(node: OnnxNode) -> Sequence[SSAValue]:
     ones = [Expr.of(1) if axis in axes else dim for axis, dim in enumerate(shape)]
     kept = [dim for axis, dim in enumerate(shape) if axis not in axes]
     return [node.reshape(node.assume(node.operand(0), ones), kept)]
+
+
+def _axes_of_one(node: OnnxNode, shape: Shape) -> set[int]:
+    """The axes of dims of 1. Those that vary are all 1 where the file declares a result of so few
+    dims, and otherwise none is; each call checks that.
+    """
+    ones = {axis for axis, dim in enumerate(shape) if dim == 1}
+    varying = {axis for axis, dim in enumerate(shape) if dim.constant is None}
+    rank = node.declared_rank() if varying else None
+    if rank == len(shape) - len(ones | varying):
+        return ones | varying
+    if rank not in (None, len(shape) - len(ones)):
+        rule = "requires axes, or a declared rank that tells which dims are 1, where dims vary"
+        raise UnsupportedError(f"{rule}, got {rank} dims of [{', '.join(map(str, shape))}]")
+    for axis in sorted(varying):
+        node.require_other(shape[axis], 1)
+    return ones
 
 
 def import_unsqueeze(node: OnnxNode) -> Sequence[SSAValue]:

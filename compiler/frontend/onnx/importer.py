@@ -8,18 +8,22 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Protocol, cast
 
+import numpy as np
 from msgspec import Struct
 from onnx import GraphProto, NodeProto, TypeProto, defs
 from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from weft.compiler.frontend.onnx.branches import SizeNames, joined_sizes
 from weft.compiler.frontend.onnx.constant_values import ConstantValues
 from weft.compiler.frontend.onnx.declared import check_declared
 from weft.compiler.frontend.onnx.declared_ranks import DeclaredRanks
 from weft.compiler.frontend.onnx.graph import brief, used_names
 from weft.compiler.frontend.onnx.load import LoadedModel
-from weft.compiler.frontend.onnx.node import Importer, ImporterTable, OnnxNode, import_one_to_one
+from weft.compiler.frontend.onnx.node import Importer, ImporterTable, OnnxNode, OpenAxes
+from weft.compiler.frontend.onnx.one_to_one import import_one_to_one
+from weft.compiler.frontend.onnx.open_axes import Choice, FoundAxes
 from weft.compiler.frontend.onnx.opset import expand_function_op, fresh_names, newest_opset
 from weft.compiler.frontend.onnx.rules import check_rules
 from weft.compiler.frontend.onnx.shared_sizes import with_shared_sizes
@@ -29,9 +33,9 @@ from weft.compiler.frontend.onnx.tensor import tensor_array
 from weft.compiler.frontend.onnx.values import Results, Value, tensor_of
 from weft.dialects.errors import ModelError, TypeInferenceError, UnsupportedError, WeftError
 from weft.dialects.expr import Expr
-from weft.dialects.graph import BindSizesOp, ConstantOp, GraphOp
+from weft.dialects.graph import BindSizesOp, CaseOp, ConstantOp, GraphOp, YieldOp
 from weft.dialects.graph.core.builder import GraphBuilder
-from weft.dialects.graph.core.types import TensorType, type_of
+from weft.dialects.graph.core.types import I64, TensorType, type_of
 from weft.dialects.weights import Array, WeightStore
 
 Values = ChainMap[str, Value | None]
@@ -207,10 +211,7 @@ class GraphImporter:
             last = self.block.last_op
             self.b.location = NameLoc(StringAttr(node.name), NoneAttr())
             try:
-                view = self._view(node, operands)
-                view.operands = with_shared_sizes(view)
-                results = importer(view)
-                return self._define(node, results)
+                return self._define(node, self._results(importer, node, operands))
             except UnsupportedError as error:
                 refusal = error
             finally:
@@ -218,6 +219,55 @@ class GraphImporter:
             self._erase_after(last)
         self._import_body(node, operands, refusal)
         return None
+
+    def _results(
+        self, importer: Importer, node: NodeProto, operands: Sequence[SSAValue | None]
+    ) -> Sequence[SSAValue]:
+        """What an importer gives; a branch for each choice of axes that a call alone knows."""
+        last = self.block.last_op
+        view = self._view(node, operands)
+        view.operands = with_shared_sizes(view)
+        try:
+            return importer(view)
+        except OpenAxes as open_axes:
+            self._erase_after(last)
+            return self._chosen(importer, node, operands, open_axes)
+
+    def _chosen(
+        self,
+        importer: Importer,
+        node: NodeProto,
+        operands: Sequence[SSAValue | None],
+        open_axes: OpenAxes,
+    ) -> Sequence[SSAValue]:
+        """The results for the axes that a call brings; choices that the node's operands do not
+        allow end the call.
+        """
+
+        def results(choice: Choice) -> Sequence[SSAValue]:
+            chosen = list(operands)
+            axes = self.b.constant_of(np.array(choice, np.int64), I64)
+            chosen[open_axes.position] = axes
+            return self._results(importer, node, chosen)
+
+        found = FoundAxes(self._view(node, operands), open_axes.position, open_axes.rank)
+        blocks: dict[Choice, Block] = {}
+        refusal: WeftError = open_axes
+        for choice in found.choices():
+            try:
+                with self.nested() as block:
+                    block.add_op(YieldOp.create(operands=list(results(choice))))
+                blocks[choice] = block
+            except IMPORT_ERRORS as error:
+                refusal = error
+        if not blocks:
+            raise refusal
+        selector = found.selector(list(blocks))
+        if len(blocks) == 1:
+            return results(*blocks)
+        sizes = joined_sizes([*blocks.values()], SizeNames(self.fresh_size, f"{node.name}_size"))
+        op = CaseOp.of(selector, [*blocks.values()], sizes, self.b.location)
+        return self.b.builder.insert(op).results
 
     def _view(self, node: NodeProto, operands: Sequence[SSAValue | None]) -> OnnxNode:
         def bind(value: SSAValue) -> Expr:

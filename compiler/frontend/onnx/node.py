@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, defs
+from onnx import AttributeProto, NodeProto
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, SSAValue
 
@@ -15,8 +15,10 @@ from weft.compiler.frontend.onnx.constant_values import ConstantValues
 from weft.compiler.frontend.onnx.tensor import DTYPES
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.expr import Expr, ExprLike
-from weft.dialects.graph import ConstantOp, DimsOp, GraphOp
+from weft.dialects.graph import ConstantOp, DimsOp
+from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.bounds_check import require_most
+from weft.dialects.graph.core.broadcast import agreed_dim
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.dtypes import element_type, numpy_dtype
 from weft.dialects.graph.core.op import AttributeValue
@@ -30,6 +32,15 @@ Element = TypeVar("Element")
 
 WIDEST = 8
 """Bytes of the largest element."""
+
+
+class OpenAxes(UnsupportedError):
+    """A call alone knows the axes, of a value of `rank` dims, that an operand lists."""
+
+    def __init__(self, position: int, rank: int, given: TensorType) -> None:
+        super().__init__(f"requires axes that are known while compiling, got {given}")
+        self.position = position
+        self.rank = rank
 
 
 class OnnxNode:
@@ -152,12 +163,17 @@ class OnnxNode:
             raise ModelError(f"requires {rule.format(most)}, got {size}")
         require_most(self.b, size, most, rule)
 
+    def require(self, held: Term, rule: str, got: Sequence[Term] = ()) -> None:
+        """Ends a call in which a bool does not hold; the integers that are got are shown."""
+        facts = ", ".join(["{}"] * len(got)) or "others"
+        text = f"node '{self.proto.name}' requires {rule}, got {facts}"
+        shown = [each.value for each in got]
+        self.b.builder.insert(AssertOp.of(held.value, text, shown, self.b.location))
+
     def require_other(self, size: Expr, other: int) -> None:
         """Ends a call in which a size is that number."""
-        found = self.size_scalar(size)
-        held = self.b.logical_not(self.b.equal(found, self.b.constant_of(other, I64)))
-        rule = f"node '{self.proto.name}' requires {size} other than {other}"
-        self.b.builder.insert(AssertOp.of(held, f"{rule}, got {{}}", [found], self.b.location))
+        found = Term(self.b, self.size_scalar(size))
+        self.require((found < other) | (found > other), f"{size} other than {other}", [found])
 
     def size_scalar(self, size: Expr | SSAValue) -> SSAValue:
         """A size, or an integer, as an i64 of rank 0."""
@@ -182,6 +198,14 @@ class OnnxNode:
         """`numbers` of an operand that may be absent."""
         return None if self.optional(position) is None else self.numbers(position, what)
 
+    def axes(self, position: int, rank: int) -> list[int] | None:
+        """The axes, of a value of so many dims, that an operand lists, which may be absent. Raises
+        OpenAxes where only a call knows them: the node becomes a branch for each choice then.
+        """
+        if self.is_open(position):
+            raise OpenAxes(position, rank, self.type(position))
+        return self.optional_numbers(position, "axes")
+
     def number(self, position: int, what: str, default: int | None = None) -> int:
         """The one plain number of an operand, which may be absent where there is a default."""
         if self.optional(position) is None and default is not None:
@@ -189,8 +213,19 @@ class OnnxNode:
         return only(self.numbers(position, what), what)
 
     def size(self, position: int, what: str) -> Expr:
-        """The one integer of a required operand, which must be known while compiling."""
-        return only(self.dims(position, what), what)
+        """The one integer of a required operand, a size; where it depends on data, one that the
+        program finds.
+        """
+        return only(self.found_dims(position), what)
+
+    def is_open(self, position: int) -> bool:
+        """Whether only a call knows the integers of an operand, which may be absent."""
+        value = self.optional(position)
+        return value is not None and self.constants.dims(value) is None
+
+    def scalars(self, position: int) -> list[Term]:
+        """The elements of an integer vector or scalar as i64 scalars, known or not."""
+        return [Term(self.b, self.size_scalar(each)) for each in self.elements(position)]
 
     def array(self, position: int, what: str) -> Array:
         """The elements of a required operand that must be constant."""
@@ -288,6 +323,16 @@ class OnnxNode:
         """The value with dims that each call has to bring; the value itself where it has them."""
         return assumed_dims(self.b, value, dims_attr(shape))
 
+    def assume_size(self, value: SSAValue, axis: int, size: Expr, rule: str) -> SSAValue:
+        """The value with a dim that each call has to bring. The rule, which is broken where it
+        never can, has a place for the dim that there is.
+        """
+        dims = list(type_of(value).shape)
+        if agreed_dim([dims[axis], size]) is None:
+            raise ModelError(f"requires {rule.format(dims[axis])}, got {size}")
+        dims[axis] = size
+        return self.assume(value, dims)
+
     def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
         """The value converted to another element type; the value itself where it has that."""
         return value if type_of(value).element == element else self.b.cast(value, to=element)
@@ -360,30 +405,6 @@ def onnx_number(element: Attribute) -> int:
     return next(number for number, known in DTYPES.items() if known == dtype)
 
 
-def import_one_to_one(op: type[GraphOp], node: OnnxNode) -> Sequence[SSAValue]:
-    """Imports a node as the operator that bears its name; the `ONNX` facet maps attributes."""
-    facet = op.ONNX
-    assert facet is not None, "an operator that is looked up by its ONNX name has one"
-    given = {each.name: attribute_value(each) for each in node.proto.attribute}
-    unknown = [name for name in given if name not in facet.attributes]
-    unknown = [name for name in unknown if given[name] != _schema_default(node.proto, name)]
-    if unknown:
-        raise UnsupportedError(f"{op.name} requires no attribute {unknown[0]}, got one")
-    mapped = {
-        ours: _like(default, given.get(name, default), name)
-        for name, (ours, default) in facet.attributes.items()
-    }
-    operands = list(node.operands)
-    while operands and operands[-1] is None:
-        operands.pop()
-    return node.b.op(op.name.removeprefix("graph."), *operands, **mapped).results
-
-
-def _like(default: AttributeValue, value: AttributeValue, name: str) -> AttributeValue:
-    """The value as a bool where the operator says that it is one; ONNX has integers only."""
-    return as_flag(value, name) if isinstance(default, bool) else value
-
-
 def as_flag(value: AttributeValue, name: str) -> bool:
     """An attribute that is 0 or 1 as a bool. Raises UnsupportedError for another value."""
     if value not in (0, 1):
@@ -403,8 +424,3 @@ def attribute_value(attribute: AttributeProto) -> AttributeValue:
         return list(attribute.ints)
     type_name = AttributeProto.AttributeType.Name(attribute.type).lower()
     raise UnsupportedError(f"attribute {attribute.name} requires numbers or text, got {type_name}")
-
-
-def _schema_default(node: NodeProto, name: str) -> AttributeValue:
-    declared = defs.get_schema(node.op_type, domain=node.domain).attributes[name].default_value
-    return attribute_value(declared) if declared.name else None

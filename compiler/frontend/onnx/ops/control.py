@@ -6,8 +6,7 @@ get names, and it is imported again until types repeat.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -15,6 +14,7 @@ from onnx import GraphProto
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, SSAValue
 
+from weft.compiler.frontend.onnx.branches import SizeNames, joined_sizes, yielded
 from weft.compiler.frontend.onnx.declared import check_branches
 from weft.compiler.frontend.onnx.importer import ControlTable, GraphImporter
 from weft.compiler.frontend.onnx.node import OnnxNode, dims_attr, normal_axis, only, only_element
@@ -35,7 +35,6 @@ from weft.dialects.graph import (
 from weft.dialects.graph.core.types import BOOL, I64, TensorType, tensor, type_of
 from weft.dialects.graph.ops.cast import CastOp
 from weft.dialects.graph.ops.comparison import EqualOp
-from weft.dialects.graph.regions.control import join
 from weft.dialects.graph.regions.effects import AssertOp
 
 MOST_ITERATIONS = 1024
@@ -67,10 +66,8 @@ def import_if(importer: GraphImporter, node: OnnxNode) -> Results:
     if first != second:
         rule = "requires branches that give sequences of one length and the same optionals"
         raise UnsupportedError(f"{rule}, got {', '.join(first)} and {', '.join(second)}")
-    names = _Names(importer, f"{node.proto.name}_size")
-    for values in zip(*(_yielded(block) for block in blocks), strict=True):
-        _joined([type_of(value) for value in values], names)
-    op = IfOp.of(condition, blocks[0], blocks[1], names.used, node.b.location)
+    sizes = joined_sizes(blocks, SizeNames(importer.fresh_size, f"{node.proto.name}_size"))
+    op = IfOp.of(condition, blocks[0], blocks[1], sizes, node.b.location)
     return rebuilt(importer.b.builder.insert(op).results, taken[0])
 
 
@@ -98,38 +95,8 @@ def _first_assumed(
 
 
 def _ranks(block: Block) -> list[int | None]:
-    tensor_types = [type_of(value) for value in _yielded(block)]
+    tensor_types = [type_of(value) for value in yielded(block)]
     return [each.rank if each.has_rank else None for each in tensor_types]
-
-
-def _yielded(block: Block) -> Sequence[SSAValue]:
-    assert block.last_op is not None, "a region ends in what it yields"
-    return block.last_op.operands
-
-
-def _joined(tensor_types: Sequence[TensorType], names: Iterator[str]) -> TensorType:
-    try:
-        return join(tensor_types, names, "control flow")
-    except TypeInferenceError as error:
-        raise UnsupportedError(str(error)) from error
-
-
-@dataclass
-class _Names:
-    """New names of sizes, and those that were taken."""
-
-    importer: GraphImporter
-    stem: str
-
-    def __post_init__(self) -> None:
-        self.used: list[str] = []
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        self.used.append(self.importer.fresh_size(self.stem))
-        return self.used[-1]
 
 
 # Loops ----------------------------------------------------------------------------------------
@@ -156,7 +123,7 @@ def _import_body(
     carried results follow `skipped` others. None where a node of the body could not be imported.
     """
     graph = node.attribute("body").g
-    names = _Names(importer, f"{node.proto.name}_size")
+    names = SizeNames(importer.fresh_size, f"{node.proto.name}_size")
     tensor_types = [type_of(value) for value in initial]
     while True:
         with importer.nested(tensor_types) as block:
@@ -177,7 +144,7 @@ def _import_body(
         tensor_types = wider
 
 
-def _widened(tensor_type: TensorType, yielded: TensorType, names: _Names) -> TensorType:
+def _widened(tensor_type: TensorType, yielded: TensorType, names: SizeNames) -> TensorType:
     """The carried type that holds what an iteration yields as well."""
     if tensor_type.rank != yielded.rank or tensor_type.element != yielded.element:
         raise UnsupportedError(f"requires a carried value of type {tensor_type}, got {yielded}")

@@ -114,7 +114,7 @@ def import_flatten(node: OnnxNode) -> Sequence[SSAValue]:
 def import_squeeze(node: OnnxNode) -> Sequence[SSAValue]:
     """Without the dims of 1 at the axes, or without all dims of 1."""
     shape = node.shape()
-    given = node.optional_numbers(1, "axes")
+    given = node.axes(1, len(shape))
     if given is None:
         axes = _axes_of_one(node, shape)
     else:
@@ -146,9 +146,9 @@ def _axes_of_one(node: OnnxNode, shape: Shape) -> set[int]:
 
 def import_unsqueeze(node: OnnxNode) -> Sequence[SSAValue]:
     """With dims of 1 inserted, so that they are at the axes of the result."""
-    given = node.numbers(1, "axes")
-    rank = len(node.shape()) + len(given)
-    axes = unique_axes(given, rank)
+    (count,) = node.static_shape(1) or (1,)
+    rank = len(node.shape()) + count
+    axes = unique_axes(node.axes(1, rank) or (), rank)
     kept = iter(node.shape())
     dims = [Expr.of(1) if axis in axes else next(kept) for axis in range(rank)]
     return [node.reshape(node.operand(0), dims)]

@@ -6,11 +6,10 @@ from collections import ChainMap
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Protocol, cast
 
 import numpy as np
 from msgspec import Struct
-from onnx import GraphProto, NodeProto, TypeProto, defs
+from onnx import GraphProto, NodeProto, TypeProto
 from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -19,6 +18,7 @@ from weft.compiler.frontend.onnx.branches import SizeNames, joined_sizes
 from weft.compiler.frontend.onnx.constant_values import ConstantValues
 from weft.compiler.frontend.onnx.declared import check_declared
 from weft.compiler.frontend.onnx.declared_ranks import DeclaredRanks
+from weft.compiler.frontend.onnx.function_bodies import has_body
 from weft.compiler.frontend.onnx.graph import brief, used_names
 from weft.compiler.frontend.onnx.load import LoadedModel
 from weft.compiler.frontend.onnx.node import Importer, ImporterTable, OnnxNode, OpenAxes
@@ -30,6 +30,7 @@ from weft.compiler.frontend.onnx.shared_sizes import with_shared_sizes
 from weft.compiler.frontend.onnx.signature import SymbolNames, name_hint, type_proto
 from weft.compiler.frontend.onnx.strings import Strings
 from weft.compiler.frontend.onnx.tensor import tensor_array
+from weft.compiler.frontend.onnx.value_numbers import ValueNumbers
 from weft.compiler.frontend.onnx.values import Results, Value, tensor_of
 from weft.dialects.errors import ModelError, TypeInferenceError, UnsupportedError, WeftError
 from weft.dialects.expr import Expr
@@ -91,6 +92,8 @@ class GraphImporter:
         self.ranks = DeclaredRanks(model, self.one_to_one)
         self.strings = Strings(model)
         self.used: set[str] = set()
+        self.numbers = ValueNumbers()
+        self.found: ChainMap[int, str] = ChainMap({})
         self.failures: list[Failure] = []
         self.warnings: dict[str, None] = {}
         self.count = 0
@@ -198,7 +201,7 @@ class GraphImporter:
         """A node behind one that failed is reported only if weft lacks the operator altogether."""
         self.values |= dict.fromkeys(node.output)
         known = (node.domain, node.op_type) in self.one_to_one or node.op_type in self.control
-        if not known and self._composite(node) is None and not _has_body(node):
+        if not known and self._composite(node) is None and not has_body(node):
             raise _lacking(node)
 
     def _composite(self, node: NodeProto) -> Importer | None:
@@ -264,7 +267,9 @@ class GraphImporter:
             raise refusal
         selector = found.selector(list(blocks))
         if len(blocks) == 1:
-            return results(*blocks)
+            ((choice, block),) = blocks.items()
+            block.erase(safe_erase=False)
+            return results(choice)
         sizes = joined_sizes([*blocks.values()], SizeNames(self.fresh_size, f"{node.name}_size"))
         op = CaseOp.of(selector, [*blocks.values()], sizes, self.b.location)
         return self.b.builder.insert(op).results
@@ -304,7 +309,7 @@ class GraphImporter:
         self, node: NodeProto, operands: Sequence[SSAValue | None], refusal: UnsupportedError | None
     ) -> None:
         """Imports what ONNX defines the operator by; `refusal` stands for failures in that."""
-        body = self._body(node, operands) if _has_body(node) else None
+        body = self._body(node, operands) if has_body(node) else None
         if body is None:
             raise refusal or _lacking(node)
         failures = len(self.failures)
@@ -335,7 +340,9 @@ class GraphImporter:
         failures = len(self.failures)
         try:
             tensors = [value if isinstance(value, SSAValue) else None for value in operands]
-            results = self.control[node.op_type](self, self._view(node, tensors))
+            view = self._view(node, tensors)
+            view.operands = with_shared_sizes(view)
+            results = self.control[node.op_type](self, view)
         except IMPORT_ERRORS:
             self._erase_after(last)
             raise
@@ -372,8 +379,15 @@ class GraphImporter:
     def nested(self, arguments: Sequence[TensorType] = ()) -> Generator[Block]:
         """Imports into a new block with arguments of these types."""
         block = Block(arg_types=arguments)
-        with self.named(), self.continued(block):
-            yield block
+        outside, self.found = self.found, self.found.new_child()
+        try:
+            with self.named(), self.continued(block):
+                yield block
+        except WeftError:
+            block.erase(safe_erase=False)
+            raise
+        finally:
+            self.found = outside
 
     def import_subgraph(self, graph: GraphProto) -> list[Value | None]:
         """Imports a graph's nodes where the importer stands; returns its outputs."""
@@ -399,10 +413,14 @@ class GraphImporter:
         return self.symbols.fresh(stem)
 
     def bind_size(self, value: SSAValue, stem: str) -> Expr:
-        """The element of an i64 scalar as a size, once the program has come here."""
-        name = self.fresh_size(stem)
-        self.b.builder.insert(BindSizesOp.of(value, [name], self.b.location))
-        return Expr.of(name)
+        """The element of an i64 scalar as a size, once the program has come here; what is computed
+        in the same way is the same size.
+        """
+        number = self.numbers.of(value)
+        if number not in self.found:
+            self.found[number] = self.fresh_size(stem)
+            self.b.builder.insert(BindSizesOp.of(value, [self.found[number]], self.b.location))
+        return Expr.of(self.found[number])
 
 
 ControlTable = Mapping[str, Callable[[GraphImporter, OnnxNode], Results]]
@@ -412,21 +430,6 @@ ControlTable = Mapping[str, Callable[[GraphImporter, OnnxNode], Results]]
 def _name_value(value: SSAValue, name: str) -> None:
     if value.name_hint is None:
         value.name_hint = name_hint(name)
-
-
-class _FunctionSchema(Protocol):
-    """What onnx's stubs leave out of `defs.OpSchema`."""
-
-    has_function: bool
-    has_context_dependent_function: bool
-
-
-def _has_body(node: NodeProto) -> bool:
-    """Whether ONNX defines the operator by other operators, for some types at least."""
-    if not defs.has(node.op_type, node.domain):
-        return False
-    schema = cast(_FunctionSchema, defs.get_schema(node.op_type, domain=node.domain))
-    return schema.has_function or schema.has_context_dependent_function
 
 
 def _lacking(node: NodeProto) -> UnsupportedError:

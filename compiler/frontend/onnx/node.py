@@ -166,7 +166,7 @@ class OnnxNode:
     def require(self, held: Term, rule: str, got: Sequence[Term] = ()) -> None:
         """Ends a call in which a bool does not hold; the integers that are got are shown."""
         facts = ", ".join(["{}"] * len(got)) or "others"
-        text = f"node '{self.proto.name}' requires {rule}, got {facts}"
+        text = f"run requires {rule}, got {facts}"
         shown = [each.value for each in got]
         self.b.builder.insert(AssertOp.of(held.value, text, shown, self.b.location))
 

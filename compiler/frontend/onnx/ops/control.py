@@ -32,6 +32,7 @@ from weft.dialects.graph import (
     WhileOp,
     YieldOp,
 )
+from weft.dialects.graph.core.broadcast import agreed_dim
 from weft.dialects.graph.core.types import BOOL, I64, TensorType, tensor, type_of
 from weft.dialects.graph.ops.cast import CastOp
 from weft.dialects.graph.ops.comparison import EqualOp
@@ -342,10 +343,14 @@ def import_scan(importer: GraphImporter, node: OnnxNode) -> Results:
     axes = _for_each(node, "scan_input_axes", scanned_count)
     axes = [normal_axis(axis, type_of(x).rank) for axis, x in zip(axes, scanned, strict=True)]
     counts = {type_of(x).shape[axis] for x, axis in zip(scanned, axes, strict=True)}
-    if len(counts) != 1:
+    count = agreed_dim(counts)
+    if count is None:
         listed = ", ".join(map(str, counts))
-        raise UnsupportedError(f"requires scanned inputs of one length, got {listed}")
-    (count,) = counts
+        raise ModelError(f"requires scanned inputs of one length, got {listed}")
+    rule = "scanned inputs of one length, {}"
+    scanned = [
+        node.assume_size(x, axis, count, rule) for x, axis in zip(scanned, axes, strict=True)
+    ]
     index = importer.fresh_size(f"{node.proto.name}_iteration")
     backward = _for_each(node, "scan_input_directions", scanned_count)
 

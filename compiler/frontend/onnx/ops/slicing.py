@@ -17,7 +17,7 @@ from weft.compiler.frontend.onnx.node import (
     unique_axes,
 )
 from weft.compiler.frontend.onnx.open_axes import FoundAxes
-from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.errors import ModelError
 from weft.dialects.expr import Atom, Expr, Symbol, maximum, minimum
 from weft.dialects.extent import exact_number
 from weft.dialects.graph.core.algebra import Term, counted, size_term
@@ -211,9 +211,7 @@ def _equal_parts(dim: Expr, count: int) -> list[Expr]:
     part = dim.ceildiv(count)
     if part * count == dim:
         return [part] * count
-    if dim.constant is None:
-        raise UnsupportedError(f"requires a dim that {count} divides, got {dim}")
-    starts = [minimum([part * position, dim]) for position in range(count + 1)]
+    starts = [*(minimum([part * position, dim]) for position in range(count)), dim]
     return [end - start for start, end in zip(starts, starts[1:], strict=False)]
 
 

@@ -320,3 +320,62 @@ def test_sizes_of_different_names_have_to_be_equal(
     run = agree(model_of(text), *fitting)
     with pytest.raises(weft.InputError, match="requires sizes .*, at "):
         run(*others)
+
+
+RATES = """(float[1, 512] x, int64 rate) => (float[] y) {
+  fast = Constant <value = int64 {16000}> ()
+  is_fast = Equal (rate, fast)
+  y = If (is_fast) <
+    then_branch = large () => (float[a, b] u) {
+      rows = Constant <value = int64[2] {-1, 256}> ()
+      u = Reshape (x, rows)
+    },
+    else_branch = small () => (float[c, d] v) {
+      narrow = Constant <value = float[1, 256] {BODY}> ()
+      v = Add (x, narrow)
+    }
+  >
+}""".replace("BODY", ", ".join(["1.0"] * 256))
+
+
+def test_a_branch_that_cannot_be_ends_the_call_that_takes_it() -> None:
+    model = model_of(RATES)
+    with pytest.warns(weft.ModelWarning, match=r"its then-branch .* breaks a rule: node 'Add_"):
+        run = weft.compile(model, cache=False)
+    x = array(1, 512)
+    np.testing.assert_array_equal(run(x, np.int64(16000))[0], x.reshape(2, 256))
+    with pytest.raises(weft.InputError, match="the then-branch of an If, got the other one, at If"):
+        run(x, np.int64(8000))
+
+
+EITHER = """(float[n, 1] x, bool b) => (RESULT z) {
+  axis = Constant <value = int64[1] {1}> ()
+  y = If (b) <
+    then_branch = first () => (float[p] u) { u = Squeeze (x, axis) },
+    else_branch = second () => (float[q, r] v) { v = Neg (x) }
+  >
+  z = Relu (y)
+}"""
+
+
+def test_the_declared_rank_tells_which_of_two_branches_can_be() -> None:
+    x = array(3, 1)
+    for result, flag, expected in (("float[a]", True, x[:, 0]), ("float[a, b]", False, -x)):
+        with pytest.warns(weft.ModelWarning, match="-branch in each call, .* gives another rank"):
+            run = weft.compile(model_of(EITHER.replace("RESULT", result)), cache=False)
+        np.testing.assert_array_equal(run(x, np.array(flag))[0], np.maximum(expected, 0))
+        with pytest.raises(weft.InputError, match="-branch of an If, got the other one"):
+            run(x, np.array(not flag))
+    with pytest.raises(weft.UnsupportedError, match="requires one rank"):
+        weft.compile(model_of(EITHER.replace("RESULT", "float[]")), cache=False)
+
+
+ROWS = (
+    """(float[batch, length] x) => (float[p, 4] y) <int64[2] s = {-1, 4}> { y = Reshape (x, s) }"""
+)
+
+
+def test_what_is_reshaped_has_to_divide() -> None:
+    run = agree(model_of(ROWS), array(6, 2))
+    with pytest.raises(weft.InputError, match="requires sizes .*, got 15 and 12 .*, at Reshape_0"):
+        run(array(3, 5))

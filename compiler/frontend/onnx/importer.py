@@ -50,6 +50,8 @@ class Failure(Struct, frozen=True):
 
     node: NodeProto
     error: WeftError
+    breaks_rule: bool
+    """Whether the sizes of the operands are none that the operator can have."""
 
     def describe(self, opset: int) -> str:
         """The node's name, type, domain and opset, and the reason, on one line."""
@@ -57,6 +59,11 @@ class Failure(Struct, frozen=True):
         domain = self.node.domain or "ai.onnx"
         who = f"node '{self.node.name}' ({self.node.op_type}, {domain}{version})"
         return brief(f"{who}: {self.error}")
+
+    @property
+    def text(self) -> str:
+        """The node and the reason, shorter."""
+        return f"node '{self.node.name}' ({self.node.op_type}): {self.error}"
 
 
 class GraphImporter:
@@ -142,6 +149,7 @@ class GraphImporter:
             node.name = f"{node.op_type}_{self.count}"
         self.count += 1
         self.store.budget.spend_nodes()
+        is_checked = False
         try:
             if self.strings.concern(node):
                 return self._import_strings(node)
@@ -151,13 +159,15 @@ class GraphImporter:
             ):
                 return self._skip(node)
             check_rules(node, operands)
+            is_checked = True
             if self._is_control(node, operands):
                 self._import_control(node, operands)
             else:
                 tensors = [None if value is None else tensor_of(value) for value in operands]
                 self._import_operator(node, tensors)
         except IMPORT_ERRORS as error:
-            self._fail(node, self._undecided(node, error))
+            breaks_rule = is_checked and isinstance(error, ModelError | TypeInferenceError)
+            self._fail(node, self._undecided(node, error), breaks_rule)
         return None
 
     def _undecided(self, node: NodeProto, error: WeftError) -> WeftError:
@@ -193,8 +203,8 @@ class GraphImporter:
                 self.values[name] = self._insert_constant(self.b, name, result)
         return None
 
-    def _fail(self, node: NodeProto, error: WeftError) -> None:
-        self.failures.append(Failure(node, error))
+    def _fail(self, node: NodeProto, error: WeftError, breaks_rule: bool) -> None:
+        self.failures.append(Failure(node, error, breaks_rule))
         self.values |= dict.fromkeys(node.output)
 
     def _skip(self, node: NodeProto) -> None:

@@ -58,7 +58,9 @@ def _copied(source: Shape, axis: int) -> Expr:
 
 
 def resolve_shape(source: Shape, wanted: Sequence[Expr]) -> list[Expr]:
-    """The wanted dims with -1 replaced by the quotient of the sizes, which must be exact."""
+    """The wanted dims with -1 replaced by the quotient of the sizes, which must be exact: what only
+    a call can tell of a divisor that is known, reshaping checks.
+    """
     unknown = [axis for axis, dim in enumerate(wanted) if dim == -1]
     if not unknown:
         return list(wanted)
@@ -69,6 +71,8 @@ def resolve_shape(source: Shape, wanted: Sequence[Expr]) -> list[Expr]:
     dividend = product((Counter(source) - shared).elements())
     divisor = product((Counter(known_dims) - shared).elements())
     dim = _exact_quotient(dividend, divisor)
+    if dim is None and (divisor.constant or 0) > 0 and dividend.constant is None:
+        dim = dividend // divisor
     if dim is None:
         shapes = f"[{', '.join(map(str, source))}] to [{', '.join(map(str, wanted))}]"
         raise UnsupportedError(f"requires a shape that divides the operand's size, got {shapes}")

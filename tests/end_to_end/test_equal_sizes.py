@@ -10,12 +10,18 @@ import numpy as np
 import onnx
 import pytest
 from onnx import ModelProto, parser
+from xdsl.dialects.builtin import ArrayAttr
 
 import weft
 import weft.numpy as wnp
 from tests.models.peer import run_onnxruntime
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.pipeline import plan_model
+from weft.compiler.driver.session import Session
 from weft.compiler.frontend.onnx.from_onnx import import_model
 from weft.dialects.graph import BindSizesOp
+from weft.dialects.loop.dynamic import RequireEqualOp
+from weft.dialects.loop.program import EQUAL_SIZES, ProgramOp
 
 Array = np.ndarray[Any, Any]
 
@@ -379,3 +385,30 @@ def test_what_is_reshaped_has_to_divide() -> None:
     run = agree(model_of(ROWS), array(6, 2))
     with pytest.raises(weft.InputError, match="requires sizes .*, got 15 and 12 .*, at Reshape_0"):
         run(array(3, 5))
+
+
+ANY_RANK = """(float[4, 6] x, int64[k] s) => (RESULT z) { y = Reshape (x, s) z = Relu (y) }"""
+
+
+def test_the_declared_rank_says_how_many_dims_a_shape_has() -> None:
+    text = ANY_RANK.replace("RESULT", "float[a, b, c]")
+    run = agree(model_of(text), array(4, 6), whole(2, -1, 3))
+    with pytest.raises(weft.InputError, match="requires sizes k = 3 .*, got 2 and 3 .*, at Resh"):
+        run(array(4, 6), whole(12, 2))
+    with pytest.raises(weft.UnsupportedError, match="requires a vector of known length"):
+        weft.compile(model_of(ANY_RANK.replace("RESULT", "float[]")), cache=False)
+
+
+def checks(text: str) -> int:
+    """How many pairs of sizes the program of a model checks, at its start or in place."""
+    module = plan_model(model_of(text), Session(Options())).module
+    programs = [op for op in module.walk() if isinstance(op, ProgramOp)]
+    pairs = [op.attributes.get(EQUAL_SIZES, ArrayAttr([])) for op in programs]
+    first = sum(len(each) for each in pairs if isinstance(each, ArrayAttr))
+    return first + sum(isinstance(op, RequireEqualOp) for op in module.walk())
+
+
+def test_sizes_are_checked_once_and_only_where_they_may_differ() -> None:
+    assert checks(PYRAMID) == 4  # height and width: that they hold a window, and that they are even
+    assert checks(RESHAPED) == 1  # of the elements of both
+    assert checks("(float[n, m] x) => (float[n, m] y) { z = Add (x, x) y = Softmax (z) }") == 0

@@ -133,11 +133,16 @@ class OnnxNode:
         """An i64 scalar as a size that the program finds; it fails where that is below 0."""
         return self._bind(scalar)
 
-    def elements(self, position: int) -> list[Expr | SSAValue]:
+    def elements(self, position: int, count: int | None = None) -> list[Expr | SSAValue]:
         """The elements of an integer vector or scalar: expressions, or i64 scalars where these
-        depend on data. Raises UnsupportedError where nobody knows how many there are.
+        depend on data. Of a vector of any length, there are as many as `count`, which each call
+        checks. Raises UnsupportedError where nobody knows how many there are.
         """
-        return self._elements(self.operand(position))
+        value, tensor_type = self.operand(position), self.type(position)
+        is_open = tensor_type.has_rank and [d.constant for d in tensor_type.shape] == [None]
+        return self._elements(
+            value if count is None or not is_open else self.assume(value, [count])
+        )
 
     def _elements(self, value: SSAValue) -> list[Expr | SSAValue]:
         exprs = self.constants.dims(value)

@@ -124,7 +124,7 @@ def _leading(node: OnnxNode) -> Iterator[Wanted]:
 
 def _slices(node: OnnxNode) -> Iterator[Wanted]:
     """There is a slice, of the dims that are not indexed, for each vector of indices."""
-    data, indices, updates = (_shape(node, at) for at in range(3))
+    indices, updates = _shape(node, 1), _shape(node, 2)
     if not indices or indices[-1].constant is None:
         return
     lead, depth = len(indices) - 1, indices[-1].constant

@@ -35,5 +35,6 @@ class ValueNumbers:
         if isinstance(op, GraphOp):
             properties = tuple(sorted(op.properties.items(), key=lambda pair: pair[0]))
             numbers = tuple(self._numbers[each] for each in operands)
-            key = op.name, properties, numbers, list(op.results).index(value)
+            position = next(at for at, result in enumerate(op.results) if result == value)
+            key = op.name, properties, numbers, position
         self._numbers[value] = self._known.setdefault(key, len(self._known))

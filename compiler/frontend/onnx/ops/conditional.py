@@ -129,11 +129,10 @@ def _assumed(
     word = ("then", "else")[only]
     failures = branches[1 - only].failures
     del importer.failures[len(importer.failures) - len(failures) :]
-    why = f"breaks a rule: {failures[0].text}" if failures else "gives another rank"
-    name = node.proto.name
-    importer.warn(
-        f"node '{name}' (If) requires its {word}-branch in each call, for the other one {why}"
-    )
+    if not _is_of_sizes(importer, condition):  # sizes that have to be equal are no surprise
+        why = f"breaks a rule: {failures[0].text}" if failures else "gives another rank"
+        rule = f"node '{node.proto.name}' (If) requires its {word}-branch in each call"
+        importer.warn(f"{rule}, for the other one {why}")
     held = condition if only == 0 else importer.b.logical_not(condition)
     text = f"run requires the {word}-branch of an If, got the other one"
     importer.b.builder.insert(AssertOp.of(held, text, [], importer.b.location))

@@ -29,7 +29,7 @@ def import_reshape(node: OnnxNode) -> Sequence[SSAValue]:
 
 def _dynamic_reshape(node: OnnxNode) -> SSAValue:
     """A reshape to dims that depend on data: 0 and -1 among them are replaced while running."""
-    b, source, parts = node.b, node.shape(), node.elements(1)
+    b, source, parts = node.b, node.shape(), node.elements(1, node.declared_rank())
     zero, one, rest = (b.constant_of(number, I64) for number in (0, 1, -1))
     scalars: list[SSAValue] = []
     for axis, part in enumerate(parts):
@@ -168,7 +168,7 @@ def import_expand(node: OnnxNode) -> Sequence[SSAValue]:
     """Broadcast against a shape."""
     if node.constants.dims(node.operand(1)) is not None:
         return [node.b.expand(node.operand(0), shape=dims_attr(node.dims(1, "a shape")))]
-    parts, source = node.elements(1), list(node.shape())
+    parts, source = node.elements(1, node.declared_rank()), list(node.shape())
     padded = [Expr.of(1)] * (len(parts) - len(source)) + source[max(0, len(source) - len(parts)) :]
     dims: list[Expr] = []
     for part, dim in zip(parts, padded, strict=True):

@@ -111,6 +111,21 @@ def import_model(
     return imported
 
 
+def import_inputs(
+    source: Source, sizes: Mapping[str, int], values: Mapping[str, Array]
+) -> ImportedModel:
+    """A function of a model's inputs that gives nothing; `sizes` and `values` are as `import_model`
+    has them. Raises as that does.
+    """
+    loaded = load_model(source)
+    symbols = SymbolNames(loaded.proto, sizes)
+    model = fix_inputs(loaded, values, symbols)
+    importer = GraphImporter(model, OPS, COMPOSITES, CONTROL, symbols)
+    _report(_declare_inputs(model, importer), (), model.name, newest_opset())
+    symbols.require_fixed()
+    return _finish(model, importer, (), [])
+
+
 def _check_declared(model: LoadedModel, importer: GraphImporter) -> None:
     """Refuses declarations that what was imported contradicts. Of an output that is declared as a
     value too, which converters of element types forget, the declaration as an output counts.

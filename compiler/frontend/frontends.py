@@ -17,6 +17,7 @@ from weft.compiler.frontend.from_graph_file import read_graph
 from weft.compiler.frontend.graph_file_names import SUFFIX
 from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source, import_model
 from weft.compiler.frontend.onnx.node import ImporterTable
+from weft.compiler.target.target import Target
 from weft.dialects.budget import Budget
 from weft.dialects.errors import OptionError
 from weft.dialects.graph import GraphOp
@@ -31,6 +32,7 @@ class ImportOptions(Struct, frozen=True):
     sizes: Mapping[str, int] | None
     replaceable: bool
     budget: Budget | None
+    target: Target | None
 
 
 class Frontend(Struct, frozen=True):
@@ -62,6 +64,7 @@ def _read_onnx(source: Source, options: ImportOptions) -> ImportedModel:
         options.sizes,
         replaceable=options.replaceable,
         budget=options.budget,
+        target=options.target,
     )
 
 

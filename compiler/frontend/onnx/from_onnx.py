@@ -11,6 +11,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region, SSAValue
 
 from weft.compiler.frontend.model_version import version_attributes
+from weft.compiler.frontend.onnx.channel_blocks import state_blocks
 from weft.compiler.frontend.onnx.check import default_opset
 from weft.compiler.frontend.onnx.declared import check_declared, check_strings
 from weft.compiler.frontend.onnx.graph import brief
@@ -22,6 +23,7 @@ from weft.compiler.frontend.onnx.opset import newest_opset, normalise
 from weft.compiler.frontend.onnx.signature import input_type, name_hint
 from weft.compiler.frontend.onnx.values import SequenceValue, Value
 from weft.compiler.frontend.string_outputs import STRING_OUTPUTS, string_outputs
+from weft.compiler.target.target import Target
 from weft.dialects.budget import Budget
 from weft.dialects.errors import BudgetError, ModelError, OptionError, UnsupportedError
 from weft.dialects.graph import OPS, GraphOp
@@ -54,13 +56,15 @@ def import_model(
     *,
     replaceable: bool = False,
     budget: Budget | None = None,
+    target: Target | None = None,
 ) -> ImportedModel:
     """Reads a model (a path, bytes or ModelProto) into the graph level.
 
     Operators of `ops` are found by their ONNX names, the others through `composites` and the
     function bodies that ONNX defines. `outputs` are the values that the model is to give, any of
     the graph's, by default its own outputs; `sizes` are values of named sizes of its inputs.
-    The values of weights may be `replaceable` once the model is compiled.
+    The values of weights may be `replaceable` once the model is compiled. The `target` is the CPU
+    that files which onnxruntime optimised for one CPU are taken to be for.
 
     Raises ModelError for a damaged model, OptionError for outputs that it does not have,
     UnsupportedError that lists every node that weft cannot compile, and BudgetError for a model
@@ -71,6 +75,7 @@ def import_model(
     budget = Budget() if budget is None else budget
     budget.begin()
     model = normalise(loaded, budget=budget)
+    state_blocks(model, target)
     store = WeightStore(replaceable=replaceable, budget=budget)
     importer = GraphImporter(model, ops, composites, CONTROL, sizes, store)
     names = tuple(outputs) or tuple(value.name for value in model.proto.graph.output)

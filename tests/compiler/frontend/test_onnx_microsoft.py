@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 import weft
-from tests.compiler.frontend import microsoft_quantised
+from tests.compiler.frontend import microsoft_fused, microsoft_quantised
 from tests.compiler.frontend.microsoft_samples import Array, Sample, model_of
 from tests.models.peer import run_onnxruntime
 
 FAMILIES = {
-    name: samples for module in (microsoft_quantised,) for name, samples in module.FAMILIES.items()
+    name: samples
+    for module in (microsoft_fused, microsoft_quantised)
+    for name, samples in module.FAMILIES.items()
 }
 
 

@@ -51,7 +51,7 @@ def lstm(directions: int, given: str, dtype: Any, *, by_gate: bool, **attributes
         "Rz": np.full(rows, zero, dtype),
     }
     attributes |= {"hidden_size": hidden}
-    return Sample("DynamicQuantizeLSTM", operands | parameters, attributes, outputs=3)
+    return Sample("DynamicQuantizeLSTM", operands | parameters, attributes, outputs="yhc")
 
 
 def point(dtype: Any) -> Array:

@@ -18,6 +18,8 @@ NCHWC = "com.microsoft.nchwc"
 class Sample(Struct, frozen=True):
     """A node: its operands by name, None for absent ones, and what its results may differ by.
 
+    `outputs` has a letter for each result, and `.` for one that is not asked for.
+
     The first operand and those in `varies` are inputs of the model, under the names of dims in
     `dims`; the others are constants. `steps` is the most that quantised results may be apart.
     """
@@ -25,7 +27,7 @@ class Sample(Struct, frozen=True):
     op_type: str
     operands: Mapping[str, Array | None]
     attributes: Mapping[str, Any] = {}
-    outputs: int = 1
+    outputs: str = "y"
     varies: Sequence[str] = ()
     dims: Mapping[str, Sequence[str | int]] = {}
     tolerance: float = 1e-5
@@ -51,12 +53,13 @@ def model_of(samples: Sequence[Sample], opset: int = 17) -> tuple[ModelProto, di
             elif array is not None:
                 constants.append(numpy_helper.from_array(array, names[name]))
         operands = [names[name] if x is not None else "" for name, x in sample.operands.items()]
-        outputs = [f"y{number}_{each}" for each in range(sample.outputs)]
+        outputs = ["" if each == "." else f"{each}{number}" for each in sample.outputs]
         named = {"name": f"n{number}", "domain": sample.domain}
         nodes.append(
             helper.make_node(sample.op_type, operands, outputs, **named, **sample.attributes)
         )
-    results = [helper.make_empty_tensor_value_info(name) for node in nodes for name in node.output]
+    names = [name for node in nodes for name in node.output if name]
+    results = [helper.make_empty_tensor_value_info(name) for name in names]
     graph = helper.make_graph(nodes, "microsoft", inputs, results, constants)
     opsets = [helper.make_opsetid("", opset)]
     opsets += [helper.make_opsetid(domain, 1) for domain in (MICROSOFT, NCHWC)]

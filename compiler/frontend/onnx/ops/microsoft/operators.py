@@ -1,0 +1,19 @@
+"""The operators of onnxruntime's own domains, by family."""
+
+from __future__ import annotations
+
+from weft.compiler.frontend.onnx.node import Importer
+from weft.compiler.frontend.onnx.ops.microsoft import (
+    blocked,
+    dynamic,
+    fused,
+    layers,
+    quantised,
+    rotary,
+)
+
+FAMILIES = (blocked, dynamic, fused, layers, quantised, rotary)
+
+IMPORTERS: dict[str, Importer] = {
+    name: importer for family in FAMILIES for name, importer in family.IMPORTERS.items()
+}

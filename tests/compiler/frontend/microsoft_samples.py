@@ -53,7 +53,7 @@ def model_of(samples: Sequence[Sample], opset: int = 17) -> tuple[ModelProto, di
             elif array is not None:
                 constants.append(numpy_helper.from_array(array, names[name]))
         operands = [names[name] if x is not None else "" for name, x in sample.operands.items()]
-        outputs = ["" if each == "." else f"{each}{number}" for each in sample.outputs]
+        outputs = ["" if each == "." else f"out_{each}{number}" for each in sample.outputs]
         named = {"name": f"n{number}", "domain": sample.domain}
         nodes.append(
             helper.make_node(sample.op_type, operands, outputs, **named, **sample.attributes)

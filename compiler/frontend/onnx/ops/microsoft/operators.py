@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from weft.compiler.frontend.onnx.node import Importer
 from weft.compiler.frontend.onnx.ops.microsoft import (
+    attention,
     blocked,
     dynamic,
     fused,
@@ -12,7 +13,7 @@ from weft.compiler.frontend.onnx.ops.microsoft import (
     rotary,
 )
 
-FAMILIES = (blocked, dynamic, fused, layers, quantised, rotary)
+FAMILIES = (attention, blocked, dynamic, fused, layers, quantised, rotary)
 
 IMPORTERS: dict[str, Importer] = {
     name: importer for family in FAMILIES for name, importer in family.IMPORTERS.items()

@@ -111,6 +111,47 @@ def quantised(
     return Sample("QAttention", operands, attributes, outputs, ("mask", "past"))
 
 
+def grouped(
+    ends: Sequence[int],
+    total: int,
+    *,
+    past: int = 0,
+    steps: int = 1,
+    groups: int = 1,
+    given: str = "",
+    dtype: Any = np.float32,
+    **attributes: Any,
+) -> Sample:
+    """Four heads of queries, of steps behind a cache, with packed rows (q), rotary tables (r),
+    places (p), a bias (b) or a sink (s).
+    """
+    batch, heads, width = len(ends), 4, 16
+
+    def rows(count: int) -> Array:
+        return floats(batch, steps, count * width, dtype=dtype)
+
+    caches = [floats(batch, groups, past, width, dtype=dtype) if past else None for _ in range(2)]
+    tables = [floats(9, width // 2, dtype=dtype) if "r" in given else None for _ in range(2)]
+    operands = {
+        "q": rows(heads + 2 * groups if "q" in given else heads),
+        "k": None if "q" in given else rows(groups),
+        "v": None if "q" in given else rows(groups),
+        "pk": caches[0],
+        "pv": caches[1],
+        "ends": ints(*(end - 1 for end in ends)),
+        "total": ints(total),
+        "cos": tables[0],
+        "sin": tables[1],
+        "at": RNG.integers(0, 9, (batch, steps)) if "p" in given else None,
+        "bias": floats(1, heads, steps, total, dtype=dtype) if "b" in given else None,
+        "sink": floats(heads, dtype=dtype) if "s" in given else None,
+    }
+    attributes |= {"num_heads": heads, "kv_num_heads": groups, "do_rotary": int("r" in given)}
+    varies = ("k", "v", "pk", "pv", "ends", "at", "bias", "sink")
+    tolerance = 5e-3 if dtype == np.float16 else 1e-5
+    return Sample("GroupQueryAttention", operands, attributes, "ykv", varies, tolerance=tolerance)
+
+
 FAMILIES: dict[str, list[Sample]] = {
     "attention": [
         attention(),
@@ -147,5 +188,18 @@ FAMILIES: dict[str, list[Sample]] = {
         quantised(by_column=True),
         quantised(mask(BATCH, STEPS), of_weights=np.uint8),
         quantised(past=True, unidirectional=1, outputs="yp"),
+    ],
+    "grouped attention": [
+        grouped([3], 3, steps=3),
+        grouped([3, 3], 3, steps=3, groups=2, given="qr"),
+        grouped([5, 5], 5, past=4, groups=2),
+        grouped([5, 3], 5, past=4, groups=4, given="r"),
+        grouped([5, 3], 5, past=6, given="qr", rotary_interleaved=1),
+        grouped([6], 6, past=4, steps=2, given="rp", scale=0.3),
+        grouped([7], 7, past=4, steps=3, local_window_size=2),
+        grouped([7], 7, past=4, steps=3, groups=2, softcap=0.5, given="b"),
+        grouped([5, 3], 5, past=4, smooth_softmax=1),
+        grouped([5, 3], 5, past=4, groups=2, given="s"),
+        grouped([5, 3], 5, past=4, groups=2, given="r", dtype=np.float16),
     ],
 }

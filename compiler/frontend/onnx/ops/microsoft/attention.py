@@ -37,20 +37,39 @@ class Heads(Struct, frozen=True):
         return self.keys.shape[2] - self.queries.shape[2]
 
 
-def attended(heads: Heads, scale: float, biases: Sequence[Term], allowed: Term | None) -> Term:
+def attended(
+    heads: Heads,
+    scale: float,
+    biases: Sequence[Term],
+    allowed: Term | None,
+    softcap: float = 0.0,
+    sink: Term | None = None,
+) -> Term:
     """`softmax(scale * q @ k.T + biases) @ v`, `[batch, steps, columns]`. Keys that are not allowed
-    count as the least number does.
+    count as the least number does. Scores may be capped smoothly before biases are added, and a
+    further score of each head, the `sink`, may take part in the softmax alone.
     """
     q, k, v = heads.queries, heads.keys, heads.values
     scores = q.matmul(k.transpose([0, 1, 3, 2])) * (scale or _usual_scale(q))
+    if softcap > 0:
+        scores = (scores / softcap).math("tanh") * softcap
     for bias in biases:
         scores = scores + bias
     if allowed is not None:
         scores = allowed.where(scores, _least(q))
-    weights = q.of(q.b.softmax(scores.value, axis=3))
+    weights = _softmax(scores, sink)
     result = weights.matmul(v).transpose([0, 2, 1, 3])
     batch, steps, count, size = result.shape
     return result.reshape((batch, steps, count * size))
+
+
+def _softmax(scores: Term, sink: Term | None) -> Term:
+    """The softmax of each row, with the score of the sink beside it."""
+    *rows, columns = scores.shape
+    if sink is not None:
+        scores = joined([scores, sink.expand((*rows, 1))], 3)
+    weights = scores.of(scores.b.softmax(scores.value, axis=3))
+    return weights.part(3, 0, columns)
 
 
 def _usual_scale(q: Term) -> float:

@@ -8,12 +8,13 @@ from weft.compiler.frontend.onnx.ops.microsoft import (
     blocked,
     dynamic,
     fused,
+    grouped,
     layers,
     quantised,
     rotary,
 )
 
-FAMILIES = (attention, blocked, dynamic, fused, layers, quantised, rotary)
+FAMILIES = (attention, blocked, dynamic, fused, grouped, layers, quantised, rotary)
 
 IMPORTERS: dict[str, Importer] = {
     name: importer for family in FAMILIES for name, importer in family.IMPORTERS.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tests.compiler.frontend.microsoft_samples import Array, Sample
@@ -125,6 +126,63 @@ def convolution(dtype: Any, **attributes: Any) -> Sample:
     return Sample("QLinearConv", operands, attributes | {"channels_last": 1}, steps=1)
 
 
+def product(op_type: str, of_lhs: Any, of_rhs: Any, given: str, columns: int = 0) -> Sample:
+    """A product that gives floats, with zero points (z) and a bias (b)."""
+    many = [columns] if columns else []
+    lhs = floats(2, 3, 7) if of_lhs == np.float32 else integers(2, 3, 7, dtype=of_lhs)
+    scale = {} if of_lhs == np.float32 else {"a_scale": scales()}
+    zero = {"a_zero": point(of_lhs) if "z" in given else None} if scale else {}
+    points = integers(*many, dtype=of_rhs, spread=5)
+    operands = {"a": lhs, "b": integers(7, 3, dtype=of_rhs)} | scale
+    operands |= {"b_scale": scales(*many)} | zero
+    operands |= {"b_zero": np.asarray(points) if "z" in given else None}
+    operands |= {"bias": floats(3) if "b" in given else None}
+    return Sample(op_type, {name: _array(each) for name, each in operands.items()})
+
+
+def _array(x: Any) -> Array | None:
+    return None if x is None else np.asarray(x)
+
+
+def blocks(bits: int, zeros: str = "", dtype: Any = np.float32, **given: Any) -> Sample:
+    """A product with 5 rows of weights in blocks of 16, the last one cut, whose zero points are
+    packed (p) or floats (f).
+    """
+    columns, rows, size = 40, 5, 16
+    count = 3
+    operands = {
+        "a": floats(2, 3, columns).astype(dtype),
+        "b": RNG.integers(0, 256, (rows, count, size * bits // 8)).astype(np.uint8),
+        "scales": scales(rows * count).reshape(given.pop("scales", (rows, count))).astype(dtype),
+        "zeros": None,
+    }
+    if zeros == "p":
+        operands["zeros"] = RNG.integers(0, 256, (rows, -(-count * bits // 8))).astype(np.uint8)
+    elif zeros == "f":
+        operands["zeros"] = floats(rows, count).astype(dtype)
+    operands |= {"g": None, "bias": floats(rows).astype(dtype)} if given.pop("bias", 0) else {}
+    attributes = {"K": columns, "N": rows, "bits": bits, "block_size": size} | given
+    tolerance = 2e-3 if dtype == np.float16 else 1e-5
+    return Sample("MatMulNBits", operands, attributes, tolerance=tolerance)
+
+
+def gathered(dtype: Any, zeros: bool = False, axis: int = 1, **attributes: Any) -> Sample:
+    """Rows of a table in blocks of 16; bytes hold several numbers."""
+    per_byte = 8 // attributes["bits"] if dtype == np.uint8 else 1
+    shape = [(6, 40, 4), (6, 3, 4)] if axis == 1 else [(6, 4, 48), (6, 4, 3)]
+    packed = (*shape[0][:-1], shape[0][-1] // per_byte)
+    low, high = (-8, 8) if dtype == ml_dtypes.int4 else (0, 256 if dtype == np.uint8 else 16)
+    of_zeros = (*shape[1][:-1], -(-shape[1][-1] // per_byte))
+    operands = {
+        "data": RNG.integers(low, high, packed).astype(dtype),
+        "indices": RNG.integers(-6, 6, (2, 3)),
+        "scales": scales(*shape[1]),
+        "zeros": RNG.integers(low, high, of_zeros).astype(dtype) if zeros else None,
+    }
+    attributes |= {"block_size": 16, "quantize_axis": axis, "gather_axis": 0}
+    return Sample("GatherBlockQuantized", operands, attributes, varies=("indices",), stored=True)
+
+
 def ties(op_type: str, dtype: Any, scale: float, **attributes: Any) -> Sample:
     """Results of which many lie between two steps, beside an odd zero point."""
     shape = (1, 2, 9, 8)
@@ -203,5 +261,25 @@ FAMILIES: dict[str, list[Sample]] = {
             ("QLinearAveragePool", 0.5, {"kernel_shape": [2, 2]}),
             ("QLinearGlobalAveragePool", 0.25 / 9, {}),
         )
+    ],
+    "quantised weights": [
+        product("MatMulIntegerToFloat", U8, S8, ""),
+        product("MatMulIntegerToFloat", U8, S8, "zb", columns=3),
+        product("MatMulIntegerToFloat", S8, S8, "zb"),
+        product("MatMulIntegerToFloat", U8, U8, "z", columns=3),
+        product("DynamicQuantizeMatMul", np.float32, S8, ""),
+        product("DynamicQuantizeMatMul", np.float32, S8, "zb", columns=3),
+        product("DynamicQuantizeMatMul", np.float32, U8, "zb"),
+        blocks(4),
+        blocks(4, "p", bias=1),
+        blocks(4, "f", scales=(15,)),
+        blocks(8, "p"),
+        blocks(2, "p"),
+        blocks(4, "p", np.float16),
+        gathered(U8, bits=4, axis=2),
+        gathered(U8, zeros=True, bits=4, axis=2),
+        gathered(U8, zeros=True, bits=8, axis=2),
+        gathered(ml_dtypes.int4, zeros=True),
+        gathered(ml_dtypes.uint4, axis=2),
     ],
 }

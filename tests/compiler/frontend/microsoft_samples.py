@@ -20,8 +20,9 @@ class Sample(Struct, frozen=True):
 
     `outputs` has a letter for each result, and `.` for one that is not asked for.
 
-    The first operand and those in `varies` are inputs of the model, under the names of dims in
-    `dims`; the others are constants. `steps` is the most that quantised results may be apart.
+    The first operand, unless it is `stored`, and those in `varies` are inputs of the model, under
+    the names of dims in `dims`; the others are constants. `steps` is the most that
+    quantised results may be apart.
     """
 
     op_type: str
@@ -33,6 +34,7 @@ class Sample(Struct, frozen=True):
     tolerance: float = 1e-5
     steps: int = 0
     domain: str = MICROSOFT
+    stored: bool = False
 
 
 def model_of(samples: Sequence[Sample], opset: int = 17) -> tuple[ModelProto, dict[str, Array]]:
@@ -40,7 +42,7 @@ def model_of(samples: Sequence[Sample], opset: int = 17) -> tuple[ModelProto, di
     nodes, inputs, constants, given = [], [], [], {}
     for number, sample in enumerate(samples):
         names = {name: f"{name}{number}" for name in sample.operands}
-        varying = {next(iter(names)), *sample.varies}
+        varying = {*list(names)[sample.stored : 1], *sample.varies}
         for name, array in sample.operands.items():
             if array is not None and name in varying:
                 element = helper.np_dtype_to_tensor_dtype(array.dtype)

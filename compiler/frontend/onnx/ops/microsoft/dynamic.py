@@ -10,6 +10,7 @@ from msgspec import Struct
 from xdsl.ir import SSAValue
 
 from weft.compiler.frontend.onnx.node import OnnxNode
+from weft.compiler.frontend.onnx.ops.microsoft.quantised import levels, of_columns, whole
 from weft.compiler.frontend.onnx.ops.microsoft.signature import Signature, importers
 from weft.compiler.frontend.onnx.ops.recurrent import (
     CELLS,
@@ -17,6 +18,7 @@ from weft.compiler.frontend.onnx.ops.recurrent import (
     import_recurrent,
     of_direction,
 )
+from weft.compiler.frontend.onnx.rules import ONE
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.algebra import Term, counted
 from weft.dialects.graph.core.builder import GraphBuilder
@@ -86,6 +88,33 @@ def import_lstm(node: OnnxNode) -> Sequence[SSAValue]:
     return import_recurrent(CELLS["LSTM"], _weights_of, node)
 
 
+def import_matmul_to_float(node: OnnxNode) -> Sequence[SSAValue]:
+    """The product of integers, scaled, plus a bias."""
+    return _scaled(node, levels(node, 0, 4), whole(node, 2), 3, 5)
+
+
+def import_quantising_matmul(node: OnnxNode) -> Sequence[SSAValue]:
+    """The product of floats, which are quantised at once, with integers, plus a bias."""
+    rows, scale = quantised(Term(node.b, node.operand(0)))
+    return _scaled(node, rows, scale, 2, 3)
+
+
+def _scaled(
+    node: OnnxNode, rows: Term, scale: Term, of_columns_at: int, zero: int
+) -> Sequence[SSAValue]:
+    """Integers times the matrix that is operand 1, whose scale and zero point, before the bias, are
+    at these positions.
+    """
+    matrix = Term(node.b, node.operand(1)).cast(I32)
+    if node.optional(zero) is not None:
+        matrix = matrix - of_columns(node, zero).cast(I32)
+    factor = scale * of_columns(node, of_columns_at)
+    result = rows.matmul(matrix).cast(factor.type.element) * factor
+    if node.optional(zero + 1) is not None:
+        result = result + Term(node.b, node.operand(zero + 1))
+    return [result.value]
+
+
 _LSTM = (
     "X:F:sbi W:Q:dig R:Q:dhg B?:F:de sequence_lens?:L:b initial_h?:F:dbh initial_c?:F:dbh P?:F:dp "
     "W_scale:F:d|dg W_zero_point:Q:d|dg R_scale:F:d|dg R_zero_point:Q:d|dg"
@@ -97,6 +126,15 @@ IMPORTERS = importers(
             import_lstm,
             _LSTM,
             "activation_alpha activation_beta activations clip direction hidden_size! input_forget",
+        ),
+        "DynamicQuantizeMatMul": Signature(
+            import_quantising_matmul,
+            "a:S:.* b:Q:kn b_scale:S:-|1|n b_zero_point?:Q:-|1|n bias?:S:n",
+        ),
+        "MatMulIntegerToFloat": Signature(
+            import_matmul_to_float,
+            f"a:Q1:.* b:Q2:kn a_scale:S:{ONE} b_scale:S:-|1|n a_zero_point?:Q1:{ONE} "
+            "b_zero_point?:Q2:-|1|n bias?:S:n",
         ),
     }
 )

@@ -10,11 +10,12 @@ from weft.compiler.frontend.onnx.ops.microsoft import (
     fused,
     grouped,
     layers,
+    packed,
     quantised,
     rotary,
 )
 
-FAMILIES = (attention, blocked, dynamic, fused, grouped, layers, quantised, rotary)
+FAMILIES = (attention, blocked, dynamic, fused, grouped, layers, packed, quantised, rotary)
 
 IMPORTERS: dict[str, Importer] = {
     name: importer for family in FAMILIES for name, importer in family.IMPORTERS.items()

@@ -91,7 +91,7 @@ def _rows(node: OnnxNode) -> _Rows:
     ]
     ends = Term(node.b, node.operand(5)).reshape((batch,)).cast(I64)
     past = (ends + 1 - size_term(node.b, steps, I64)).maximum(0)
-    return _Rows(*heads, past)
+    return _Rows(heads[0], heads[1], heads[2], past)
 
 
 def _turned(node: OnnxNode, rows: _Rows) -> _Rows:

@@ -109,7 +109,7 @@ def mask_bias(node: OnnxNode, position: int, heads: Heads) -> list[Term]:
     if node.optional(position) is None:
         return []
     mask = Term(node.b, node.operand(position))
-    allowed = _of_ends(mask, heads) if len(mask.shape) == 1 else _of_places(node, mask, heads)
+    allowed = _of_ends(mask, heads) if len(mask.shape) == 1 else _of_positions(node, mask, heads)
     if allowed is None:
         return []
     zero = heads.queries.number(0)
@@ -119,17 +119,17 @@ def mask_bias(node: OnnxNode, position: int, heads: Heads) -> list[Term]:
 def _of_ends(mask: Term, heads: Heads) -> Term:
     """Keys before the end of each row, which may be followed by the starts of all."""
     batch = heads.queries.shape[0]
-    places = counted(mask.b, heads.keys.shape[2], I32)
+    positions = counted(mask.b, heads.keys.shape[2], I32)
     ends = mask.part(0, 0, batch).reshape((batch, 1, 1, 1))
     if mask.shape[0] == batch:
-        return places < ends
+        return positions < ends
     if mask.shape[0] != batch * 2:
         raise UnsupportedError(f"requires a mask of {batch} or {batch * 2} ends, got {mask.type}")
     starts = mask.part(0, batch, batch).reshape((batch, 1, 1, 1))
-    return (places < ends) & (places >= starts)
+    return (positions < ends) & (positions >= starts)
 
 
-def _of_places(node: OnnxNode, mask: Term, heads: Heads) -> Term | None:
+def _of_positions(node: OnnxNode, mask: Term, heads: Heads) -> Term | None:
     """Keys for which a mask `[batch, keys]` or `[batch, queries, keys]` is above zero; None where
     it has one column for all keys, which stands for no mask.
     """

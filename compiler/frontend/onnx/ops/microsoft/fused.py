@@ -74,12 +74,12 @@ def import_gemm(node: OnnxNode) -> Sequence[SSAValue]:
 
 def import_matmul(node: OnnxNode) -> Sequence[SSAValue]:
     """`alpha * a @ b`, of which each may lie transposed, or have its rows before its batch."""
-    lhs, rhs = (_turned(node, position, name) for position, name in enumerate("AB"))
+    lhs, rhs = (_transposed(node, position, name) for position, name in enumerate("AB"))
     value, alpha = lhs.matmul(rhs), node.real("alpha", 1.0)
     return [(value if alpha == 1 else value * alpha).value]
 
 
-def _turned(node: OnnxNode, position: int, name: str) -> Term:
+def _transposed(node: OnnxNode, position: int, name: str) -> Term:
     value = Term(node.b, node.operand(position))
     rank = len(value.shape)
     if rank > 2 and node.flag(f"transBatch{name}"):

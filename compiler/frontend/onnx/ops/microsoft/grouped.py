@@ -28,7 +28,7 @@ class _Rows(Struct, frozen=True):
     values: Term
     past: Term
 
-    def places(self) -> Term:
+    def positions(self) -> Term:
         """The place of each step, `[batch, steps]`."""
         steps = counted(self.past.b, self.queries.shape[1], I64)
         return self.past.insert(1) + steps
@@ -39,7 +39,7 @@ def import_group_query_attention(node: OnnxNode) -> Sequence[SSAValue]:
     queries share one; further results are all keys and values.
     """
     _refuse_what_is_missing(node)
-    rows = _turned(node, _rows(node))
+    rows = _with_rotation(node, _rows(node))
     total = node.found_dims(6)[0]
     caches = [_cached(node, at, rows, new, total) for at, new in ((3, rows.keys), (4, rows.values))]
     shared = rows.queries.shape[2] // rows.keys.shape[2]
@@ -94,23 +94,23 @@ def _rows(node: OnnxNode) -> _Rows:
     return _Rows(heads[0], heads[1], heads[2], past)
 
 
-def _turned(node: OnnxNode, rows: _Rows) -> _Rows:
-    """Queries and keys turned by their places, where the node asks for that."""
+def _with_rotation(node: OnnxNode, rows: _Rows) -> _Rows:
+    """Queries and keys turned by their positions, where the node asks for that."""
     if not node.flag("do_rotary"):
         return rows
     tables, given = tables_of(node, 7), node.optional(9)
-    places = rows.places() if given is None else Term(node.b, given)
+    positions = rows.positions() if given is None else Term(node.b, given)
     width, interleaved = tables[0].shape[1] * 2, node.flag("rotary_interleaved")
     queries, keys = (
-        rotated(each, tables, places, width, interleaved=interleaved)
+        rotated(each, tables, positions, width, interleaved=interleaved)
         for each in (rows.queries, rows.keys)
     )
     return _Rows(queries, keys, rows.values, rows.past)
 
 
 def _cached(node: OnnxNode, position: int, rows: _Rows, new: Term, total: Expr) -> Term:
-    """The cache `[batch, heads, places, size]` with new rows at their places; it has as many as the
-    operand had, or as there are steps in all. Behind the last step it is zero.
+    """The cache `[batch, heads, positions, size]` with new rows at theirs; it has as many positions
+    as the operand had, or as there are steps in all. Behind the last step it is zero.
     """
     size, source, steps = total, new, new.shape[1]
     before = Expr.of(0)
@@ -118,12 +118,12 @@ def _cached(node: OnnxNode, position: int, rows: _Rows, new: Term, total: Expr) 
         cache = Term(node.b, node.operand(position)).transpose([0, 2, 1, 3])
         before = cache.shape[1]
         size, source = maximum([before, total]), joined([cache, new], 1)
-    places, past = counted(node.b, size, I64).insert(0), rows.past.insert(1)
+    positions, past = counted(node.b, size, I64).insert(0), rows.past.insert(1)
     last = size_term(node.b, steps - 1, I64)
-    added = (places - past).minimum(last).maximum(0) + size_term(node.b, before, I64)
-    chosen = (places < past).where(places, added).insert(2)
+    added = (positions - past).minimum(last).maximum(0) + size_term(node.b, before, I64)
+    chosen = (positions < past).where(positions, added).insert(2)
     taken = source.of(source.b.gather_nd(source.value, chosen.value, batch_dims=1))
-    known = places < past + size_term(node.b, steps, I64)
+    known = positions < past + size_term(node.b, steps, I64)
     return known.insert(2, 3).where(taken, 0).transpose([0, 2, 1, 3])
 
 
@@ -131,19 +131,19 @@ def _repeated(x: Term, times: Expr) -> Term:
     """Each head so many times, one after the other."""
     if times == 1:
         return x
-    batch, heads, places, size = x.shape
-    wide = x.insert(2).expand((batch, heads, times, places, size))
-    return wide.reshape((batch, heads * times, places, size))
+    batch, heads, positions, size = x.shape
+    wide = x.insert(2).expand((batch, heads, times, positions, size))
+    return wide.reshape((batch, heads * times, positions, size))
 
 
 def _allowed(rows: _Rows, total: Expr, window: int) -> Term:
-    """Which keys each query may see, `[batch, 1, steps, places]`: its own and those before, or the
-    last ones of a window.
+    """Which keys each query may see, `[batch, 1, steps, positions]`: its own and those before, or
+    the last ones of a window.
     """
-    places, own = counted(rows.past.b, total, I64), rows.places().insert(2)
-    allowed = places <= own
+    positions, own = counted(rows.past.b, total, I64), rows.positions().insert(2)
+    allowed = positions <= own
     if window > 0:
-        allowed = allowed & (places > own - window)
+        allowed = allowed & (positions > own - window)
     return allowed.insert(1)
 
 

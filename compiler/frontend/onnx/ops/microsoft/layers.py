@@ -30,7 +30,7 @@ def import_gelu(approximate: str, node: OnnxNode) -> Sequence[SSAValue]:
     return [node.b.gelu(value, approximate=approximate)]
 
 
-def import_quick_gelu(node: OnnxNode) -> Sequence[SSAValue]:
+def import_swish(node: OnnxNode) -> Sequence[SSAValue]:
     """`x * sigmoid(alpha * x)`."""
     return [node.b.swish(node.operand(0), alpha=node.real("alpha", 1.702))]
 
@@ -73,13 +73,13 @@ def import_skip_norm(name: str, node: OnnxNode) -> Sequence[SSAValue]:
 
 def import_embeddings(node: OnnxNode) -> Sequence[SSAValue]:
     """The normalised sum of a word's, its position's and its segment's embeddings; in how many
-    places of each row the mask is 1; and the sum.
+    positions of each row the mask is 1; and the sum.
     """
     steps = node.shape()[1]
     words = Term(node.b, node.operand(2)).take(Term(node.b, node.operand(0)), 0)
-    places = Term(node.b, node.operand(3))
+    positions = Term(node.b, node.operand(3))
     given = node.optional(8)
-    total = words + places.take(counted(node.b, steps) if given is None else words.of(given), 0)
+    total = words + positions.take(counted(node.b, steps) if given is None else words.of(given), 0)
     if node.optional(1) is not None:
         total = total + Term(node.b, node.operand(4)).take(words.of(node.operand(1)), 0)
     epsilon = node.real("epsilon", SMALL_EPSILON)
@@ -106,7 +106,7 @@ IMPORTERS = {
             ),
             "FastGelu": Signature(partial(import_gelu, "tanh"), "x:F:* bias?:F:."),
             "Gelu": Signature(partial(import_gelu, "none"), "x:F:*"),
-            "QuickGelu": Signature(import_quick_gelu, "x:F:*", "alpha"),
+            "QuickGelu": Signature(import_swish, "x:F:*", "alpha"),
             "SkipLayerNormalization": Signature(
                 partial(import_skip_norm, "layer_norm"),
                 "x:F:bsh|sh skip:F:bsh|1sh|sh gamma:F:h beta?:F:h bias?:F:h",

@@ -15,14 +15,14 @@ from weft.dialects.graph.core.types import I64
 
 
 def rotated(
-    x: Term, tables: tuple[Term, Term], places: Term, width: Expr, *, interleaved: bool
+    x: Term, tables: tuple[Term, Term], positions: Term, width: Expr, *, interleaved: bool
 ) -> Term:
     """`[batch, steps, heads, size]` whose first `width` columns are pairs that are turned: of the
     first and the second half, or of neighbours. The tables are of cosines and sines, a row for
-    each place, and `places` are `[batch, steps]`, or `[1, steps]` for all.
+    each place, and `positions` are `[batch, steps]`, or `[1, steps]` for all.
     """
     half = width // 2
-    cos, sin = (table.part(1, 0, half).take(places, 0).insert(2) for table in tables)
+    cos, sin = (table.part(1, 0, half).take(positions, 0).insert(2) for table in tables)
     whole, batch = x.part(3, 0, width), x.shape[:3]
     if interleaved:
         pairs = whole.reshape((*batch, half, 2))
@@ -52,21 +52,21 @@ def import_rotary_embedding(node: OnnxNode) -> Sequence[SSAValue]:
         x = x.reshape((batch, steps, columns // size, size))
     else:
         x = x.transpose([0, 2, 1, 3])
-    places = _places(node, x.shape[1])
+    positions = _positions(node, x.shape[1])
     interleaved = node.flag("interleaved")
     width = Expr.of(width) if width else x.shape[3]
-    turned = rotated(x, tables, places, width, interleaved=interleaved)
+    turned = rotated(x, tables, positions, width, interleaved=interleaved)
     result = turned.reshape(node.shape()) if is_flat else turned.transpose([0, 2, 1, 3])
     return [result.value]
 
 
 def tables_of(node: OnnxNode, position: int) -> tuple[Term, Term]:
-    """Operands that are the cosines and the sines of places."""
+    """Operands that are the cosines and the sines of positions."""
     cos, sin = (Term(node.b, node.operand(at)) for at in (position, position + 1))
     return cos, sin
 
 
-def _places(node: OnnxNode, steps: Expr) -> Term:
+def _positions(node: OnnxNode, steps: Expr) -> Term:
     """The place of each step, given as such, or as that of the first one of all rows."""
     given = Term(node.b, node.operand(1))
     if len(given.shape) == 2:

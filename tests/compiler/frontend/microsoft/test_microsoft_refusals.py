@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from tests.compiler.frontend.microsoft_attention import attention, grouped, ints, mask, multi_head
-from tests.compiler.frontend.microsoft_fused import convolution, floats, gemm
-from tests.compiler.frontend.microsoft_quantised import (
+from tests.compiler.frontend.microsoft.attention import attention, grouped, ints, mask, multi_head
+from tests.compiler.frontend.microsoft.fused import convolution, floats, gemm
+from tests.compiler.frontend.microsoft.quantised import (
     U8,
     binary,
     blocks,
@@ -17,8 +17,8 @@ from tests.compiler.frontend.microsoft_quantised import (
     gathered,
     integers,
 )
-from tests.compiler.frontend.microsoft_samples import Sample, model_of
-from tests.compiler.frontend.microsoft_transformers import rotary, skip_norm
+from tests.compiler.frontend.microsoft.samples import Sample, model_of
+from tests.compiler.frontend.microsoft.transformers import rotary, skip_norm
 from weft.compiler.frontend.onnx.from_onnx import import_model
 from weft.dialects.errors import ModelError, UnsupportedError
 

@@ -7,24 +7,14 @@ import numpy as np
 import pytest
 
 import weft
-from tests.compiler.frontend import (
-    microsoft_attention,
-    microsoft_fused,
-    microsoft_quantised,
-    microsoft_transformers,
-)
-from tests.compiler.frontend.microsoft_samples import Array, Sample, model_of
+from tests.compiler.frontend.microsoft import attention, fused, quantised, transformers
+from tests.compiler.frontend.microsoft.samples import Array, Sample, model_of
 from tests.models.peer import run_onnxruntime
 from weft.dialects.errors import ModelError
 
 FAMILIES = {
     name: samples
-    for module in (
-        microsoft_attention,
-        microsoft_fused,
-        microsoft_quantised,
-        microsoft_transformers,
-    )
+    for module in (attention, fused, quantised, transformers)
     for name, samples in module.FAMILIES.items()
 }
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.compiler.frontend.microsoft_samples import Array, Sample
+from tests.compiler.frontend.microsoft.samples import Array, Sample
 
 RNG = np.random.default_rng(13)
 HALF: Any = np.float16

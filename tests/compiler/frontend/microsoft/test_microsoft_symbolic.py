@@ -10,8 +10,8 @@ from onnx import TensorProto, helper, numpy_helper
 from xdsl.dialects.func import FuncOp
 
 import weft
-from tests.compiler.frontend.microsoft_attention import FAMILIES
-from tests.compiler.frontend.microsoft_samples import MICROSOFT, model_of
+from tests.compiler.frontend.microsoft.attention import FAMILIES
+from tests.compiler.frontend.microsoft.samples import MICROSOFT, model_of
 from tests.models.peer import run_onnxruntime
 from weft.compiler.frontend.onnx.from_onnx import import_model
 from weft.compiler.graph.fuse.fuse_attention import fuse_attention

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.compiler.frontend.microsoft_quantised import integers, scales
-from tests.compiler.frontend.microsoft_samples import Array, Sample
+from tests.compiler.frontend.microsoft.quantised import integers, scales
+from tests.compiler.frontend.microsoft.samples import Array, Sample
 
 RNG = np.random.default_rng(17)
 BATCH, STEPS, KEYS, PAST, HEADS, SIZE = 2, 3, 5, 2, 2, 4

@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tests.compiler.frontend.microsoft_samples import Array, Sample
+from tests.compiler.frontend.microsoft.samples import Array, Sample
 
 RNG = np.random.default_rng(7)
 

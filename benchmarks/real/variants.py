@@ -64,7 +64,8 @@ def _optimised(source: Path, target: Path, inputs: Inputs, level: Level) -> None
     options.graph_optimization_level = level
     options.optimized_model_filepath = str(target)
     options.log_severity_level = 3
-    onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+    whole = onnx.load(source).SerializeToString()  # which leaves no data outside of the target
+    onnxruntime.InferenceSession(whole, options, providers=["CPUExecutionProvider"])
 
 
 def _half(source: Path, target: Path, inputs: Inputs, keep: bool) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.compiler.frontend.microsoft.quantised import integers, point, scales
 from tests.compiler.frontend.microsoft.samples import Array, Sample
 
 RNG = np.random.default_rng(13)
@@ -63,6 +64,23 @@ def embeddings(given: str, **attributes: Any) -> Sample:
     return Sample("EmbedLayerNormalization", operands, attributes, "yct", varies, dims)
 
 
+def quantised_embeddings(dtype: Any, *, segments: bool) -> Sample:
+    def table(*shape: int) -> Array:
+        return integers(*shape, dtype=dtype)
+
+    ids = RNG.integers(0, 4, (2, 5)).astype(np.int32)
+    numbers = {"word": (9, 8), "position": (7, 8), "segment": (4, 8), "gamma": (8,), "beta": (8,)}
+    operands = {"ids": ids, "segments": ids % 3 if segments else None}
+    operands |= {name: table(*shape) for name, shape in numbers.items()}
+    operands["mask"] = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.int32)
+    operands |= {f"{name}_scale": np.asarray(scales()) for name in numbers}
+    operands |= {f"{name}_zero": point(dtype) for name in numbers}
+    if not segments:
+        operands |= {f"segment{each}": None for each in ("", "_scale", "_zero")}
+    varies = ("segments", "mask")
+    return Sample("QEmbedLayerNormalization", operands, {"epsilon": 0.01}, "yc", varies)
+
+
 def rotary(shape: tuple[int, ...], places: Array, columns: int, **attributes: Any) -> Sample:
     operands = {"x": floats(*shape), "p": places, "cos": floats(9, columns)}
     operands |= {"sin": floats(9, columns)}
@@ -104,6 +122,8 @@ FAMILIES: dict[str, list[Sample]] = {
         embeddings(""),
         embeddings("sm", epsilon=0.1),
         embeddings("smp"),
+        quantised_embeddings(np.uint8, segments=True),
+        quantised_embeddings(np.int8, segments=False),
     ],
     "rotary": [
         rotary((2, 3, 16), np.array([2]), 4),
@@ -111,5 +131,19 @@ FAMILIES: dict[str, list[Sample]] = {
         rotary((2, 3, 20), ROWS, 4, num_heads=2, rotary_embedding_dim=8),
         rotary((2, 2, 3, 8), ROWS, 4),
         rotary((2, 2, 3, 10), np.array([1]), 4, num_heads=2, rotary_embedding_dim=8, interleaved=1),
+    ],
+    "adopted": [
+        Sample("CDist", {"a": floats(5, 3), "b": floats(4, 3)}, varies=("b",), tolerance=1e-4),
+        Sample("CDist", {"a": floats(5, 3), "b": floats(4, 3)}, {"metric": "euclidean"}),
+        Sample("Trilu", {"x": floats(2, 4, 5)}),
+        Sample("Trilu", {"x": floats(4, 5), "k": np.array(-1)}, {"upper": 0}),
+        *(
+            Sample("GridSample", {"x": floats(1, 2, 4, 5), "grid": floats(1, 3, 3, 2)}, given)
+            for given in (
+                {},
+                {"mode": "bicubic", "padding_mode": "border"},
+                {"mode": "nearest", "align_corners": 1, "padding_mode": "reflection"},
+            )
+        ),
     ],
 }

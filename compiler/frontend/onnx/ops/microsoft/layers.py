@@ -4,13 +4,15 @@ sums, and embeddings.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from xdsl.ir import SSAValue
 
 from weft.compiler.frontend.onnx.node import OnnxNode, normal_axis
+from weft.compiler.frontend.onnx.ops.microsoft.quantised import whole
 from weft.compiler.frontend.onnx.ops.microsoft.signature import Signature, importers
+from weft.compiler.frontend.onnx.rules import ONE
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.graph.core.algebra import Term, counted
 from weft.dialects.graph.core.types import F32, I32, type_of
@@ -75,24 +77,58 @@ def import_embeddings(node: OnnxNode) -> Sequence[SSAValue]:
     """The normalised sum of a word's, its position's and its segment's embeddings; in how many
     positions of each row the mask is 1; and the sum.
     """
-    steps = node.shape()[1]
-    words = Term(node.b, node.operand(2)).take(Term(node.b, node.operand(0)), 0)
-    positions = Term(node.b, node.operand(3))
-    given = node.optional(8)
-    total = words + positions.take(counted(node.b, steps) if given is None else words.of(given), 0)
-    if node.optional(1) is not None:
-        total = total + Term(node.b, node.operand(4)).take(words.of(node.operand(1)), 0)
-    epsilon = node.real("epsilon", SMALL_EPSILON)
-    result = node.b.layer_norm(
-        total.value, node.operand(5), node.operand(6), axis=2, epsilon=epsilon
-    )
-    mask = node.optional(7)
+    total = _summed(node, node.optional(8), lambda at, rows: _table(node, at).take(rows, 0))
+    scale, shift = (_table(node, position) for position in (5, 6))
+    return [*_normalised(node, total, scale, shift), total.value]
+
+
+def import_quantised_embeddings(node: OnnxNode) -> Sequence[SSAValue]:
+    """The same of quantised tables, scales and shifts, without the sum. Rows are taken first."""
+
+    def real(position: int, x: Term) -> Term:
+        zero, scale = whole(node, position + 11).cast(I32), whole(node, position + 6)
+        return (x.cast(I32) - zero).cast(F32) * scale
+
+    total = _summed(node, None, lambda at, rows: real(at, _table(node, at).take(rows, 0)))
+    scale, shift = (real(position, _table(node, position)) for position in (5, 6))
+    return _normalised(node, total, scale, shift)
+
+
+def _table(node: OnnxNode, position: int) -> Term:
+    return Term(node.b, node.operand(position))
+
+
+def _summed(
+    node: OnnxNode, positions: SSAValue | None, rows_of: Callable[[int, Term], Term]
+) -> Term:
+    """The sum of the rows of words, of positions, which count from 0 unless they are given, and of
+    segments where there are some.
+    """
+    words = _table(node, 0)
+    given = counted(node.b, words.shape[1]) if positions is None else words.of(positions)
+    total = rows_of(2, words) + rows_of(3, given)
+    return total if node.optional(1) is None else total + rows_of(4, _table(node, 1))
+
+
+def _normalised(node: OnnxNode, total: Term, scale: Term, shift: Term) -> list[SSAValue]:
+    """The norm of a sum of embeddings, and in how many positions of each row the mask is 1."""
+    epsilon, mask = node.real("epsilon", SMALL_EPSILON), node.optional(7)
+    result = node.b.layer_norm(total.value, scale.value, shift.value, axis=2, epsilon=epsilon)
     if mask is None:
         counts = Term(node.b, node.scalar(0, I32)).expand(node.shape()[:1])
     else:
-        counts = words.of(mask).equals(1).cast(I32).sum([1])
-    return [result, counts.value, total.value]
+        counts = total.of(mask).equals(1).cast(I32).sum([1])
+    return [result, counts.value]
 
+
+_TABLES = (
+    "input_ids:L:bs segment_ids?:L:bs word:{0}:.h position:{0}:.h segment?:{0}:.h gamma:{0}:h "
+    "beta:{0}:h mask?:L:bs "
+)
+_PARAMETERS = " ".join(
+    f"{name}:{{0}}:{ONE}" for name in ("word", "position", "segment?", "gamma", "beta")
+)
+"""A scale or a zero point of each table, and of the norm's scale and shift."""
 
 IMPORTERS = {
     **importers(
@@ -100,12 +136,16 @@ IMPORTERS = {
             "BiasGelu": Signature(partial(import_gelu, "none"), "a:F:* b:F:."),
             "EmbedLayerNormalization": Signature(
                 import_embeddings,
-                "input_ids:L:bs segment_ids?:L:bs word:F:.h position:F:.h segment?:F:.h gamma:F:h "
-                "beta:F:h mask?:L:bs position_ids?:L:bs|1s",
+                f"{_TABLES.format('F')}position_ids?:L:bs|1s",
                 "epsilon mask_index_type",
             ),
             "FastGelu": Signature(partial(import_gelu, "tanh"), "x:F:* bias?:F:."),
             "Gelu": Signature(partial(import_gelu, "none"), "x:F:*"),
+            "QEmbedLayerNormalization": Signature(
+                import_quantised_embeddings,
+                f"{_TABLES.format('Q')}{_PARAMETERS.format('S')} {_PARAMETERS.format('Q')}",
+                "epsilon",
+            ),
             "QuickGelu": Signature(import_swish, "x:F:*", "alpha"),
             "SkipLayerNormalization": Signature(
                 partial(import_skip_norm, "layer_norm"),

@@ -23,6 +23,7 @@ from weft.dialects.graph.core.types import (
     I16,
     I32,
     I64,
+    NUMBERS,
     UI4,
     UI8,
     UI16,
@@ -32,6 +33,7 @@ from weft.dialects.graph.core.types import (
 DOMAIN = "com.microsoft"
 
 TYPES: Mapping[str, Sequence[Attribute]] = {
+    "A": (BOOL, *NUMBERS),
     "B": (BOOL,),
     "D": (I8, UI8, I16, UI16, I32, I4, UI4),
     "E": (UI8, UI4, I4),

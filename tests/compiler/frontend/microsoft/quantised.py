@@ -33,12 +33,13 @@ def lstm(directions: int, given: str, dtype: Any, *, by_gate: bool, **attributes
     """A quantised LSTM of three steps, with those optional operands whose letters are given."""
     batch, inputs, hidden = 2, 5, 4
     rows = (directions, 4 * hidden) if by_gate else (directions,)
+    steps = np.array([1, 1, 3], np.float32)  # one that no example reaches has the widest range
     operands = {
-        "X": floats(3, batch, inputs),
+        "X": floats(3, batch, inputs) * steps[:, None, None],
         "W": integers(directions, inputs, 4 * hidden, dtype=dtype),
         "R": integers(directions, hidden, 4 * hidden, dtype=dtype),
         "B": floats(directions, 8 * hidden),
-        "L": np.array([3, 2], np.int32),
+        "L": np.array([1, 2], np.int32),
         "H": floats(directions, batch, hidden),
         "C": floats(directions, batch, hidden),
         "P": floats(directions, 3 * hidden),
@@ -225,6 +226,17 @@ FAMILIES: dict[str, list[Sample]] = {
             varies=("a", "b"),
             steps=1,
         ),
+    ],
+    "quantised and back": [
+        Sample(op_type, {"x": x, "scale": np.asarray(scale), "zero": _array(zero)}, attributes)
+        for op_type, x, scale, zero, attributes in (
+            ("QuantizeLinear", floats(3, 4), np.array(0.01, np.float32), np.array(7, np.int16), {}),
+            ("QuantizeLinear", floats(3, 4), scales(3), np.arange(3, dtype=U8), {"axis": 0}),
+            ("QuantizeLinear", floats(3, 4), np.array(0.01, np.float32), None, {}),
+            ("DequantizeLinear", integers(3, 4), scales(4), np.arange(4, dtype=U8), {"axis": 1}),
+            ("DequantizeLinear", integers(3, 4, dtype=np.uint16), scales(), np.uint16(9), {}),
+            ("DequantizeLinear", integers(3, 4, dtype=np.int32), scales(), None, {}),
+        )
     ],
     "quantised products and windows": [
         gemm("", U8, S8),

@@ -60,15 +60,20 @@ def decoder():
 
 
 def test_a_decoder_agrees_at_its_prompt_and_at_steps_behind_it() -> None:
+    """A row of fewer steps is padded in the prompt, where what follows its end is arbitrary, and
+    has a shorter cache later.
+    """
     model = decoder()
     compiled = weft.compile(model, threads=1)
     for batch, steps, past in ((2, 5, 0), (1, 3, 4), (2, 1, 5)):
         mask = np.ones((batch, past + steps), np.int64)
-        mask[-1, :2] = past == 0 or batch == 1  # a row with fewer steps, whose cache is shorter
+        mask[1:, -2:] = 0
         inputs = {"q": floats(batch, steps, 128), "mask": mask}
         inputs |= {name: floats(batch, 2, past, 16) for name in ("past_k", "past_v")}
-        expected = run_onnxruntime(model, inputs)
-        for ours, theirs in zip(compiled(**inputs), expected, strict=True):
+        expected, given = run_onnxruntime(model, inputs), list(compiled(**inputs))
+        if past == 0:
+            given[0][1, -2:] = expected[0][1, -2:]
+        for ours, theirs in zip(given, expected, strict=True):
             np.testing.assert_allclose(ours, theirs, 1e-4, 1e-5)
 
 

@@ -24,7 +24,9 @@ from onnxruntime.quantization import (
     quantize_dynamic,
     quantize_static,
 )
+from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 from onnxruntime.quantization.shape_inference import quant_pre_process
+from onnxruntime.transformers import optimizer
 
 Inputs = dict[str, NDArray[Any]]
 Tool = Callable[[Path, Path, Inputs], Any]
@@ -64,7 +66,8 @@ def _optimised(source: Path, target: Path, inputs: Inputs, level: Level) -> None
     options.graph_optimization_level = level
     options.optimized_model_filepath = str(target)
     options.log_severity_level = 3
-    onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+    whole = onnx.load(source).SerializeToString()  # which leaves no data outside of the target
+    onnxruntime.InferenceSession(whole, options, providers=["CPUExecutionProvider"])
 
 
 def _half(source: Path, target: Path, inputs: Inputs, keep: bool) -> None:
@@ -72,7 +75,24 @@ def _half(source: Path, target: Path, inputs: Inputs, keep: bool) -> None:
     onnx.save(made, target)
 
 
-TOOLS: Final[Mapping[str, Tool]] = {
+def _as_transformer(source: Path, target: Path, inputs: Inputs) -> None:
+    made = optimizer.optimize_model(str(source), model_type="bert", opt_level=0)
+    made.save_model_to_file(str(target))
+
+
+def _in_blocks(source: Path, target: Path, inputs: Inputs, **options: Any) -> None:
+    quantizer = MatMulNBitsQuantizer(onnx.load(source), block_size=32, **options)
+    quantizer.process()
+    onnx.save(quantizer.model.model, target)
+
+
+def _both(source: Path, target: Path, inputs: Inputs, first: Tool, second: Tool) -> None:
+    between = target.with_suffix(".between")
+    first(source, between, inputs)
+    second(between, target, inputs)
+
+
+TOOLS: Final[dict[str, Tool]] = {
     "dynamic_s8": partial(_dynamic, weights=QuantType.QInt8),
     "dynamic_u8": partial(_dynamic, weights=QuantType.QUInt8),
     "static_qdq": partial(_static, form=QuantFormat.QDQ),
@@ -87,18 +107,35 @@ TOOLS: Final[Mapping[str, Tool]] = {
     "half_inside": partial(_half, keep=True),
 }
 
+FURTHER_TOOLS: Final[dict[str, Tool]] = {
+    "transformer": _as_transformer,
+    "blocks_of_4_bits": partial(_in_blocks, bits=4, is_symmetric=True),
+    "blocks_of_4_bits_shifted": partial(_in_blocks, bits=4, is_symmetric=False),
+    "blocks_of_8_bits": partial(_in_blocks, bits=8, is_symmetric=True),
+    "dynamic_u8_all": partial(_both, first=TOOLS["dynamic_u8"], second=TOOLS["all"]),
+    "static_qdq_extended": partial(_both, first=TOOLS["static_qdq"], second=TOOLS["extended"]),
+    "static_qdq_all": partial(_both, first=TOOLS["static_qdq"], second=TOOLS["all"]),
+}
+"""Tools that make operators of onnxruntime's own domain, and pairs of them."""
+
+FURTHER: Final[Mapping[str, tuple[str, ...]]] = {}
+"""Further variants, of further models among others: the tools by model."""
+
 
 def make_variants(packages: Path) -> Iterator[tuple[str, bytes, Inputs] | str]:
     """Each variant, or the sentence with which its tool refuses the model."""
-    for base in BASES:
+    chosen = [(base, tool) for base in BASES for tool in TOOLS]
+    chosen += [(base, tool) for base, tools in FURTHER.items() for tool in tools]
+    for base, tool in chosen:
         source = packages / f"{base}.onnx"
         inputs = dict(np.load(source.with_suffix(".npz")))
-        for tool in TOOLS:
-            name = f"{base.replace('/', '-')}-{tool}"
-            try:
-                yield name, _made(TOOLS[tool], source, inputs), _fitting(inputs, tool)
-            except Exception as error:  # a tool's own failure, of which there are many types
-                yield f"{name}: not made, {type(error).__name__}: {error}".splitlines()[0]
+        name = f"{base.replace('/', '-')}-{tool}"
+        try:
+            made = _made((TOOLS | FURTHER_TOOLS)[tool], source, inputs)
+        except Exception as error:  # a tool's own failure, of which there are many types
+            yield f"{name}: not made, {type(error).__name__}: {error}".splitlines()[0]
+        else:
+            yield name, made, _fitting(inputs, tool)
 
 
 def _made(tool: Tool, source: Path, inputs: Inputs) -> bytes:

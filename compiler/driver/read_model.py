@@ -101,9 +101,8 @@ def read_model(
         importers |= extension.onnx
     replaceable = options.artifact.weights == CALLER
     frontend = find_frontend(source)
-    imported = frontend.read(
-        source, ImportOptions(ops, importers, options.outputs, sizes, values, replaceable, budget)
-    )
+    choices = options.outputs, sizes, values, replaceable, budget, options.target
+    imported = frontend.read(source, ImportOptions(ops, importers, *choices))
     if frontend.finished:
         _require_no_choice(options)
         if replaceable:

@@ -12,6 +12,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region, SSAValue
 
 from weft.compiler.frontend.model_version import version_attributes
+from weft.compiler.frontend.onnx.channel_blocks import state_blocks
 from weft.compiler.frontend.onnx.check import default_opset
 from weft.compiler.frontend.onnx.declared import check_declared, check_strings
 from weft.compiler.frontend.onnx.fix_inputs import fix_inputs
@@ -24,6 +25,7 @@ from weft.compiler.frontend.onnx.opset import newest_opset, normalise
 from weft.compiler.frontend.onnx.signature import SymbolNames, input_type, name_hint
 from weft.compiler.frontend.onnx.values import SequenceValue, Value
 from weft.compiler.frontend.string_outputs import STRING_OUTPUTS, string_outputs
+from weft.compiler.target.target import Target
 from weft.dialects.budget import Budget
 from weft.dialects.errors import (
     BudgetError,
@@ -63,6 +65,7 @@ def import_model(
     *,
     replaceable: bool = False,
     budget: Budget | None = None,
+    target: Target | None = None,
 ) -> ImportedModel:
     """Reads a model (a path, bytes or ModelProto) into the graph level.
 
@@ -70,7 +73,8 @@ def import_model(
     function bodies that ONNX defines. `outputs` are the values that the model is to give, any of
     the graph's, by default its own outputs; `sizes` are values of named sizes of its inputs, and
     `values` those of inputs that are none any more.
-    The values of weights may be `replaceable` once the model is compiled.
+    The values of weights may be `replaceable` once the model is compiled. The `target` is the CPU
+    that files which onnxruntime optimised for one CPU are taken to be for.
 
     Raises ModelError for a damaged model, OptionError for outputs, inputs and sizes that it does
     not have, UnsupportedError that lists every node that weft cannot compile, and BudgetError for a
@@ -84,6 +88,7 @@ def import_model(
     budget = Budget() if budget is None else budget
     budget.begin()
     model = normalise(loaded, budget=budget)
+    state_blocks(model, target)
     store = WeightStore(replaceable=replaceable, budget=budget)
     importer = GraphImporter(model, ops, composites, CONTROL, symbols, store)
     names = tuple(outputs) or tuple(value.name for value in model.proto.graph.output)

@@ -274,6 +274,10 @@ class OnnxNode:
         """A list of integers."""
         return list(self._attributes[name].ints) if self.has(name) else list(default)
 
+    def reals(self, name: str) -> list[float]:
+        """A list of floats, which is empty where the node has none."""
+        return list(self._attributes[name].floats) if self.has(name) else []
+
     def uses(self, position: int) -> bool:
         """Whether something reads the output."""
         outputs = self.proto.output

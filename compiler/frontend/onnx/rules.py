@@ -127,17 +127,27 @@ def check_rules(node: NodeProto, operands: Sequence[Value | None]) -> None:
             raise UnsupportedError(f"requires {key} of at least {least}, got {value}")
     layout = " 1" if "layout" in attributes and attributes["layout"].i else ""
     patterns = DIMS.get(name + layout, ())
+    axes = len(attributes["axes"].ints) if "axes" in attributes else None
+    check_dims(patterns, operands, axes)
+    if name == "Attention":
+        _check_mask([_shape(operands, position) for position in range(len(patterns))])
+
+
+def check_dims(
+    patterns: Sequence[str], operands: Sequence[Value | None], axes: int | None = None
+) -> None:
+    """Raises ModelError for an operand of other dims than its pattern says; `axes` is how many the
+    node names.
+    """
     shapes = [_shape(operands, position) for position in range(len(patterns))]
     rank = len(shapes[0]) if shapes and shapes[0] is not None else None
-    axes = len(attributes["axes"].ints) if "axes" in attributes else rank
-    dims = _Dims({name: size for name, size in (("R", rank), ("A", axes)) if size is not None})
+    known = {"R": rank, "A": rank if axes is None else axes}
+    dims = _Dims({name: size for name, size in known.items() if size is not None})
     for position, (pattern, shape) in enumerate(zip(patterns, shapes, strict=True)):
         ways = pattern.split("|")
         if shape is not None and not any(dims.take(way, shape) for way in ways):
             rule = f"operand {position} requires dims {' or '.join(map(dims.shown, ways))}"
             raise ModelError(f"{rule}, got [{', '.join(map(str, shape))}]")
-    if name == "Attention":
-        _check_mask(shapes)
 
 
 def _check_mask(shapes: Sequence[Shape | None]) -> None:

@@ -31,6 +31,7 @@ from weft.compiler.frontend.onnx.ops.classical import linear as onnx_linear
 from weft.compiler.frontend.onnx.ops.classical import svm as onnx_svm
 from weft.compiler.frontend.onnx.ops.classical import tree_nodes as onnx_tree_nodes
 from weft.compiler.frontend.onnx.ops.classical import trees as onnx_trees
+from weft.compiler.frontend.onnx.ops.microsoft import operators as onnx_microsoft
 
 COMPOSITES: ImporterTable = {
     name: importer
@@ -39,6 +40,7 @@ COMPOSITES: ImporterTable = {
         onnx_random, onnx_recurrent, onnx_resize, onnx_scatter, onnx_signal, onnx_sampling,
         onnx_einsum, onnx_ngrams, onnx_quantize, onnx_training, onnx_windows, onnx_features,
         onnx_labels, onnx_linear, onnx_svm, onnx_tree_nodes, onnx_trees,
+        onnx_microsoft,
     )
     for name, importer in family.IMPORTERS.items()
 }  # fmt: skip

@@ -41,7 +41,7 @@ def import_quantize_linear(node: OnnxNode) -> Sequence[SSAValue]:
     scale, zero_point = _along_operand(node, 1), _zero_point(node, 2, element)
     division = _division_element(node)
     quotient = node.b.div(node.cast(node.operand(0), division), node.cast(scale, division))
-    return [_quantized(node, quotient, zero_point, element, node.flag("saturate", default=True))]
+    return [quantized(node, quotient, zero_point, element, node.flag("saturate", default=True))]
 
 
 def _quantized_element(node: OnnxNode) -> Attribute:
@@ -63,7 +63,7 @@ def _division_element(node: OnnxNode) -> Attribute:
     return element if element in FLOATS else F32
 
 
-def _quantized(
+def quantized(
     node: OnnxNode,
     quotient: SSAValue,
     zero_point: SSAValue | None,
@@ -236,7 +236,7 @@ def _requantized(
     """Sums of products of quantised numbers, `sums * lhs * rhs / result`, quantised again."""
     lhs, rhs, result = (node.cast(each, F32) for each in scales if each is not None)
     scale = node.b.div(node.b.mul(lhs, rhs), result)
-    return _quantized(node, node.b.mul(node.cast(sums, F32), scale), zero_point, element)
+    return quantized(node, node.b.mul(node.cast(sums, F32), scale), zero_point, element)
 
 
 IMPORTERS: dict[str, Importer] = {

@@ -7,6 +7,8 @@ activations are compiled as any others are.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
 
 from msgspec import Struct, field
 from xdsl.ir import Block, SSAValue
@@ -74,12 +76,49 @@ def _activation(name: str, parameters: _Parameters) -> Activation:
     raise ModelError(f"requires an activation that ONNX has, got {name}")
 
 
+class Weights(Protocol):
+    """A matrix that multiplies the inputs, or the state, for all gates of one direction."""
+
+    @property
+    def inputs(self) -> Expr:
+        """How many numbers of a row it takes."""
+        ...
+
+    def inside(self, b: GraphBuilder) -> Weights:
+        """The weights whose products are inserted by another builder."""
+        ...
+
+    def product(self, rows: Term, first: Expr, count: Expr) -> Term:
+        """Rows times the columns that begin with the `first`."""
+        ...
+
+
+class _Plain(Struct, frozen=True):
+    """Weights as they are, `[gates, inputs]`."""
+
+    matrix: Term
+
+    @property
+    def inputs(self) -> Expr:
+        return self.matrix.shape[1]
+
+    def inside(self, b: GraphBuilder) -> _Plain:
+        return _Plain(Term(b, self.matrix.value))
+
+    def product(self, rows: Term, first: Expr, count: Expr) -> Term:
+        return rows.matmul(self.matrix.part(0, first, count).transpose([1, 0]))
+
+
+WeightsOf = Callable[[OnnxNode, int, int], Weights]
+"""The weights of a node's operand for one of its directions."""
+
+
 class _Cell(Struct, frozen=True):
     """The weights of one direction, seen by a builder, and its activations."""
 
     node: OnnxNode
     hidden: Expr
-    recurrent: Term
+    recurrent: Weights
     bias: Term | None
     peepholes: Term | None
     activations: Sequence[Activation]
@@ -89,7 +128,7 @@ class _Cell(Struct, frozen=True):
         bias, peepholes = (
             None if x is None else Term(b, x.value) for x in (self.bias, self.peepholes)
         )
-        recurrent = Term(b, self.recurrent.value)
+        recurrent = self.recurrent.inside(b)
         return _Cell(self.node, self.hidden, recurrent, bias, peepholes, self.activations)
 
     def activate(self, which: int, x: Term) -> Term:
@@ -108,8 +147,7 @@ class _Cell(Struct, frozen=True):
 
     def product(self, h: Term, which: int, count: int) -> Term:
         """The state times the recurrent weights of some gates."""
-        rows = self.recurrent.part(0, self.hidden * which, self.hidden * count)
-        return h.matmul(rows.transpose([1, 0]))
+        return self.recurrent.product(h, self.hidden * which, self.hidden * count)
 
     def recurrent_bias(self, which: int, count: int = 1) -> Term | float:
         """The recurrent half of the bias for some gates."""
@@ -175,9 +213,8 @@ CELLS = {
 }
 
 
-def import_recurrent(node: OnnxNode) -> Sequence[SSAValue]:
+def import_recurrent(cell_type: Cell, weights_of: WeightsOf, node: OnnxNode) -> Sequence[SSAValue]:
     """All states of the hidden layer, and the last one of each state."""
-    cell_type = CELLS[node.proto.op_type]
     direction = choice(node, "direction", "forward", ("forward", "reverse", "bidirectional"))
     backward = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[direction]
     batch_first = node.flag("layout")
@@ -198,7 +235,8 @@ def import_recurrent(node: OnnxNode) -> Sequence[SSAValue]:
     rows: list[list[Term]] = []
     for at, is_backward in enumerate(backward):
         functions = activations[at * len(cell_type.defaults) : (at + 1) * len(cell_type.defaults)]
-        rows.append(_direction(node, cell_type, x, at, functions, is_backward=is_backward))
+        weights = weights_of(node, 1, at), weights_of(node, 2, at)
+        rows.append(_direction(node, cell_type, weights, x, at, functions, is_backward))
     columns = zip((1, 0, 0), zip(*rows, strict=True), strict=False)
     outputs = [joined(column, axis) for axis, column in columns]
     if batch_first:
@@ -220,16 +258,16 @@ def _of_one_batch(node: OnnxNode) -> SSAValue:
 def _direction(
     node: OnnxNode,
     cell_type: Cell,
+    weights: tuple[Weights, Weights],
     x: Term,
     at: int,
     activations: Sequence[Activation],
-    *,
     is_backward: bool,
 ) -> list[Term]:
     """The hidden states `[steps, 1, batch, hidden]` and the last states `[1, batch, hidden]`."""
-    weights, recurrent = (_of_direction(node, position, at) for position in (1, 2))
+    of_inputs, recurrent = weights
     bias, peepholes = (_optional(node, position, at) for position in (3, 7))
-    hidden = recurrent.shape[1]
+    hidden = recurrent.inputs
     if hidden != node.integer("hidden_size", hidden.constant or 0):
         stated = node.integer("hidden_size", 0)
         raise ModelError(f"requires weights of hidden_size {stated}, got {node.type(2)}")
@@ -237,23 +275,29 @@ def _direction(
     lengths = None if node.optional(4) is None else Term(node.b, node.operand(4)).cast(I64)
     steps, batch, inputs = x.shape
     ordered = _reversed(x, lengths) if is_backward else x
-    shares = ordered.reshape((steps * batch, inputs)).matmul(weights.transpose([1, 0]))
+    gates = hidden * cell_type.gates
+    shares = of_inputs.product(ordered.reshape((steps * batch, inputs)), Expr.of(0), gates)
     if bias is not None:
-        shares = shares + bias.part(0, 0, hidden * cell_type.gates)
-    shares = shares.reshape((steps, batch, hidden * cell_type.gates))
+        shares = shares + bias.part(0, 0, gates)
+    shares = shares.reshape((steps, batch, gates))
     state = [_initial(node, 5 + which, at, (batch, hidden), x) for which in range(cell_type.states)]
     *last, states = _loop(node, cell_type, cell, shares, state, lengths, at)
     states = _reversed(states, lengths) if is_backward else states
     return [states.insert(1), *(each.insert(0) for each in last)]
 
 
-def _of_direction(node: OnnxNode, position: int, at: int) -> Term:
+def _plain(node: OnnxNode, position: int, at: int) -> Weights:
+    return _Plain(of_direction(node, position, at))
+
+
+def of_direction(node: OnnxNode, position: int, at: int) -> Term:
+    """An operand's part for one direction, of which it has one behind the other."""
     whole = Term(node.b, node.operand(position))
     return whole.part(0, at, 1).reshape(whole.shape[1:])
 
 
 def _optional(node: OnnxNode, position: int, at: int) -> Term | None:
-    return None if node.optional(position) is None else _of_direction(node, position, at)
+    return None if node.optional(position) is None else of_direction(node, position, at)
 
 
 def _initial(node: OnnxNode, position: int, at: int, shape: Sequence[Expr], like: Term) -> Term:
@@ -304,4 +348,6 @@ def _loop(
     return [shares.of(result) for result in node.b.builder.insert(op).results]
 
 
-IMPORTERS: dict[str, Importer] = dict.fromkeys(CELLS, import_recurrent)
+IMPORTERS: dict[str, Importer] = {
+    name: partial(import_recurrent, cell_type, _plain) for name, cell_type in CELLS.items()
+}

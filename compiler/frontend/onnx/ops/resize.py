@@ -96,7 +96,7 @@ def import_resize(node: OnnxNode) -> Sequence[SSAValue]:
             result = result.take(_nearest(node, axis, coordinates), axis.position)
         else:
             result = _interpolated(node, axis, coordinates, mode, result)
-    result = _repeated(result, repeats) if repeats else result
+    result = repeated(result, repeats) if repeats else result
     for position, is_outside in outside:
         ones = [1] * (len(result.shape) - position - 1)
         mask = is_outside.reshape((*is_outside.shape, *ones))
@@ -279,7 +279,7 @@ def _repetitions(node: OnnxNode, axis: _Axis) -> int | None:
     return int(scale) if known else None
 
 
-def _repeated(value: Term, repeats: Mapping[int, int]) -> Term:
+def repeated(value: Term, repeats: Mapping[int, int]) -> Term:
     """Each element as many times along each of these axes, all in one."""
     split, wide, result = list[Expr](), list[Expr](), list[Expr]()
     for axis, size in enumerate(value.shape):

@@ -30,6 +30,11 @@ from weft.dialects.errors import BudgetError, ModelError, OptionError, Unsupport
 
 ML_DOMAIN = "ai.onnx.ml"
 
+BELOW_THEIR_OPSET = frozenset({"LayerNormalization"})
+"""Operators that onnxruntime's optimiser writes at opsets which do not have them yet, meant as in
+their first version.
+"""
+
 
 def newest_opset() -> int:
     return defs.onnx_opset_version()
@@ -185,6 +190,8 @@ class _Normaliser:
         if node.domain not in opsets:
             raise ModelError(f"{who} requires an opset import for its domain, got none")
         version = opsets[node.domain]
+        if node.domain == "" and node.op_type in BELOW_THEIR_OPSET:
+            version = max(version, _history(node.op_type)[0])
         if _history(node.op_type, node.domain):
             _check_standard_node(node, version, who)
             check_types(node, version, types.element, who)

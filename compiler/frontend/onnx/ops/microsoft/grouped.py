@@ -1,0 +1,171 @@
+"""onnxruntime's attention of grouped queries, with keys and values of former steps in a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from xdsl.ir import SSAValue
+
+from weft.compiler.frontend.onnx.node import OnnxNode
+from weft.compiler.frontend.onnx.ops.microsoft.attention import Heads, attended, score_bias
+from weft.compiler.frontend.onnx.ops.microsoft.rotary import rotated, tables_of
+from weft.compiler.frontend.onnx.ops.microsoft.signature import Signature, importers
+from weft.compiler.frontend.onnx.rules import ONE
+from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.expr import Expr, maximum
+from weft.dialects.graph.core.algebra import Term, counted, joined, size_term
+from weft.dialects.graph.core.types import I64
+
+
+class _Rows(Struct, frozen=True):
+    """Queries, keys and values of this step, `[batch, steps, heads, size]`, and how many steps are
+    before them in each row of the batch, `[batch]`.
+    """
+
+    queries: Term
+    keys: Term
+    values: Term
+    past: Term
+
+    def positions(self) -> Term:
+        """The place of each step, `[batch, steps]`."""
+        steps = counted(self.past.b, self.queries.shape[1], I64)
+        return self.past.insert(1) + steps
+
+
+def import_group_query_attention(node: OnnxNode) -> Sequence[SSAValue]:
+    """Attention of queries to the keys of their own steps and of those before, of which groups of
+    queries share one; further results are all keys and values.
+    """
+    _refuse_what_is_missing(node)
+    rows = _with_rotation(node, _rows(node))
+    total = node.found_dims(6)[0]
+    caches = [_cached(node, at, rows, new, total) for at, new in ((3, rows.keys), (4, rows.values))]
+    shared = rows.queries.shape[2] // rows.keys.shape[2]
+    keys, values = (_repeated(cache.part(2, 0, total), shared) for cache in caches)
+    heads = Heads(rows.queries.transpose([0, 2, 1, 3]), keys, values)
+    sink = _sink(node, rows.queries)
+    result = attended(
+        heads,
+        node.real("scale", 0.0),
+        score_bias(node, 10),
+        _allowed(rows, total, node.integer("local_window_size", -1)),
+        softcap=node.real("softcap", 0.0),
+        sink=sink,
+    )
+    return [result.value, *(cache.value for cache in caches)]
+
+
+def _refuse_what_is_missing(node: OnnxNode) -> None:
+    """Refuses quantised caches, norms of heads, and what else is not the attention of a decoder."""
+    stated = [
+        name for name in ("k_quant_type", "v_quant_type") if node.text(name, "NONE") != "NONE"
+    ]
+    numbers = ("kv_cache_bit_width", "qk_output", "sliding_window_cache")
+    stated += [name for name in numbers if node.integer(name, 0)]
+    stated += [f"operand {at}" for at in (12, 13, 14, 15) if node.optional(at) is not None]
+    if stated:
+        raise UnsupportedError(f"requires caches and heads as they are, got {', '.join(stated)}")
+    if not node.flag("causal", default=True):
+        raise UnsupportedError("requires keys before each query alone, got causal = 0")
+
+
+def _rows(node: OnnxNode) -> _Rows:
+    """The operands as rows; queries, keys and values may stand side by side in the first one."""
+    counts = node.attribute("num_heads").i, node.attribute("kv_num_heads").i
+    queries = Term(node.b, node.operand(0))
+    batch, steps, columns = queries.shape
+    if counts[1] < 1 or counts[0] % counts[1]:
+        raise ModelError(f"requires queries in whole groups, got {counts[0]} for {counts[1]}")
+    if node.optional(1) is None:
+        size = columns // (counts[0] + 2 * counts[1])
+        starts = (0, size * counts[0], size * (counts[0] + counts[1]))
+        widths = (size * counts[0], size * counts[1], size * counts[1])
+        parts = [queries.part(2, *each) for each in zip(starts, widths, strict=True)]
+    else:
+        parts = [queries, *(Term(node.b, node.operand(position)) for position in (1, 2))]
+    heads = [
+        each.reshape((batch, steps, count, each.shape[2] // count))
+        for each, count in zip(parts, (*counts, counts[1]), strict=True)
+    ]
+    ends = Term(node.b, node.operand(5)).reshape((batch,)).cast(I64)
+    past = (ends + 1 - size_term(node.b, steps, I64)).maximum(0)
+    return _Rows(heads[0], heads[1], heads[2], past)
+
+
+def _with_rotation(node: OnnxNode, rows: _Rows) -> _Rows:
+    """Queries and keys turned by their positions, where the node asks for that."""
+    if not node.flag("do_rotary"):
+        return rows
+    tables, given = tables_of(node, 7), node.optional(9)
+    positions = rows.positions() if given is None else Term(node.b, given)
+    width, interleaved = tables[0].shape[1] * 2, node.flag("rotary_interleaved")
+    queries, keys = (
+        rotated(each, tables, positions, width, interleaved=interleaved)
+        for each in (rows.queries, rows.keys)
+    )
+    return _Rows(queries, keys, rows.values, rows.past)
+
+
+def _cached(node: OnnxNode, position: int, rows: _Rows, new: Term, total: Expr) -> Term:
+    """The cache `[batch, heads, positions, size]` with new rows at theirs; it has as many positions
+    as the operand had, or as there are steps in all. Behind the last step it is zero.
+    """
+    size, source, steps = total, new, new.shape[1]
+    before = Expr.of(0)
+    if node.optional(position) is not None:
+        cache = Term(node.b, node.operand(position)).transpose([0, 2, 1, 3])
+        before = cache.shape[1]
+        size, source = maximum([before, total]), joined([cache, new], 1)
+    positions, past = counted(node.b, size, I64).insert(0), rows.past.insert(1)
+    last = size_term(node.b, steps - 1, I64)
+    added = (positions - past).minimum(last).maximum(0) + size_term(node.b, before, I64)
+    chosen = (positions < past).where(positions, added).insert(2)
+    taken = source.of(source.b.gather_nd(source.value, chosen.value, batch_dims=1))
+    known = positions < past + size_term(node.b, steps, I64)
+    return known.insert(2, 3).where(taken, 0).transpose([0, 2, 1, 3])
+
+
+def _repeated(x: Term, times: Expr) -> Term:
+    """Each head so many times, one after the other."""
+    if times == 1:
+        return x
+    batch, heads, positions, size = x.shape
+    wide = x.insert(2).expand((batch, heads, times, positions, size))
+    return wide.reshape((batch, heads * times, positions, size))
+
+
+def _allowed(rows: _Rows, total: Expr, window: int) -> Term:
+    """Which keys each query may see, `[batch, 1, steps, positions]`: its own and those before, or
+    the last ones of a window.
+    """
+    positions, own = counted(rows.past.b, total, I64), rows.positions().insert(2)
+    allowed = positions <= own
+    if window > 0:
+        allowed = allowed & (positions > own - window)
+    return allowed.insert(1)
+
+
+def _sink(node: OnnxNode, queries: Term) -> Term | None:
+    """A score beside those of the keys for each head, which takes a share that goes nowhere."""
+    heads = queries.shape[2]
+    if node.optional(11) is not None:
+        return Term(node.b, node.operand(11)).reshape((heads, 1, 1))
+    smooth = node.integer("smooth_softmax", -1) == 1
+    return queries.number(0).expand((heads, 1, 1)) if smooth else None
+
+
+IMPORTERS = importers(
+    {
+        "GroupQueryAttention": Signature(
+            import_group_query_attention,
+            "query:F:bs. key?:F:bsk value?:F:bsk past_key?:F:bgpd past_value?:F:bgpd "
+            f"seqlens:L:b|b1 total:L:{ONE} cos?:F:me sin?:F:me position_ids?:I:bs "
+            "bias_of_scores?:F:.... sink?:F:n k_scale?:S:* v_scale?:S:* q_norm?:F:. k_norm?:F:.",
+            "causal do_rotary k_quant_type kv_cache_bit_width kv_num_heads! local_window_size "
+            "num_heads! qk_norm_epsilon qk_output rotary_interleaved scale sliding_window_cache "
+            "smooth_softmax softcap v_quant_type",
+        )
+    }
+)

@@ -1,0 +1,85 @@
+"""onnxruntime's rotary embeddings: pairs of numbers turned by angles that depend on their place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+
+from weft.compiler.frontend.onnx.node import OnnxNode
+from weft.compiler.frontend.onnx.ops.microsoft.signature import Signature, importers
+from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.algebra import Term, counted, joined
+from weft.dialects.graph.core.types import I64
+
+
+def rotated(
+    x: Term, tables: tuple[Term, Term], positions: Term, width: Expr, *, interleaved: bool
+) -> Term:
+    """`[batch, steps, heads, size]` whose first `width` columns are pairs that are turned: of the
+    first and the second half, or of neighbours. The tables are of cosines and sines, a row for
+    each place, and `positions` are `[batch, steps]`, or `[1, steps]` for all.
+    """
+    half = width // 2
+    cos, sin = (table.part(1, 0, half).take(positions, 0).insert(2) for table in tables)
+    whole, batch = x.part(3, 0, width), x.shape[:3]
+    if interleaved:
+        pairs = whole.reshape((*batch, half, 2))
+        left, right = (pairs.part(4, at, 1).reshape((*batch, half)) for at in (0, 1))
+    else:
+        left, right = whole.part(3, 0, half), whole.part(3, half, half)
+    turned = [left * cos - right * sin, right * cos + left * sin]
+    if interleaved:
+        turned = [joined([each.insert(4) for each in turned], 4).reshape((*batch, width))]
+    rest = [] if width == x.shape[3] else [x.part(3, width, x.shape[3] - width)]
+    return joined([*turned, *rest], 3)
+
+
+def import_rotary_embedding(node: OnnxNode) -> Sequence[SSAValue]:
+    """Rotary embeddings of `[batch, steps, columns]`, or of `[batch, heads, steps, size]`."""
+    if node.real("scale", 1.0) != 1 or node.flag("is_packed_batching"):
+        raise UnsupportedError("requires a scale of 1 and batches that are not packed, got others")
+    x, tables = Term(node.b, node.operand(0)), tables_of(node, 2)
+    width = node.integer("rotary_embedding_dim", 0)
+    is_flat = len(x.shape) == 3
+    if is_flat:
+        heads = node.integer("num_heads", 0)
+        if width and not heads:
+            raise ModelError("requires num_heads beside rotary_embedding_dim, got none")
+        batch, steps, columns = x.shape
+        size = columns // heads if heads else tables[0].shape[1] * 2
+        x = x.reshape((batch, steps, columns // size, size))
+    else:
+        x = x.transpose([0, 2, 1, 3])
+    positions = _positions(node, x.shape[1])
+    interleaved = node.flag("interleaved")
+    width = Expr.of(width) if width else x.shape[3]
+    turned = rotated(x, tables, positions, width, interleaved=interleaved)
+    result = turned.reshape(node.shape()) if is_flat else turned.transpose([0, 2, 1, 3])
+    return [result.value]
+
+
+def tables_of(node: OnnxNode, position: int) -> tuple[Term, Term]:
+    """Operands that are the cosines and the sines of positions."""
+    cos, sin = (Term(node.b, node.operand(at)) for at in (position, position + 1))
+    return cos, sin
+
+
+def _positions(node: OnnxNode, steps: Expr) -> Term:
+    """The place of each step, given as such, or as that of the first one of all rows."""
+    given = Term(node.b, node.operand(1))
+    if len(given.shape) == 2:
+        return given
+    return given.reshape(()) + counted(node.b, steps, I64).insert(0)
+
+
+IMPORTERS = importers(
+    {
+        "RotaryEmbedding": Signature(
+            import_rotary_embedding,
+            "x:F:bs.|b.s. position_ids:I:1|bs cos:F:pe sin:F:pe",
+            "interleaved is_packed_batching num_heads rotary_embedding_dim scale",
+        )
+    }
+)

@@ -34,17 +34,15 @@ class CseDcePass(ModulePass):
 
 def merge_equal(block: Block, seen: dict[Hashable, GraphOp] | None = None) -> None:
     """Replaces every operator by the first one with its name, operands and attributes, of those
-    before it in its block and `seen` around that.
+    before it in its block and `seen` around that; operands that commute may stand in either order.
     """
     seen = {} if seen is None else seen
     own: list[Hashable] = []
     for op in list(block.ops):
         if isinstance(op, GraphOp):
-            key = (
-                op.name,
-                tuple(op.operands),
-                tuple(sorted(op.properties.items(), key=lambda item: item[0])),
-            )
+            operands = sorted(op.operands, key=id) if op.COMMUTES else op.operands
+            properties = sorted(op.properties.items(), key=lambda item: item[0])
+            key = (op.name, tuple(operands), tuple(properties))
             first = seen.setdefault(key, op)
             if first is op:
                 own.append(key)

@@ -1,0 +1,203 @@
+"""What rewrites are made of: expressions over graph operators, which are looked for and built.
+
+x, y = Value("x"), Value("y")
+Rewrite("negative addend", graph.add(x, graph.neg(y)), graph.sub(x, y))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
+from xdsl.ir import Attribute, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from weft.compiler.graph.match import only_user
+from weft.compiler.graph.simplify.evaluate_constants import constant_of, evaluate_constants
+from weft.dialects.graph import OPS_BY_NAME, GraphOp
+from weft.dialects.graph.core.algebra import Term
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.elementwise import ANY_ELEMENT, is_splat
+from weft.dialects.graph.core.op import SEGMENTS, AttributeValue, to_attribute
+from weft.dialects.weights import Array, WeightStore
+
+SomeOp = TypeVar("SomeOp", bound=GraphOp)
+
+
+class Value(Struct, frozen=True):
+    """Any value; a constant one has elements that are at hand. Equal names are one value."""
+
+    name: str
+    is_constant: bool = False
+
+
+class Operator(Struct, frozen=True):
+    """An operator of one of some classes, of any operands behind those that are given. Those of an
+    operator that commutes stand in either order.
+    """
+
+    classes: tuple[type[GraphOp], ...]
+    operands: tuple[Expression, ...] = ()
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict[str, AttributeValue])
+    name: str = ""
+    is_alone: bool = False
+    is_anywhere: bool = False
+
+    def named(self, name: str) -> Operator:
+        """It under a name, by which functions of the match ask for it."""
+        return replace(self, name=name)
+
+    def alone(self) -> Operator:
+        """It where nobody else reads its result, so that it goes."""
+        return replace(self, is_alone=True)
+
+    def anywhere(self) -> Operator:
+        """It where the operands follow each other at any place among its own."""
+        return replace(self, is_anywhere=True)
+
+
+Expression = Value | Operator | float
+"""A number is a constant that is this number everywhere."""
+
+
+class Vocabulary(Struct, frozen=True):
+    """Every operator by its name, as the builder of graphs has them: `graph.mul(x, 2)`."""
+
+    def __getattr__(self, name: str) -> Callable[..., Operator]:
+        def expression(*operands: Expression, **attributes: AttributeValue) -> Operator:
+            return Operator((OPS_BY_NAME[name],), operands, attributes)
+
+        return expression
+
+
+graph = Vocabulary()
+
+
+class Match(Struct):
+    """An operator that an expression was found at, and what its parts are there."""
+
+    root: GraphOp
+    weights: WeightStore
+    values: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+    operators: dict[str, GraphOp] = field(default_factory=dict[str, GraphOp])
+    matched: list[GraphOp] = field(default_factory=list[GraphOp])
+
+    @property
+    def b(self) -> GraphBuilder:
+        """Inserts operators in front of the root, at its location."""
+        return GraphBuilder(InsertPoint.before(self.root), OPS_BY_NAME, self.root.location)
+
+    def __getitem__(self, name: str) -> Term:
+        return Term(self.b, self.values[name])
+
+    def op(self, name: str, op_class: type[SomeOp]) -> SomeOp:
+        """The operator of a name."""
+        op = self.operators[name]
+        assert isinstance(op, op_class), f"{name} is {op.name}"
+        return op
+
+    def again(self, op: GraphOp, *operands: SSAValue | None, **attributes: AttributeValue) -> Term:
+        """An operator anew, on other operands and with other attributes."""
+        properties = {name: value for name, value in op.properties.items() if name != SEGMENTS}
+        made = type(op).of(*operands, location=op.location, **(properties | attributes))
+        return Term(self.b, self.b.builder.insert(made).results[0])
+
+    def array(self, name: str) -> Array:
+        """The elements of a constant."""
+        constant = constant_of(self.values[name], self.weights)
+        assert constant is not None, f"{name} is matched as a constant"
+        return constant.array(self.weights)
+
+    def constants(self, **terms: Term) -> list[Term]:
+        """What is computed of constants as constants, named by what they are of the root."""
+        stem = self.root.onnx_name or self.root.name.removeprefix("graph.")
+        names = [f"{stem}.{role}" for role in terms]
+        values = [term.value for term in terms.values()]
+        with np.errstate(all="ignore"):
+            settled = evaluate_constants(values, names, self.weights)
+        return [Term(self.b, each) for each in settled]
+
+    def takes(self, expression: Expression, value: SSAValue) -> bool:
+        """Whether a value is what an expression says; its parts are noted."""
+        if isinstance(expression, Value):
+            at_hand = not expression.is_constant or constant_of(value, self.weights) is not None
+            return at_hand and self.values.setdefault(expression.name, value) is value
+        if isinstance(expression, Operator):
+            owner = value.owner
+            shared = expression.is_alone and only_user(value) is None
+            return (
+                isinstance(owner, expression.classes) and not shared and self.at(expression, owner)
+            )
+        return is_splat(value, expression)
+
+    def at(self, expression: Operator, op: GraphOp) -> bool:
+        """Whether an operator of the right class is the one that an expression says."""
+        if expression.name:
+            self.operators[expression.name] = op
+        self.matched.append(op)
+        wanted = ((name, to_attribute(value)) for name, value in expression.attributes.items())
+        if any(op.properties.get(name) != value for name, value in wanted):
+            return False
+        before = dict(self.values), dict(self.operators), list(self.matched)
+        for operands in _orders(expression, op):
+            if self._take_all(expression.operands, operands):
+                return True
+            self.values, self.operators = dict(before[0]), dict(before[1])
+            self.matched = list(before[2])
+        return False
+
+    def _take_all(self, expressions: Sequence[Expression], values: Sequence[SSAValue]) -> bool:
+        pairs = zip(expressions, values, strict=False)
+        return len(expressions) <= len(values) and all(self.takes(*pair) for pair in pairs)
+
+    def built(self, expression: Expression) -> Term | None:
+        """The value of an expression of the match's parts, in front of the root."""
+        if isinstance(expression, Value):
+            return self[expression.name]
+        if not isinstance(expression, Operator):
+            element, dims = self.root.result_type.element, self.root.result_type.dims
+            return Term(self.b, self.b.constant_of(expression, element)).expand(dims.data or ())
+        operands = [self._operand(each) for each in expression.operands]
+        made = expression.classes[0].of(
+            *operands, location=self.root.location, **expression.attributes
+        )
+        return Term(self.b, self.b.builder.insert(made).results[0])
+
+    def _operand(self, expression: Expression) -> SSAValue:
+        if isinstance(expression, Value | Operator):
+            term = self.built(expression)
+            assert term is not None, "an expression has a value"
+            return term.value
+        return self.b.constant_of(expression, self.root.result_type.element)
+
+
+def _orders(expression: Operator, op: GraphOp) -> Iterator[Sequence[SSAValue]]:
+    """The operands as they may be those of the expression."""
+    operands = list(op.operands)
+    yield operands
+    if op.COMMUTES:
+        yield operands[::-1]
+    for start in range(1, len(operands)) if expression.is_anywhere else ():
+        yield operands[start:]
+
+
+class Rewrite(Struct, frozen=True):
+    """`before` becomes `after`, an expression or a function of the match, None where it has none.
+
+    One that is not `exact` in floats, bit for bit but for the bits of a NaN, is left out under
+    `strict_fp`. `elements` are the element types that the result may have.
+    """
+
+    name: str
+    before: Operator
+    after: Expression | Callable[[Match], Term | None]
+    exact: bool = True
+    elements: tuple[Attribute, ...] = ANY_ELEMENT
+
+    def apply(self, match: Match) -> Term | None:
+        """What takes the root's place, if anything does."""
+        after = self.after
+        return after(match) if callable(after) else match.built(after)

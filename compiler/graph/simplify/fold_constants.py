@@ -193,8 +193,13 @@ def loses_assumptions(old: Sequence[GraphOp], new: Sequence[GraphOp]) -> bool:
     """Whether sizes that operators take to be equal would not be checked any more, with others in
     their place.
     """
-    taken = {pair for op in old for pair in op.assumptions()}
+    taken = {pair for op in old if not _is_static(op) for pair in op.assumptions()}
     return bool(taken) and not taken <= {pair for op in new for pair in op.assumptions()}
+
+
+def _is_static(op: GraphOp) -> bool:
+    """Whether sizes of operands and attributes are numbers, which have been checked."""
+    return not op.mentions_sizes and None not in [each.static_shape for each in op.tensor_types()]
 
 
 def dims_op(values: Sequence[Expr], tensor_type: TensorType, op: Operation) -> GraphOp:

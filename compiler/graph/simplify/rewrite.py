@@ -10,14 +10,14 @@ looked at again, and so is what reads it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 from msgspec import field
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from weft.compiler.graph.match import erase_unused
@@ -75,9 +75,8 @@ class _Rewriter(Folder):
     rewrites: Sequence[Rewrite]
     strict: bool = False
     applied: list[str] = field(default_factory=list[str])
-    by_class: dict[type[GraphOp], list[Rewrite]] = field(
-        default_factory=dict[type[GraphOp], list[Rewrite]]
-    )
+    fitting: dict[Hashable, list[Rewrite]] = field(default_factory=dict[Hashable, list[Rewrite]])
+    """The rewrites that may fit operators that are of one class, as is what they read."""
     changed: set[Operation] = field(default_factory=set[Operation])
     """Operators that are new, or read others than before."""
 
@@ -105,18 +104,32 @@ class _Rewriter(Folder):
                 return self._put(match, *made)
         return None
 
-    def _rewrites_at(self, op: GraphOp) -> list[Rewrite]:
+    def _rewrites_at(self, op: GraphOp) -> Sequence[Rewrite]:
+        """Those that may fit, by the classes of the operator and of what it reads."""
+        if len(op.results) != 1 or not op.result_type.has_rank:
+            return ()
+        owners = tuple([type(operand.owner) for operand in op.operands])
+        key = type(op), op.result_type.element, owners
+        if key not in self.fitting:
+            rooted = self._rooted_at(type(op), op.result_type.element)
+            fitting = [each for each in rooted if each.before.may_read(type(op), owners)]
+            self.fitting[key] = fitting
+        return self.fitting[key]
+
+    def _rooted_at(self, op_class: type[GraphOp], element: Attribute) -> Sequence[Rewrite]:
         """Those that start from the operator's class and are allowed for its element type."""
-        op_class = type(op)
-        if op_class not in self.by_class:
-            fitting = [each for each in self.rewrites if issubclass(op_class, each.before.classes)]
-            self.by_class[op_class] = fitting
-        known = self.by_class[op_class]
-        if not known or len(op.results) != 1 or not op.result_type.has_rank:
-            return []
-        element = op.result_type.element
-        inexact = self.strict and element in FLOATS
-        return [e for e in known if element in e.elements and not (inexact and not e.exact)]
+        key = op_class, element
+        if key not in self.fitting:
+            inexact = self.strict and element in FLOATS
+            roots = set(op_class.__mro__)
+            self.fitting[key] = [
+                each
+                for each in self.rewrites
+                if not roots.isdisjoint(each.before.classes)
+                and element in each.elements
+                and (each.exact or not inexact)
+            ]
+        return self.fitting[key]
 
     def _put(self, match: Match, value: SSAValue, made: Sequence[GraphOp]) -> GraphOp | None:
         """Replaces the root by a value that operators in front of it compute, and folds these;

@@ -17,7 +17,7 @@ from xdsl.rewriter import InsertPoint
 
 from weft.compiler.graph.match import only_user
 from weft.compiler.graph.simplify.evaluate_constants import constant_of, evaluate_constants
-from weft.dialects.graph import OPS_BY_NAME, GraphOp
+from weft.dialects.graph import OPS_BY_NAME, ConstantOp, GraphOp
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.elementwise import ANY_ELEMENT, is_splat
@@ -25,6 +25,7 @@ from weft.dialects.graph.core.op import SEGMENTS, AttributeValue, to_attribute
 from weft.dialects.weights import Array, WeightStore
 
 SomeOp = TypeVar("SomeOp", bound=GraphOp)
+Item = TypeVar("Item")
 
 
 class Value(Struct, frozen=True):
@@ -46,6 +47,24 @@ class Operator(Struct, frozen=True):
     is_alone: bool = False
     is_anywhere: bool = False
 
+    def may_read(self, op_class: type, owners: Sequence[type]) -> bool:
+        """Whether the operands of an operator of a class may be those of the expression, by the
+        classes of what computes them. `issubclass` takes longer for abstract classes.
+        """
+        return any(self._may_read(each) for each in self.orders(op_class, owners))
+
+    def _may_read(self, owners: Sequence[type]) -> bool:
+        pairs = zip(self.operands, owners, strict=False)
+        return len(self.operands) <= len(owners) and all(_may_be(*pair) for pair in pairs)
+
+    def orders(self, op_class: type, operands: Sequence[Item]) -> Iterator[Sequence[Item]]:
+        """The operands of an operator of a class as they may be those of the expression."""
+        yield operands
+        if getattr(op_class, "COMMUTES", False):
+            yield operands[::-1]
+        for start in range(1, len(operands)) if self.is_anywhere else ():
+            yield operands[start:]
+
     def named(self, name: str) -> Operator:
         """It under a name, by which functions of the match ask for it."""
         return replace(self, name=name)
@@ -61,6 +80,12 @@ class Operator(Struct, frozen=True):
 
 Expression = Value | Operator | float
 """A number is a constant that is this number everywhere."""
+
+
+def _may_be(expression: Expression, owner: type) -> bool:
+    if isinstance(expression, Operator):
+        return any(each in owner.__mro__ for each in expression.classes)
+    return owner is ConstantOp or (isinstance(expression, Value) and not expression.is_constant)
 
 
 class Vocabulary(Struct, frozen=True):
@@ -125,33 +150,44 @@ class Match(Struct):
         if isinstance(expression, Value):
             at_hand = not expression.is_constant or constant_of(value, self.weights) is not None
             return at_hand and self.values.setdefault(expression.name, value) is value
-        if isinstance(expression, Operator):
-            owner = value.owner
-            shared = expression.is_alone and only_user(value) is None
-            return (
-                isinstance(owner, expression.classes) and not shared and self.at(expression, owner)
-            )
-        return is_splat(value, expression)
+        if not isinstance(expression, Operator):
+            return is_splat(value, expression)
+        owner = value.owner
+        if not _may_be(expression, type(owner)) or (expression.is_alone and not only_user(value)):
+            return False
+        assert isinstance(owner, GraphOp), "an expression is of graph operators"
+        return self.at(expression, owner)
 
     def at(self, expression: Operator, op: GraphOp) -> bool:
         """Whether an operator of the right class is the one that an expression says."""
         if expression.name:
             self.operators[expression.name] = op
         self.matched.append(op)
-        wanted = ((name, to_attribute(value)) for name, value in expression.attributes.items())
-        if any(op.properties.get(name) != value for name, value in wanted):
-            return False
-        before = dict(self.values), dict(self.operators), list(self.matched)
-        for operands in _orders(expression, op):
+        for name, value in expression.attributes.items():
+            if op.properties.get(name) != to_attribute(value):
+                return False
+        known = len(self.values), len(self.operators), len(self.matched)
+        for operands in expression.orders(type(op), tuple(op.operands)):
             if self._take_all(expression.operands, operands):
                 return True
-            self.values, self.operators = dict(before[0]), dict(before[1])
-            self.matched = list(before[2])
+            self._forget(*known)
         return False
 
+    def _forget(self, values: int, operators: int, matched: int) -> None:
+        """Leaves what was known before operands were taken."""
+        while len(self.values) > values:
+            self.values.popitem()
+        while len(self.operators) > operators:
+            self.operators.popitem()
+        del self.matched[matched:]
+
     def _take_all(self, expressions: Sequence[Expression], values: Sequence[SSAValue]) -> bool:
-        pairs = zip(expressions, values, strict=False)
-        return len(expressions) <= len(values) and all(self.takes(*pair) for pair in pairs)
+        if len(expressions) > len(values):
+            return False
+        for expression, value in zip(expressions, values, strict=False):
+            if not self.takes(expression, value):
+                return False
+        return True
 
     def built(self, expression: Expression) -> Term | None:
         """The value of an expression of the match's parts, in front of the root."""
@@ -172,16 +208,6 @@ class Match(Struct):
             assert term is not None, "an expression has a value"
             return term.value
         return self.b.constant_of(expression, self.root.result_type.element)
-
-
-def _orders(expression: Operator, op: GraphOp) -> Iterator[Sequence[SSAValue]]:
-    """The operands as they may be those of the expression."""
-    operands = list(op.operands)
-    yield operands
-    if op.COMMUTES:
-        yield operands[::-1]
-    for start in range(1, len(operands)) if expression.is_anywhere else ():
-        yield operands[start:]
 
 
 class Rewrite(Struct, frozen=True):

@@ -431,3 +431,9 @@ def test_nodes_tell_the_rank_of_an_input_that_declares_none(text: str, rank: int
     if shapes[1:] == [()]:
         values[1] = np.asarray(np.float32(2))
     agree(model, *values[: len(shapes)])
+
+
+def test_what_damaged_nodes_need_is_not_asked() -> None:
+    for text in ("y = Conv (x)", "y = Relu (z) z = Transpose (x)"):
+        with pytest.raises(weft.WeftError, match="requires"):
+            weft.compile(model_of(f"(float[] x) => (float[] y) {{ {text} }}"), cache=False)

@@ -65,15 +65,15 @@ class DeclaredRanks:
     def _needed(self, node: NodeProto) -> int | None:
         """The rank that an operator needs of its first operand, where that is always one."""
         if node.op_type in _LIKE_SECOND and not node.domain:
-            return self._stored.get(node.input[1])
+            return next((self._stored.get(other) for other in node.input[1:2]), None)
         if node.op_type == "Transpose" and not node.domain:
-            return next((len(each.ints) for each in node.attribute), None)
+            return next((len(each.ints) for each in node.attribute if each.name == "perm"), None)
         return _NEEDED.get((node.domain, node.op_type))
 
     def _keeps_rank(self, node: NodeProto, name: str) -> bool:
         """Whether the result has the rank of that operand."""
         op = self._operators.get((node.domain, node.op_type))
-        if op is None or not issubclass(op, UnaryOp | BinaryOp):
+        if op is None or not issubclass(op, UnaryOp | BinaryOp) or not node.output:
             return False
         others = [self._stored.get(other) for other in node.input if other != name]
         return all(rank == 0 for rank in others)

@@ -6,7 +6,7 @@ what was said, the difference from onnxruntime without optimisations beside onnx
 them and what noise in the inputs makes, seconds and megabytes of compiling, and with `--threads`
 the ratio of onnxruntime's time to weft's. `packages.py` and `classical.py` list what is in.
 Needs skl2onnx 1.20, onnxmltools, onnxconverter-common, xgboost, lightgbm, scikit-learn, sympy,
-onnxruntime and protobuf 6 beside weft, and pip and npm.
+onnxruntime, onnx-ir and protobuf 6 beside weft, and pip and npm.
 """
 
 from __future__ import annotations

@@ -47,6 +47,12 @@ class ModelError(WeftError):
     """
 
 
+class ModelWarning(UserWarning):
+    """Something in a model that is not as it says, and of which weft knows what is meant; the
+    message names the file, the place, the rule and what happens.
+    """
+
+
 class UnsupportedError(WeftError):
     """A sound model that uses what weft lacks; the message lists all such places at once."""
 

@@ -1,7 +1,6 @@
 """What every test relies on: one hypothesis profile, the same examples in every run."""
 
 import gc
-import os
 from functools import partialmethod
 
 from hypothesis import HealthCheck, settings
@@ -21,10 +20,8 @@ settings.load_profile("weft")
 
 # In every test. Those that run beside this one have the other processors, and workers are
 # interpreters, which take longer to start than most compilations of tests; the tests of workers
-# start their own. WEFT_VERIFY_EACH=1 verifies each module behind each pass, which takes two fifths
-# more; without it the tests of the driver do so for three networks.
-VERIFY_EACH = bool(os.environ.get("WEFT_VERIFY_EACH"))
-Session.__init__ = partialmethod(Session.__init__, cores=1, verify_each=VERIFY_EACH)
+# start their own. Each module is verified behind each pass.
+Session.__init__ = partialmethod(Session.__init__, cores=1, verify_each=True)
 
 gc.disable()  # until the tests are collected: what is imported stays
 

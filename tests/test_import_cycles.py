@@ -47,6 +47,7 @@ LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
         "weft.cli.compare -> weft.compiler.frontend.onnx.load",
         "weft.cli.compile -> weft.compiler.driver.emit",
         "weft.cli.inspect -> weft.compiler.driver.pipeline",
+        "weft.cli.model -> weft.compiler.frontend.onnx.fix_inputs",
         "weft.cli.inspect -> weft.compiler.loop.schedule_file",
         "weft.compiler.driver.compile_kernels -> weft.compiler.loop.schedule_file",
         "weft.compiler.driver.options -> weft.compiler.loop.tuned_file",

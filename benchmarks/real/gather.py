@@ -1,4 +1,4 @@
-"""The collection: `FOLDER/{packages,classical,variants}/NAME.onnx` and `.npz`, its inputs.
+"""The collection: `FOLDER/{packages,classical,exports,variants}/NAME.onnx` and `.npz`, its inputs.
 
 In: a folder outside of the repository. Out: models that are not in it yet.
 """
@@ -13,11 +13,16 @@ import numpy as np
 import onnx
 
 from benchmarks.real.classical import Made, make_classical
+from benchmarks.real.exports import make_exports
 from benchmarks.real.inputs import make_inputs
 from benchmarks.real.packages import fetch_packages
 from benchmarks.real.variants import make_variants
 
-MADE = {"classical": lambda _: make_classical(), "variants": make_variants}
+MADE = {
+    "classical": lambda _: make_classical(),
+    "exports": lambda _: make_exports(),
+    "variants": make_variants,
+}
 
 
 def gather(folder: Path) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What a user says of named sizes of the inputs: bounds, buckets and masks, also as texts."""
+"""What a user says of named sizes of the inputs: values, bounds, buckets, masks; also as texts."""
 
 from __future__ import annotations
 
@@ -28,6 +28,25 @@ def parse_bound(text: str) -> Bound:
     if found is None:
         raise OptionError(f"bound requires a text such as batch=1..32, got {text!r}")
     return Bound(found[1], int(found[2]), int(found[3]))
+
+
+class FixedSize(Struct, frozen=True):
+    """The one value that a named size of the model's inputs has."""
+
+    name: str
+    size: int
+
+    def __post_init__(self) -> None:
+        if self.size < 0:
+            raise OptionError(f"dim requires a size of at least 0, got {self.name}={self.size}")
+
+
+def parse_fixed_size(text: str) -> FixedSize:
+    """The size that a text such as `batch=4` fixes. Raises OptionError for another text."""
+    name, _, size = text.rpartition("=")
+    if not name or not re.fullmatch(r"\d+", size, re.ASCII):
+        raise OptionError(f"dim requires a text such as batch=4, got {text!r}")
+    return FixedSize(name, int(size))
 
 
 class Bucket(Struct, frozen=True):

@@ -13,14 +13,17 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final, TypedDict, TypeVar, Unpack, dataclass_transform
 
-from weft.compiler.driver.named_sizes import Bound, Bucket, BucketMask
+from weft.compiler.driver.named_sizes import Bound, Bucket, BucketMask, FixedSize
 from weft.compiler.driver.read_options import (
     FileName,
+    FixedInput,
     GoldenInputs,
     SelfTest,
     choice,
     read_bounds,
     read_bucket_sizes,
+    read_fixed_inputs,
+    read_fixed_sizes,
     read_levels,
     read_masks,
     read_max_iterations,
@@ -265,6 +268,24 @@ class Options:
         metavar="SIZE=LEAST..MOST",
         action="append",
     )
+    dims: tuple[FixedSize, ...] = option(
+        default=(),
+        help="the one value of a named size of the inputs, such as batch=4: the model is read as "
+        "if it said so",
+        converter=read_fixed_sizes,
+        flag="--dim",
+        metavar="NAME=SIZE",
+        action="append",
+    )
+    values: tuple[FixedInput, ...] = option(
+        default=(),
+        help="the value that an input has in each call, such as rate=16000 or sizes=3,4: it is a "
+        "constant of the model and no input; one number fills an input of constant size",
+        converter=read_fixed_inputs,
+        flag="--value",
+        metavar="INPUT=NUMBERS",
+        action="append",
+    )
     max_iterations: int | None = option(
         default=None,
         help="a call fails in a loop of more, such as one that never ends; no limit by default",
@@ -399,6 +420,8 @@ class Changes(TypedDict, total=False):
     outputs: Sequence[str]
     gradients: Sequence[str]
     bounds: Mapping[str, tuple[int, int]] | Sequence[str | Bound] | None
+    dims: Mapping[str, int] | Sequence[str | FixedSize] | None
+    values: Mapping[str, Any] | Sequence[str | FixedInput] | None
     max_iterations: int | None
     max_weights_bytes: str | int | None
     check_indices: bool

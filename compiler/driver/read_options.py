@@ -5,6 +5,7 @@ that says nothing; values that were read already stay as they are.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -18,9 +19,11 @@ from weft.compiler.driver.named_sizes import (
     Bound,
     Bucket,
     BucketMask,
+    FixedSize,
     parse_bound,
     parse_bucket,
     parse_bucket_mask,
+    parse_fixed_size,
 )
 from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.machine.bindings.names import c_identifier
@@ -29,7 +32,7 @@ from weft.compiler.target import TARGETS
 from weft.compiler.target.target import Target
 from weft.compiler.target.x86 import X86_TARGETS
 from weft.dialects.errors import OptionError
-from weft.dialects.weights import Array
+from weft.dialects.weights import Array, digest_of
 
 FileName = str | os.PathLike[str]
 """The path of a file."""
@@ -55,6 +58,36 @@ class SelfTest:
             digest.update(f"{name} {array.dtype.name} {array.shape}\n".encode())
             digest.update(np.ascontiguousarray(array).tobytes())
         return SelfTest(digest.hexdigest(), arrays)
+
+
+@dataclass(frozen=True)
+class FixedInput:
+    """The value that an input has in each call, of which `digest` is the SHA-256."""
+
+    name: str
+    digest: str
+    array: Array = field(repr=False, compare=False)
+
+    @staticmethod
+    def of(name: str, array: Array) -> FixedInput:
+        """This value of the input."""
+        return FixedInput(name, f"{digest_of(array)} {list(array.shape)}", array)
+
+
+def parse_fixed_input(text: str) -> FixedInput:
+    """The value that a text such as `rate=16000` or `sizes=3,4` fixes, `sizes=[3]` for one that
+    only looks like a number. Raises OptionError for another text.
+    """
+    name, _, numbers = text.partition("=")
+    try:
+        elements = json.loads(f"[{numbers}]")
+        array = np.asarray(elements[0] if len(elements) == 1 else elements)
+    except ValueError:
+        array = np.asarray(None)
+    if not name or array.dtype.kind not in "biuf":
+        rule = "value requires a text such as rate=16000 or sizes=3,4"
+        raise OptionError(f"{rule}, got {text!r}")
+    return FixedInput.of(name, array)
 
 
 def choice(keyword: str, choices: Sequence[str]) -> Callable[[str], str]:
@@ -156,6 +189,34 @@ def read_bounds(
     if isinstance(written, Mapping):
         return tuple(Bound(name, *pair) for name, pair in written.items())
     return tuple(parse_bound(each) if isinstance(each, str) else each for each in written or ())
+
+
+def read_fixed_sizes(
+    written: Mapping[str, int] | Sequence[str | FixedSize] | None,
+) -> tuple[FixedSize, ...]:
+    """Sizes by name, or as texts."""
+    if isinstance(written, Mapping):
+        return tuple(FixedSize(name, size) for name, size in written.items())
+    read = tuple(parse_fixed_size(x) if isinstance(x, str) else x for x in written or ())
+    _require_once("dims", [each.name for each in read])
+    return read
+
+
+def read_fixed_inputs(
+    written: Mapping[str, Any] | Sequence[str | FixedInput] | None,
+) -> tuple[FixedInput, ...]:
+    """Values of inputs by name, or as texts."""
+    if isinstance(written, Mapping):
+        return tuple(FixedInput.of(name, np.asarray(value)) for name, value in written.items())
+    read = tuple(parse_fixed_input(x) if isinstance(x, str) else x for x in written or ())
+    _require_once("values", [each.name for each in read])
+    return read
+
+
+def _require_once(keyword: str, names: Sequence[str]) -> None:
+    again = [name for at, name in enumerate(names) if name in names[:at]]
+    if again:
+        raise OptionError(f"{keyword} require each name once, got {again[0]} twice")
 
 
 def read_max_iterations(written: int | None) -> int | None:

@@ -35,7 +35,7 @@ def running(session: Session, name: str, module: ModuleOp, notes: list[str]) -> 
     with session.report.module_pass(name, partial(operators_of, module), notes):
         yield
     if session.verify_each:
-        module.verify()
+        session.verifier.verify(module)
     session.passes += 1
     session.dump(f"{session.passes:02}-{name}.mlir", module)
 

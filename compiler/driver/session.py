@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.report import Report
+from weft.compiler.driver.verify_changes import ChangeVerifier
 from weft.dialects.budget import Budget
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ class Session:
     """One compilation: its options, whom to tell, where to write what each stage gives,
     kernels that were compiled before, what the caller adds to the compiler, the self-test, a worker
     that was started ahead, what it may use, how many processes compile its kernels (one for each
-    core that this one may use by default), whether the module is verified behind each pass, and how
-    many passes it went through.
+    core that this one may use by default), whether the module is verified behind each pass, how
+    many passes it went through, and what was verified last.
     """
 
     options: Options
@@ -42,6 +43,7 @@ class Session:
     cores: int | None = None
     verify_each: bool = False
     passes: int = 0
+    verifier: ChangeVerifier = field(default_factory=ChangeVerifier)
 
     def level(self, options: Options) -> Session:
         """The session for one CPU level, from the optimised graph on, with a report of its own but

@@ -13,14 +13,21 @@ from typing import Any, Final
 from msgspec import Struct
 from onnx import ModelProto
 
+from weft.compiler.frontend.fix_graph import fix_graph
 from weft.compiler.frontend.from_graph_file import read_graph
 from weft.compiler.frontend.graph_file_names import SUFFIX
-from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source, import_model
+from weft.compiler.frontend.onnx.from_onnx import (
+    ImportedModel,
+    Source,
+    import_inputs,
+    import_model,
+)
 from weft.compiler.frontend.onnx.node import ImporterTable
 from weft.compiler.target.target import Target
 from weft.dialects.budget import Budget
 from weft.dialects.errors import OptionError
 from weft.dialects.graph import GraphOp
+from weft.dialects.weights import Array
 
 
 class ImportOptions(Struct, frozen=True):
@@ -29,30 +36,39 @@ class ImportOptions(Struct, frozen=True):
     ops: Sequence[type[GraphOp]]
     composites: ImporterTable
     outputs: Sequence[str]
-    sizes: Mapping[str, int] | None
+    sizes: Mapping[str, int]
+    values: Mapping[str, Array]
     replaceable: bool
     budget: Budget | None
     target: Target | None
 
 
+ReadInputs = Callable[[Any, Mapping[str, int], Mapping[str, Array]], ImportedModel]
+"""Reads the inputs of a model, with these values of sizes and inputs."""
+
+
 class Frontend(Struct, frozen=True):
     """Reads files of these suffixes and models of these types. One whose graphs are `finished`
-    takes no options: outputs and sizes are those of the graph.
+    takes no options: outputs are those of the graph. `read_inputs` reads no more than what a model
+    takes, where that can be told from the rest.
     """
 
     reads: str
     suffixes: tuple[str, ...]
     types: tuple[type, ...]
     read: Callable[[Any, ImportOptions], ImportedModel]
+    read_inputs: Callable[[Any, Mapping[str, int], Mapping[str, Array]], ImportedModel] | None = (
+        None
+    )
     finished: bool = False
 
 
 def _read_graph_file(path: str | os.PathLike[str], options: ImportOptions) -> ImportedModel:
-    return read_graph(Path(path))
+    return fix_graph(read_graph(Path(path)), options.sizes, options.values)
 
 
 def _take_graph(imported: ImportedModel, options: ImportOptions) -> ImportedModel:
-    return imported
+    return fix_graph(imported, options.sizes, options.values)
 
 
 def _read_onnx(source: Source, options: ImportOptions) -> ImportedModel:
@@ -62,6 +78,7 @@ def _read_onnx(source: Source, options: ImportOptions) -> ImportedModel:
         options.composites,
         options.outputs,
         options.sizes,
+        options.values,
         replaceable=options.replaceable,
         budget=options.budget,
         target=options.target,
@@ -72,7 +89,7 @@ FRONTENDS: Final = (
     Frontend("graph files", (SUFFIX,), (), _read_graph_file, finished=True),
     Frontend("graphs", (), (ImportedModel,), _take_graph, finished=True),
     # Paths of any other suffix: ONNX files are called .onnx, .pb or anything else.
-    Frontend("ONNX", (), (str, os.PathLike, bytes, ModelProto), _read_onnx),
+    Frontend("ONNX", (), (str, os.PathLike, bytes, ModelProto), _read_onnx, import_inputs),
 )
 """Who reads what; the first that a suffix fits, else the first that a type fits."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -28,11 +28,17 @@ def input_sizes(module: ModuleOp) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def bound_sizes(module: ModuleOp, bounds: Sequence[Bound]) -> None:
-    """Notes the bounds on the graph function of the module.
+def bound_sizes(module: ModuleOp, bounds: Sequence[Bound], fixed: Mapping[str, int]) -> None:
+    """Notes the bounds on the graph function of the module; `fixed` are sizes that have a value.
 
-    Raises OptionError for a bound of what is no named size of an input, or a second one of a size.
+    Raises OptionError for a bound of what is no named size of an input, a second one of a size, and
+    one that excludes the size's value.
     """
+    for each in bounds:
+        if each.name in fixed and not each.least <= fixed[each.name] <= each.most:
+            rule = f"bound requires {each.name} from {each.least} to {each.most}"
+            raise OptionError(f"{rule}, got {fixed[each.name]}")
+    bounds = [each for each in bounds if each.name not in fixed]
     if not bounds:
         return
     function = graph_function(module)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from xdsl.ir import Operation, SSAValue
 
@@ -20,12 +20,18 @@ DEEPEST = 8
 """Operators that are looked through; a polynomial of an activation has fewer on any path."""
 
 
-def number_of(value: SSAValue) -> float | None:
-    """The number that an inline constant is everywhere."""
+def literal_of(value: SSAValue) -> bool | int | float | None:
+    """What an inline constant is everywhere, of its own type: an integer may be no float."""
     owner = value.owner
     if not isinstance(owner, ConstantOp) or owner.literal is None or len(owner.literal.data) != 1:
         return None
-    return float(owner.literal.data[0])
+    return owner.literal.data[0]
+
+
+def number_of(value: SSAValue) -> float | None:
+    """The number that an inline constant is everywhere."""
+    literal = literal_of(value)
+    return None if literal is None else float(literal)
 
 
 def only_user(value: SSAValue) -> Operation | None:
@@ -33,8 +39,8 @@ def only_user(value: SSAValue) -> Operation | None:
     return value.get_user_of_unique_use()
 
 
-def erase_unused(op: Operation) -> None:
-    """Removes a graph operator that nobody uses, and then those that only it used."""
+def erase_unused(op: Operation, kept: Container[Operation] = ()) -> None:
+    """Removes a graph operator that nobody uses, and then those that only it used, but for some."""
     pending = [op]
     while pending:
         last = pending.pop()
@@ -43,7 +49,7 @@ def erase_unused(op: Operation) -> None:
             owners = [operand.owner for operand in last.operands]
             last.detach()
             last.erase()
-            pending += [owner for owner in owners if isinstance(owner, Operation)]
+            pending += [each for each in owners if isinstance(each, Operation) and each not in kept]
 
 
 def polynomial(

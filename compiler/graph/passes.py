@@ -15,18 +15,18 @@ from weft.compiler.graph.rematerialize import RematerializePass
 from weft.compiler.graph.schedule_memory import ScheduleMemoryPass
 from weft.compiler.graph.simplify.cse_dce import CseDcePass
 from weft.compiler.graph.simplify.deduplicate_constants import DeduplicateConstantsPass
-from weft.compiler.graph.simplify.fold_batch_norm import FoldBatchNormPass
 from weft.compiler.graph.simplify.fold_constants import FoldConstantsPass
 from weft.compiler.graph.simplify.hoist_invariants import HoistInvariantsPass
 from weft.compiler.graph.simplify.inline_calls import InlineCallsPass
 from weft.compiler.graph.simplify.inline_regions import InlineRegionsPass
+from weft.compiler.graph.simplify.rewrite import RewritePass
 from weft.compiler.graph.simplify.sink_reindexing import SinkReindexingPass
 from weft.compiler.graph.winograd import WinogradPass
 
 SIMPLIFYING_PASSES: tuple[type[ModulePass], ...] = (
     InlineCallsPass,  # constants that calls hand over are constants of the function's operators
     FoldConstantsPass,  # sizes and constants: everything later sees simpler operators
-    FoldBatchNormPass,  # on constants, so after folding
+    RewritePass,  # on constants, so after folding
     DecomposeTransposedConvPass,  # filters are constants by now
     DropPaddingTapsPass,  # of its convolutions too; not with strict_fp
     HoistInvariantsPass,  # before equal operators of loops and their surroundings are merged

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
     LocationAttr,
     ModuleOp,
     NameLoc,
+    StringAttr,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -53,6 +54,7 @@ from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import (
     BOUNDS,
     EQUAL_SIZES,
+    EQUAL_SIZES_OF,
     WEIGHTS,
     CallOp,
     KernelOp,
@@ -126,6 +128,9 @@ class _Lowering(ControlLowering):
         if self.checks.first:
             pairs = [ExprsAttr(pair) for pair in self.checks.first]
             self.program.attributes[EQUAL_SIZES] = ArrayAttr(pairs)
+            names = [_node_name(at) for at in self.checks.first.values()]
+            if any(names):
+                self.program.attributes[EQUAL_SIZES_OF] = ArrayAttr(map(StringAttr, names))
         for value, target in zip(returned.operands, self.outputs, strict=True):
             if not mentions(type_of(value), self.run_time_sizes):
                 self.write_to(value, target)
@@ -299,6 +304,11 @@ class _Lowering(ControlLowering):
         if location is not None:
             call.location = location
         self.block.add_op(call)
+
+
+def _node_name(location: LocationAttr) -> str:
+    """The node that an operator comes from, empty where nothing says it."""
+    return location.desc.data if isinstance(location, NameLoc) else ""
 
 
 def _note_bounds(kernel: KernelOp, program: ProgramOp) -> None:

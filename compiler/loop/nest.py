@@ -10,7 +10,7 @@ from typing import cast
 
 from msgspec import Struct
 from xdsl.dialects.builtin import ArrayAttr, IntAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
@@ -165,7 +165,7 @@ def expand(expr: Expr) -> Expr:
     computed: dict[Atom, Expr] = {
         atom: expand(atom.owner.value)
         for atom in expr.atoms()
-        if is_value(atom) and isinstance(atom.owner, IndexOp)
+        if type(atom) is OpResult and type(atom.op) is IndexOp
     }
     return expr.substitute(computed) if computed else expr
 

@@ -79,7 +79,7 @@ class Expr:
             if total:
                 terms[monomial] = total
             else:
-                terms.pop(monomial, None)
+                del terms[monomial]
         return _rejoin(terms)
 
     __radd__ = __add__
@@ -88,7 +88,20 @@ class Expr:
         return Expr({monomial: -factor for monomial, factor in self.terms.items()})
 
     def __sub__(self, other: ExprLike) -> Expr:
-        return self + -Expr.of(other)
+        if type(other) is not Expr:
+            other = Expr.of(other)
+        if not other.terms:
+            return self
+        if not self.terms:
+            return -other
+        terms = dict(self.terms)
+        for monomial, factor in other.terms.items():
+            total = terms.get(monomial, 0) - factor
+            if total:
+                terms[monomial] = total
+            else:
+                del terms[monomial]
+        return _rejoin(terms)
 
     def __rsub__(self, other: ExprLike) -> Expr:
         return Expr.of(other) - self
@@ -194,13 +207,7 @@ class Expr:
         """The expression with atoms replaced, simplified anew."""
         if not values or not self._mentions(values):
             return self
-        total = Expr({})
-        for monomial, factor in self.terms.items():
-            product = Expr({(): factor})
-            for atom in monomial:
-                product = _replace(atom, values) * product
-            total = total + product
-        return total
+        return self._map(lambda atom: _replace(atom, values))
 
     def _mentions(self, values: Mapping[Atom, Expr]) -> bool:
         for monomial in self.terms:
@@ -215,11 +222,15 @@ class Expr:
         """
         if not any(children_of(atom) for monomial in self.terms for atom in monomial):
             return self
-        total = Expr({})
+        return self._map(lambda atom: _resolve(atom, ranges))
+
+    def _map(self, change: Callable[[Atom], Expr]) -> Expr:
+        """The expression of what each atom becomes, put together anew."""
+        total = _ZERO
         for monomial, factor in self.terms.items():
-            product = Expr({(): factor})
+            product = Expr.of(factor)
             for atom in monomial:
-                product = product * _resolve(atom, ranges)
+                product = change(atom) * product
             total = total + product
         return total
 
@@ -304,13 +315,18 @@ def row_major_strides(dims: Iterable[Expr]) -> list[Expr]:
 
 
 def _replace(atom: Atom, values: Mapping[Atom, Expr]) -> Expr:
-    if atom in values:
-        return values[atom]
+    value = values.get(atom)
+    if value is not None:
+        return value
+    if type(atom) not in OPERATORS:
+        return Expr({(atom,): 1})
     children = [child.substitute(values) for child in children_of(atom)]
     return _rebuild(atom, children, {})
 
 
 def _resolve(atom: Atom, ranges: Mapping[Atom, Range]) -> Expr:
+    if type(atom) not in OPERATORS:
+        return Expr({(atom,): 1})
     children = [child.simplify(ranges) for child in children_of(atom)]
     return _rebuild(atom, children, ranges)
 
@@ -320,9 +336,8 @@ def _rebuild(atom: Atom, children: list[Expr], ranges: Mapping[Atom, Range]) -> 
         return _divide(children[0], children[1], ranges)[0]
     if isinstance(atom, Remainder):
         return _divide(children[0], children[1], ranges)[1]
-    if isinstance(atom, Extremum):
-        return _extremum(atom.operator, children, ranges)
-    return Expr.atom(atom)
+    assert isinstance(atom, Extremum), "one of OPERATORS"
+    return _extremum(atom.operator, children, ranges)
 
 
 def _divide(
@@ -352,7 +367,8 @@ def _divide(
         # All values fall between the same two multiples, so the quotient is one number.
         steps = low // divisor.constant
         return whole + steps, rest - steps * divisor.constant
-    return whole + Expr.of(Quotient(rest, divisor)), Expr.of(Remainder(rest, divisor))
+    quotient, remainder = Quotient(rest, divisor), Remainder(rest, divisor)
+    return whole + Expr.atom(quotient), Expr.atom(remainder)
 
 
 def _split_multiples(dividend: Expr, divisor: Expr) -> tuple[Expr, Expr]:

@@ -39,6 +39,9 @@ from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type_of, form
 EQUAL_SIZES = "equal_sizes"
 """The attribute of a program that lists pairs of sizes that have to be equal in every call."""
 
+EQUAL_SIZES_OF = "equal_sizes_of"
+"""The attribute of a program that lists the nodes which need them, where these have names."""
+
 WORKSPACE_BYTES = "workspace_bytes"
 """The attribute of a program that holds the size of its arena."""
 

@@ -1,4 +1,4 @@
-// RUN: weft-opt %s --split-input-file --verify-diagnostics -p weft-differentiate,weft-fold-constants,weft-cse-dce | filecheck %s
+// RUN: weft-opt %s --split-input-file --verify-diagnostics -p weft-differentiate,weft-fold-constants,weft-rewrite,weft-cse-dce | filecheck %s
 
 // The derivative of a branch is a branch. A product is kept, as a result that the other region fills with zeros; what is elementwise is computed again.
 // CHECK-LABEL: func.func @main

@@ -1,4 +1,4 @@
-// RUN: weft-opt %s --split-input-file -p weft-fold-constants,weft-cse-dce | filecheck %s
+// RUN: weft-opt %s --split-input-file -p weft-fold-constants,weft-rewrite,weft-cse-dce | filecheck %s
 
 // Neutral elements are dropped.
 // CHECK-LABEL: func.func @neutral

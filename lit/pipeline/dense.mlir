@@ -1,4 +1,4 @@
-// RUN: weft-opt %s -p weft-fold-constants,weft-fold-batch-norm,weft-cse-dce,weft-fuse,weft-graph-to-loop,weft-schedule,weft-hoist-workspace,weft-drop-unused-weights,weft-plan-memory | filecheck %s
+// RUN: weft-opt %s -p weft-fold-constants,weft-rewrite,weft-cse-dce,weft-fuse,weft-graph-to-loop,weft-schedule,weft-hoist-workspace,weft-drop-unused-weights,weft-plan-memory | filecheck %s
 
 // A dense layer is one kernel: sums in registers, bias and activation applied as they leave them, nothing in the workspace.
 // CHECK-LABEL: loop.kernel @matmul_add_relu_

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 
 import weft
 from tests.models.networks import bert_inputs, build_bert
@@ -61,6 +61,32 @@ def test_buckets_of_few_and_of_many_rows_share_weights() -> None:
     alone = weft.compile(bert)
     run = weft.compile(bert, buckets=["sequence=16,64"])
     assert len(run.metadata["weights"]) == len(alone.metadata["weights"])
+
+
+FIXED = """<ir_version: 9, opset_import: ["" : 18]>
+agraph (float[batch, length] x) => (float[] y, float[p, q] z) {
+  y = Squeeze (x)
+  two = Constant <value = int64[1] {2}> ()
+  dims = Concat <axis = 0> (two, two)
+  z = Tile (x, dims)
+}"""
+"""Of a named batch and length, nobody knows which of them Squeeze leaves."""
+
+
+def test_what_compiles_with_the_sizes_of_buckets_alone_compiles_in_them() -> None:
+    model = parser.parse_model(FIXED)
+    model.graph.output[0].type.tensor_type.shape.dim.add(dim_param="n")
+    with pytest.raises(weft.UnsupportedError, match="requires axes, or a declared rank"):
+        weft.compile(model, cache=False)
+    run = weft.compile(model, buckets=["batch=1", "length=3,5"], cache=False)
+    assert [str(spec.dims) for spec in run.outputs] == ["('length',)", "(2, '2 * length')"]
+    for length in (3, 5):
+        x = noise(1, length)[..., 0]
+        squeezed, tiled = run(x)
+        np.testing.assert_array_equal(squeezed, x[0])
+        np.testing.assert_array_equal(tiled, np.tile(x, (2, 2)))
+    with pytest.raises(weft.InputError, match="to be the sizes of a bucket"):
+        run(noise(1, 4)[..., 0])
 
 
 def test_the_artifact_lists_its_buckets() -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from weft.compiler.driver.read_options import read_fixed_sizes
 from weft.compiler.machine.artifact.dims import size_of
 from weft.compiler.machine.artifact.replace_file import replacing
 from weft.compiler.machine.artifact.signature import TensorSpec
-from weft.dialects.errors import InputError, OptionError
+from weft.dialects.errors import InputError
 from weft.dialects.weights import Array
 
 RANDOM_INTEGERS: Final = 10
@@ -24,14 +25,19 @@ _STEM_BYTES: Final = 200
 
 
 def add_input_options(parser: ArgumentParser) -> None:
-    """--input and --dim, of which `read_inputs` and `read_dims` read."""
+    """--input and --random-dim, of which `read_inputs` and `random_inputs` read."""
     parser.add_argument(
         "--input", metavar="NAME=FILE", action="append", default=[],
         help="an array in NumPy's .npy format; once for each input",
     )  # fmt: skip
+    add_random_dims(parser)
+
+
+def add_random_dims(parser: ArgumentParser) -> None:
+    """--random-dim, which says what random inputs of any size have."""
     parser.add_argument(
-        "--dim", metavar="NAME=SIZE", action="append", default=[],
-        help="a symbolic size of random inputs",
+        "--random-dim", metavar="NAME=SIZE", action="append", default=[],
+        help="a named size of random inputs, which stays open in a model; --dim fixes it",
     )  # fmt: skip
 
 
@@ -74,10 +80,12 @@ def _read_array(path: str) -> Array:
     return array
 
 
-def random_inputs(
-    specs: Sequence[TensorSpec], seed: int, dims: Mapping[str, int]
-) -> dict[str, Array]:
-    """An array for each input: floats of a normal distribution, small integers, either truth."""
+def random_inputs(specs: Sequence[TensorSpec], seed: int, arguments: Namespace) -> dict[str, Array]:
+    """An array for each input: floats of a normal distribution, small integers, either truth; of
+    the sizes that the command line has.
+    """
+    texts = [*(arguments.dims or ()), *arguments.random_dim]
+    dims = {each.name: each.size for each in read_fixed_sizes(texts)}
     generator = np.random.default_rng(seed)
     return {spec.name: _random(spec, generator, dims) for spec in specs}
 
@@ -94,17 +102,6 @@ def _random(spec: TensorSpec, generator: np.random.Generator, dims: Mapping[str,
     if dtype.kind in "iu":
         return generator.integers(0, RANDOM_INTEGERS, shape).astype(dtype)
     return generator.standard_normal(shape).astype(dtype)
-
-
-def read_dims(texts: Sequence[str]) -> dict[str, int]:
-    """The sizes of `name=number` texts."""
-    dims: dict[str, int] = {}
-    for text in texts:
-        name, _, number = text.partition("=")
-        if not number.isdecimal():
-            raise OptionError(f"--dim requires name=size, got {text}")
-        dims[name] = int(number)
-    return dims
 
 
 def write_outputs(outputs: Mapping[str, Array], folder: Path) -> list[Path]:

@@ -15,8 +15,8 @@ from weft.bench.limits import Limits, measure_limits, multiply_adds
 from weft.bench.rounds import ROUNDS, SECONDS, Measured, measure
 from weft.bench.rows import Row, engine_rows, limit_rows
 from weft.bench.work import work_of
-from weft.cli.arrays import add_input_options, random_inputs, read_dims, read_inputs
-from weft.cli.model import add_compile_options, compile_from, is_artifact
+from weft.cli.arrays import add_input_options, random_inputs, read_inputs
+from weft.cli.model import add_compile_options, compile_from, is_artifact, model_for_peers
 from weft.cli.parser import command_parser
 from weft.cli.progress import stage_progress
 from weft.cli.table import table
@@ -34,7 +34,8 @@ examples:
   weft bench model.onnx --vs openvino,torch --threads 2
   weft bench model.onnx --vs all --json > rows.jsonl  every engine that is installed
   weft bench model.onnx --vs none --kernels           where weft's own time goes
-  weft bench bert.onnx --dim batch=1 --dim sequence=128
+  weft bench bert.onnx --dim batch=1 --dim sequence=128     compiled for these sizes
+  weft bench bert.onnx --random-dim batch=1 --random-dim sequence=128     for any, run with these
 
 Each engine runs in a process of its own, on as many cores as there are threads, and is stopped
 while the others have their turn. Its answer is compared with weft's before it is timed. The ratio
@@ -83,12 +84,12 @@ def parser() -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace) -> None:
     """Measures and prints. Raises WeftError, also where weft or a peer gives a wrong answer."""
     peers = _peers(arguments.vs)
-    model = Path(arguments.model)
     with tempfile.TemporaryDirectory(prefix="weft-bench-") as folder:
         library = _library(arguments, peers, Path(folder))
         metadata = read_metadata(library)
         inputs = _inputs(arguments, Signature.from_json(metadata))
         work = work_of(metadata, inputs)
+        model = model_for_peers(arguments, Path(folder)) if peers else library
         limits, measured = _measure(
             arguments, {OURS: library} | dict.fromkeys(peers, model), inputs
         )
@@ -127,7 +128,7 @@ def _library(arguments: argparse.Namespace, peers: Sequence[str], folder: Path) 
 def _inputs(arguments: argparse.Namespace, signature: Signature) -> dict[str, Array]:
     given = read_inputs(signature.inputs, arguments.input)
     drawn = [spec for spec in signature.inputs if spec.name not in given]
-    return given | random_inputs(drawn, arguments.seed, read_dims(arguments.dim))
+    return given | random_inputs(drawn, arguments.seed, arguments)
 
 
 def _measure(

@@ -20,10 +20,15 @@ from weft.cli.arrays import (
     add_input_options,
     add_random_option,
     random_inputs,
-    read_dims,
     read_inputs,
 )
-from weft.cli.model import add_compile_options, budget_from, is_artifact, options_from
+from weft.cli.model import (
+    add_compile_options,
+    budget_from,
+    is_artifact,
+    model_for_peers,
+    options_from,
+)
 from weft.cli.parser import command_parser
 from weft.cli.table import table
 from weft.cli.terminal import show
@@ -114,7 +119,7 @@ def run(arguments: argparse.Namespace) -> None:
     first, second = _executable(arguments, arguments.first), _runner(arguments, arguments.second)
     inputs = read_inputs(first.inputs, arguments.input)
     if arguments.random is not None:
-        inputs = random_inputs(first.inputs, arguments.random, read_dims(arguments.dim)) | inputs
+        inputs = random_inputs(first.inputs, arguments.random, arguments) | inputs
     found = differences(first.run(inputs), second(inputs))
     apart = [each for each in found if not each.of_scale <= arguments.tolerance]
     parting = _bisect(arguments, inputs) if apart and arguments.bisect else None
@@ -169,7 +174,9 @@ def _runner(arguments: argparse.Namespace, form: str, outputs: Sequence[str] = (
         raise OptionError(f"{form} requires a model to run, got the artifact {arguments.first}")
     if form == ONNXRUNTIME:
         wanted = outputs or options_from(arguments).outputs
-        return _onnxruntime(arguments.first, wanted, arguments.threads)
+        with TemporaryDirectory() as folder:
+            path = model_for_peers(arguments, Path(folder))
+            return _onnxruntime(str(path), wanted, arguments.threads)
     return _executable(arguments, form, outputs).run
 
 

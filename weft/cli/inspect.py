@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec.structs import asdict
 
-from weft.cli.arrays import random_inputs, read_dims
+from weft.cli.arrays import add_random_dims, random_inputs
 from weft.cli.model import add_compile_options, is_artifact, progressing_from
 from weft.cli.parser import command_parser
 from weft.cli.table import shown_bytes, shown_flops, table
@@ -67,9 +67,7 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="what each pass did: operators before and after, time, what changed",
     )
-    made.add_argument(
-        "--dim", metavar="NAME=SIZE", action="append", default=[], help="a symbolic size for --time"
-    )
+    add_random_dims(made)
     made.add_argument(
         "--threads", type=int, metavar="N", help="for --time; by default one for each processor"
     )
@@ -90,7 +88,7 @@ def run(arguments: argparse.Namespace) -> None:
         return
     metadata, executable = _metadata(arguments)
     if executable is not None:
-        inputs = random_inputs(executable.inputs, 0, read_dims(arguments.dim))
+        inputs = random_inputs(executable.inputs, 0, arguments)
         metadata["run_ms"] = median_ms(executable, inputs)
     show(json.dumps(metadata, indent=1) if arguments.json else _shown(metadata))
 

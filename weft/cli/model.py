@@ -126,6 +126,21 @@ def progressing(
         yield start
 
 
+def model_for_peers(arguments: argparse.Namespace, folder: Path) -> Path:
+    """The model of the command line for engines that know nothing of --value: a copy in the folder
+    where there are values.
+    """
+    fixed = options_from(arguments).values
+    if not fixed:
+        return Path(arguments.model)
+    from weft.compiler.frontend.onnx.fix_inputs import fixed_model
+
+    proto = fixed_model(arguments.model, {each.name: each.array for each in fixed})
+    path = folder / "fixed.onnx"
+    path.write_bytes(proto.SerializeToString())
+    return path
+
+
 def executable_from(arguments: argparse.Namespace) -> Executable:
     """The artifact of the command line, loaded, or its model, compiled; with --threads."""
     if is_artifact(arguments.model):

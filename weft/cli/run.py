@@ -11,7 +11,6 @@ from weft.cli.arrays import (
     add_random_option,
     described,
     random_inputs,
-    read_dims,
     read_inputs,
     write_outputs,
 )
@@ -56,7 +55,7 @@ def run(arguments: argparse.Namespace) -> None:
     executable = (trapped_from if arguments.trap_nan else executable_from)(arguments)
     inputs = read_inputs(executable.inputs, arguments.input)
     if arguments.random is not None:
-        drawn = random_inputs(executable.inputs, arguments.random, read_dims(arguments.dim))
+        drawn = random_inputs(executable.inputs, arguments.random, arguments)
         inputs = drawn | inputs
     outputs = executable.run(inputs)
     if arguments.output_dir is None:

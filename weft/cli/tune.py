@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from weft.bench.tune import SECONDS, Tuner
-from weft.cli.arrays import random_inputs, read_dims
+from weft.cli.arrays import add_random_dims, random_inputs
 from weft.cli.model import add_compile_options, is_artifact, options_from
 from weft.cli.parser import command_parser
 from weft.cli.progress import stage_progress
@@ -23,7 +23,7 @@ from weft.dialects.errors import OptionError
 _EXAMPLES: Final = """\
 examples:
   weft tune model.onnx                          two minutes, into model.tuned.json
-  weft tune bert.onnx --dim batch=1 --dim sequence=128 --threads 2 --seconds 600
+  weft tune bert.onnx --random-dim batch=1 --random-dim sequence=128 --threads 2 --seconds 600
   weft compile model.onnx --tuned model.tuned.json
 
 Each kernel that takes long is timed where it runs in the model, with schedules made for other
@@ -53,9 +53,7 @@ def parser() -> argparse.ArgumentParser:
         help=f"after which no other round begins: {SECONDS:g} by default",
     )
     made.add_argument("--seed", type=int, default=0, help="of the random inputs: 0 by default")
-    made.add_argument(
-        "--dim", metavar="NAME=SIZE", action="append", default=[], help="a symbolic size of them"
-    )
+    add_random_dims(made)
     add_compile_options(made)
     return made
 
@@ -75,7 +73,7 @@ def run(arguments: argparse.Namespace) -> None:
     with stage_progress() as on_round:
         on_round("compile", 0, 1)
         signature = Signature.from_json(compile_model(arguments.model, options).metadata)
-        inputs = random_inputs(signature.inputs, arguments.seed, read_dims(arguments.dim))
+        inputs = random_inputs(signature.inputs, arguments.seed, arguments)
         tuner = Tuner(arguments.model, options, inputs, arguments.threads)
         found = tuner.run(arguments.seconds, on_round=on_round)
     write_tuned(output, found)

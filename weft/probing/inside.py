@@ -42,5 +42,5 @@ def build_trapped(
     imported = read_model(source, options, extensions)
     if options.gradients:
         DifferentiatePass(inputs=options.gradients).apply(WeftContext(), imported.module)
-    plain = options.changed(outputs=(), gradients=(), self_test=None)
+    plain = options.changed(outputs=(), gradients=(), dims=(), values=(), self_test=None)
     return trapped(imported, lambda exposed: build(exposed, plain))

@@ -131,6 +131,9 @@ def options_for(
     if chosen.gradients:
         got = ", ".join(chosen.gradients)
         raise OptionError(f"gradients require a model, or weft.grad for a function, got {got}")
+    if chosen.buckets.sizes or chosen.values:
+        rule = "buckets and values require a model, or weft.compile of a function"
+        raise OptionError(f"{rule}, got {chosen.prefix}")
     return chosen
 
 

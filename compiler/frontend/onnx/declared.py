@@ -1,8 +1,8 @@
-"""What an ONNX file declares of values, against what its nodes produce: contradictions are refused.
+"""What an ONNX file declares of values, against what its nodes produce.
 
-Of the model's outputs the element type, the rank and static dims are compared, of all other values
-the element type and the rank: exporters leave sizes behind that were true of an earlier graph. A
-name of a dim says nothing here.
+Another element type, or a sequence for a tensor, is refused. Another rank, and other static dims of
+the model's outputs, are a warning: exporters leave behind what was true of an earlier graph, and
+what the nodes give counts. A name of a dim says nothing here.
 """
 
 from __future__ import annotations
@@ -27,24 +27,28 @@ def check_declared(
     values: Iterable[ValueInfoProto],
     role: str,
     lookup: Lookup,
+    warn: Callable[[str], None],
     nodes: Iterable[NodeProto] = (),
     *,
     dims: bool = False,
 ) -> None:
-    """Raises ModelError for the first of the values whose declaration contradicts what its node,
-    which may be one of `nodes`, gives; `dims` compares static dims too.
+    """Raises ModelError for the first of the values whose declared kind or element type contradicts
+    what its node, which may be one of `nodes`, gives, and warns of other ranks; `dims` compares
+    static dims too.
     """
     for declared in values:
         given = lookup(declared.name)
         if given is None:
             continue
         optional = declared.type.WhichOneof("value") == "optional_type"
-        if not _fits(declared.type, given, dims) or (
+        rule = f"{role} '{declared.name}' requires the type that its node gives"
+        got = f"{_shown(declared.type)} declared and {_shown_value(given)} given"
+        if not _fits(declared.type, given) or (
             optional and not _may_be_optional(declared.name, nodes)
         ):
-            rule = f"{role} '{declared.name}' requires the type that its node gives"
-            got = f"{_shown(declared.type)} declared and {_shown_value(given)} given"
             raise ModelError(f"{rule}, got {got}")
+        if isinstance(given, SSAValue) and not _has_dims(declared.type, type_of(given), dims):
+            warn(f"{rule}, got {got}, which counts")
 
 
 def check_strings(
@@ -102,7 +106,8 @@ def _may_be_optional(name: str, nodes: Iterable[NodeProto]) -> bool:
     return True
 
 
-def _fits(declared: TypeProto, given: Value, dims: bool) -> bool:
+def _fits(declared: TypeProto, given: Value) -> bool:
+    """Whether a declaration is of the kind and the element type of a value."""
     case = declared.WhichOneof("value")
     if case == "optional_type":  # an optional is what it holds, or nothing
         return True
@@ -110,9 +115,8 @@ def _fits(declared: TypeProto, given: Value, dims: bool) -> bool:
         return case in (None, "sequence_type")
     if case == "sequence_type":
         return _fits_maps(declared, type_of(given))
-    return case is None or (
-        case == "tensor_type" and _fits_tensor(declared.tensor_type, type_of(given), dims)
-    )
+    element = onnx_number(type_of(given).element)
+    return case is None or (case == "tensor_type" and declared.tensor_type.elem_type == element)
 
 
 def _fits_maps(declared: TypeProto, given: TensorType) -> bool:
@@ -124,14 +128,14 @@ def _fits_maps(declared: TypeProto, given: TensorType) -> bool:
     return given.rank == 2 and element == onnx_number(given.element)
 
 
-def _fits_tensor(declared: TypeProto.Tensor, given: TensorType, dims: bool) -> bool:
-    if declared.elem_type != onnx_number(given.element):
-        return False
-    if not declared.HasField("shape") or not given.has_rank:
+def _has_dims(declared: TypeProto, given: TensorType, dims: bool) -> bool:
+    """Whether a tensor has the declared rank, and with `dims` the declared static dims."""
+    wanted = declared.tensor_type
+    if not wanted.HasField("shape") or not given.has_rank:
         return True
-    if len(declared.shape.dim) != given.rank:
+    if len(wanted.shape.dim) != given.rank:
         return False
-    pairs = zip(declared.shape.dim, given.shape, strict=True)
+    pairs = zip(wanted.shape.dim, given.shape, strict=True)
     known = [(d.dim_value, g.constant) for d, g in pairs if d.HasField("dim_value")]
     return not dims or all(g is None or d == g for d, g in known)
 

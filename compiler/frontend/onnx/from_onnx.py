@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
@@ -14,20 +15,27 @@ from weft.compiler.frontend.model_version import version_attributes
 from weft.compiler.frontend.onnx.channel_blocks import state_blocks
 from weft.compiler.frontend.onnx.check import default_opset
 from weft.compiler.frontend.onnx.declared import check_declared, check_strings
+from weft.compiler.frontend.onnx.fix_inputs import fix_inputs
 from weft.compiler.frontend.onnx.graph import brief
 from weft.compiler.frontend.onnx.importer import IMPORT_ERRORS, Failure, GraphImporter
 from weft.compiler.frontend.onnx.load import LoadedModel, Source, load_model
 from weft.compiler.frontend.onnx.node import ImporterTable
 from weft.compiler.frontend.onnx.ops.composites import COMPOSITES, CONTROL
 from weft.compiler.frontend.onnx.opset import newest_opset, normalise
-from weft.compiler.frontend.onnx.signature import input_type, name_hint
+from weft.compiler.frontend.onnx.signature import SymbolNames, input_type, name_hint
 from weft.compiler.frontend.onnx.values import SequenceValue, Value
 from weft.compiler.frontend.string_outputs import STRING_OUTPUTS, string_outputs
 from weft.compiler.target.target import Target
 from weft.dialects.budget import Budget
-from weft.dialects.errors import BudgetError, ModelError, OptionError, UnsupportedError
+from weft.dialects.errors import (
+    BudgetError,
+    ModelError,
+    ModelWarning,
+    OptionError,
+    UnsupportedError,
+)
 from weft.dialects.graph import OPS, GraphOp
-from weft.dialects.weights import WeightStore
+from weft.dialects.weights import Array, WeightStore
 
 __all__ = ["ImportedModel", "Source", "import_model"]
 
@@ -53,6 +61,7 @@ def import_model(
     composites: ImporterTable = COMPOSITES,
     outputs: Sequence[str] = (),
     sizes: Mapping[str, int] | None = None,
+    values: Mapping[str, Array] | None = None,
     *,
     replaceable: bool = False,
     budget: Budget | None = None,
@@ -62,35 +71,42 @@ def import_model(
 
     Operators of `ops` are found by their ONNX names, the others through `composites` and the
     function bodies that ONNX defines. `outputs` are the values that the model is to give, any of
-    the graph's, by default its own outputs; `sizes` are values of named sizes of its inputs.
+    the graph's, by default its own outputs; `sizes` are values of named sizes of its inputs, and
+    `values` those of inputs that are none any more.
     The values of weights may be `replaceable` once the model is compiled. The `target` is the CPU
     that files which onnxruntime optimised for one CPU are taken to be for.
 
-    Raises ModelError for a damaged model, OptionError for outputs that it does not have,
-    UnsupportedError that lists every node that weft cannot compile, and BudgetError for a model
-    that becomes more than the `budget` allows.
+    Raises ModelError for a damaged model, OptionError for outputs, inputs and sizes that it does
+    not have, UnsupportedError that lists every node that weft cannot compile, and BudgetError for a
+    model that becomes more than the `budget` allows. What is not as the model says, and harmless,
+    is a ModelWarning.
     """
     loaded = load_model(source)
+    symbols = SymbolNames(loaded.proto, sizes)
+    loaded = fix_inputs(loaded, values or {}, symbols)
     opset = default_opset(loaded.proto) or newest_opset()
     budget = Budget() if budget is None else budget
     budget.begin()
     model = normalise(loaded, budget=budget)
     state_blocks(model, target)
     store = WeightStore(replaceable=replaceable, budget=budget)
-    importer = GraphImporter(model, ops, composites, CONTROL, sizes, store)
+    importer = GraphImporter(model, ops, composites, CONTROL, symbols, store)
     names = tuple(outputs) or tuple(value.name for value in model.proto.graph.output)
     _require_values(model, names)
     try:
         refused = _declare_inputs(model, importer)
+        symbols.require_fixed()
         importer.import_nodes(model.proto.graph.node, names)
         known = {name: importer.strings.get(name) for name in names}
         strings = {name: texts for name, texts in known.items() if texts is not None}
         tensors = [name for name in names if name not in strings]
         results = [importer.lookup(name) for name in tensors]
         _check_declared(model, importer)
-    except (BudgetError, *IMPORT_ERRORS) as error:
+    except (BudgetError, OptionError, *IMPORT_ERRORS) as error:
         raise type(error)(f"{model.name}: {brief(error)}") from error
     _report(refused, importer.failures, model.name, opset)
+    for text in importer.warnings:
+        warnings.warn(brief(f"{model.name}: {text}"), ModelWarning, stacklevel=2)
     present = [value for value in results if value is not None]
     imported = _finish(model, importer, *_outputs(model.name, tensors, present))
     if strings:
@@ -100,6 +116,21 @@ def import_model(
     return imported
 
 
+def import_inputs(
+    source: Source, sizes: Mapping[str, int], values: Mapping[str, Array]
+) -> ImportedModel:
+    """A function of a model's inputs that gives nothing; `sizes` and `values` are as `import_model`
+    has them. Raises as that does.
+    """
+    loaded = load_model(source)
+    symbols = SymbolNames(loaded.proto, sizes)
+    model = fix_inputs(loaded, values, symbols)
+    importer = GraphImporter(model, OPS, COMPOSITES, CONTROL, symbols)
+    _report(_declare_inputs(model, importer), (), model.name, newest_opset())
+    symbols.require_fixed()
+    return _finish(model, importer, (), [])
+
+
 def _check_declared(model: LoadedModel, importer: GraphImporter) -> None:
     """Refuses declarations that what was imported contradicts. Of an output that is declared as a
     value too, which converters of element types forget, the declaration as an output counts.
@@ -107,10 +138,11 @@ def _check_declared(model: LoadedModel, importer: GraphImporter) -> None:
     graph = model.proto.graph
     known = [each for each in graph.output if importer.has_value(each.name)]
     check_strings(known, importer.strings.get)
-    check_declared(graph.output, "output", importer.values.get, graph.node, dims=True)
+    lookup, warn = importer.values.get, importer.warn
+    check_declared(graph.output, "output", lookup, warn, graph.node, dims=True)
     outputs = {each.name for each in graph.output}
     inner = [each for each in graph.value_info if each.name not in outputs]
-    check_declared(inner, "value", importer.values.get)
+    check_declared(inner, "value", lookup, warn)
 
 
 def _expanded(names: Sequence[str], importer: GraphImporter) -> list[str]:

@@ -6,31 +6,37 @@ from collections import ChainMap
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Protocol, cast
 
+import numpy as np
 from msgspec import Struct
-from onnx import GraphProto, NodeProto, TypeProto, defs
+from onnx import GraphProto, NodeProto, TypeProto
 from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from weft.compiler.frontend.onnx.branches import SizeNames, joined_sizes
 from weft.compiler.frontend.onnx.constant_values import ConstantValues
 from weft.compiler.frontend.onnx.declared import check_declared
+from weft.compiler.frontend.onnx.declared_ranks import DeclaredRanks
+from weft.compiler.frontend.onnx.function_bodies import has_body
 from weft.compiler.frontend.onnx.graph import brief, used_names
 from weft.compiler.frontend.onnx.load import LoadedModel
-from weft.compiler.frontend.onnx.node import Importer, ImporterTable, OnnxNode, import_one_to_one
+from weft.compiler.frontend.onnx.node import Importer, ImporterTable, OnnxNode, OpenAxes
+from weft.compiler.frontend.onnx.one_to_one import import_one_to_one
+from weft.compiler.frontend.onnx.open_axes import Choice, FoundAxes
 from weft.compiler.frontend.onnx.opset import expand_function_op, fresh_names, newest_opset
 from weft.compiler.frontend.onnx.rules import check_rules
 from weft.compiler.frontend.onnx.shared_sizes import with_shared_sizes
 from weft.compiler.frontend.onnx.signature import SymbolNames, name_hint, type_proto
 from weft.compiler.frontend.onnx.strings import Strings
 from weft.compiler.frontend.onnx.tensor import tensor_array
+from weft.compiler.frontend.onnx.value_numbers import ValueNumbers
 from weft.compiler.frontend.onnx.values import Results, Value, tensor_of
 from weft.dialects.errors import ModelError, TypeInferenceError, UnsupportedError, WeftError
 from weft.dialects.expr import Expr
-from weft.dialects.graph import BindSizesOp, ConstantOp, GraphOp
+from weft.dialects.graph import BindSizesOp, CaseOp, ConstantOp, GraphOp, YieldOp
 from weft.dialects.graph.core.builder import GraphBuilder
-from weft.dialects.graph.core.types import TensorType, type_of
+from weft.dialects.graph.core.types import I64, TensorType, type_of
 from weft.dialects.weights import Array, WeightStore
 
 Values = ChainMap[str, Value | None]
@@ -44,6 +50,8 @@ class Failure(Struct, frozen=True):
 
     node: NodeProto
     error: WeftError
+    breaks_rule: bool
+    """Whether the sizes of the operands are none that the operator can have."""
 
     def describe(self, opset: int) -> str:
         """The node's name, type, domain and opset, and the reason, on one line."""
@@ -51,6 +59,11 @@ class Failure(Struct, frozen=True):
         domain = self.node.domain or "ai.onnx"
         who = f"node '{self.node.name}' ({self.node.op_type}, {domain}{version})"
         return brief(f"{who}: {self.error}")
+
+    @property
+    def text(self) -> str:
+        """The node and the reason, shorter."""
+        return f"node '{self.node.name}' ({self.node.op_type}): {self.error}"
 
 
 class GraphImporter:
@@ -67,7 +80,7 @@ class GraphImporter:
         ops: Sequence[type[GraphOp]],
         composites: ImporterTable,
         control: ControlTable,
-        sizes: Mapping[str, int] | None = None,
+        symbols: SymbolNames,
         store: WeightStore | None = None,
     ) -> None:
         self.model = model
@@ -82,10 +95,14 @@ class GraphImporter:
         self.b: GraphBuilder = GraphBuilder(InsertPoint.at_end(self.block), by_name)
         self.root = self.b
         self.values: Values = ChainMap({})
-        self.symbols = SymbolNames(model.proto, sizes)
+        self.symbols = symbols
+        self.ranks = DeclaredRanks(model, self.one_to_one)
         self.strings = Strings(model)
         self.used: set[str] = set()
+        self.numbers = ValueNumbers()
+        self.found: ChainMap[int, str] = ChainMap({})
         self.failures: list[Failure] = []
+        self.warnings: dict[str, None] = {}
         self.count = 0
 
     def import_nodes(self, nodes: Sequence[NodeProto], outputs: Sequence[str]) -> None:
@@ -132,6 +149,7 @@ class GraphImporter:
             node.name = f"{node.op_type}_{self.count}"
         self.count += 1
         self.store.budget.spend_nodes()
+        is_checked = False
         try:
             if self.strings.concern(node):
                 return self._import_strings(node)
@@ -141,13 +159,15 @@ class GraphImporter:
             ):
                 return self._skip(node)
             check_rules(node, operands)
+            is_checked = True
             if self._is_control(node, operands):
                 self._import_control(node, operands)
             else:
                 tensors = [None if value is None else tensor_of(value) for value in operands]
                 self._import_operator(node, tensors)
         except IMPORT_ERRORS as error:
-            self._fail(node, self._undecided(node, error))
+            breaks_rule = is_checked and isinstance(error, ModelError | TypeInferenceError)
+            self._fail(node, self._undecided(node, error), breaks_rule)
         return None
 
     def _undecided(self, node: NodeProto, error: WeftError) -> WeftError:
@@ -183,15 +203,15 @@ class GraphImporter:
                 self.values[name] = self._insert_constant(self.b, name, result)
         return None
 
-    def _fail(self, node: NodeProto, error: WeftError) -> None:
-        self.failures.append(Failure(node, error))
+    def _fail(self, node: NodeProto, error: WeftError, breaks_rule: bool) -> None:
+        self.failures.append(Failure(node, error, breaks_rule))
         self.values |= dict.fromkeys(node.output)
 
     def _skip(self, node: NodeProto) -> None:
         """A node behind one that failed is reported only if weft lacks the operator altogether."""
         self.values |= dict.fromkeys(node.output)
         known = (node.domain, node.op_type) in self.one_to_one or node.op_type in self.control
-        if not known and self._composite(node) is None and not _has_body(node):
+        if not known and self._composite(node) is None and not has_body(node):
             raise _lacking(node)
 
     def _composite(self, node: NodeProto) -> Importer | None:
@@ -204,10 +224,7 @@ class GraphImporter:
             last = self.block.last_op
             self.b.location = NameLoc(StringAttr(node.name), NoneAttr())
             try:
-                view = self._view(node, operands)
-                view.operands = with_shared_sizes(view)
-                results = importer(view)
-                return self._define(node, results)
+                return self._define(node, self._results(importer, node, operands))
             except UnsupportedError as error:
                 refusal = error
             finally:
@@ -216,13 +233,65 @@ class GraphImporter:
         self._import_body(node, operands, refusal)
         return None
 
+    def _results(
+        self, importer: Importer, node: NodeProto, operands: Sequence[SSAValue | None]
+    ) -> Sequence[SSAValue]:
+        """What an importer gives; a branch for each choice of axes that a call alone knows."""
+        last = self.block.last_op
+        view = self._view(node, operands)
+        view.operands = with_shared_sizes(view)
+        try:
+            return importer(view)
+        except OpenAxes as open_axes:
+            self._erase_after(last)
+            return self._chosen(importer, node, operands, open_axes)
+
+    def _chosen(
+        self,
+        importer: Importer,
+        node: NodeProto,
+        operands: Sequence[SSAValue | None],
+        open_axes: OpenAxes,
+    ) -> Sequence[SSAValue]:
+        """The results for the axes that a call brings; choices that the node's operands do not
+        allow end the call.
+        """
+
+        def results(choice: Choice) -> Sequence[SSAValue]:
+            chosen = list(operands)
+            axes = self.b.constant_of(np.array(choice, np.int64), I64)
+            chosen[open_axes.position] = axes
+            return self._results(importer, node, chosen)
+
+        found = FoundAxes(self._view(node, operands), open_axes.position, open_axes.rank)
+        blocks: dict[Choice, Block] = {}
+        refusal: WeftError = open_axes
+        for choice in found.choices():
+            try:
+                with self.nested() as block:
+                    block.add_op(YieldOp.create(operands=list(results(choice))))
+                blocks[choice] = block
+            except IMPORT_ERRORS as error:
+                refusal = error
+        if not blocks:
+            raise refusal
+        selector = found.selector(list(blocks))
+        if len(blocks) == 1:
+            ((choice, block),) = blocks.items()
+            block.erase(safe_erase=False)
+            return results(choice)
+        sizes = joined_sizes([*blocks.values()], SizeNames(self.fresh_size, f"{node.name}_size"))
+        op = CaseOp.of(selector, [*blocks.values()], sizes, self.b.location)
+        return self.b.builder.insert(op).results
+
     def _view(self, node: NodeProto, operands: Sequence[SSAValue | None]) -> OnnxNode:
         def bind(value: SSAValue) -> Expr:
             return self.bind_size(value, f"{node.name}_size")
 
         return OnnxNode(
-            node, operands, self.b, self.constants, self.used, self.model.base_dir, bind
-        )
+            node, operands, self.b, self.constants, self.used, self.model.base_dir, bind,
+            self.ranks.of,
+        )  # fmt: skip
 
     def _define(self, node: NodeProto, results: Sequence[SSAValue]) -> None:
         """Binds the outputs to the results; raises UnsupportedError where a used one is missing."""
@@ -250,7 +319,7 @@ class GraphImporter:
         self, node: NodeProto, operands: Sequence[SSAValue | None], refusal: UnsupportedError | None
     ) -> None:
         """Imports what ONNX defines the operator by; `refusal` stands for failures in that."""
-        body = self._body(node, operands) if _has_body(node) else None
+        body = self._body(node, operands) if has_body(node) else None
         if body is None:
             raise refusal or _lacking(node)
         failures = len(self.failures)
@@ -281,7 +350,9 @@ class GraphImporter:
         failures = len(self.failures)
         try:
             tensors = [value if isinstance(value, SSAValue) else None for value in operands]
-            results = self.control[node.op_type](self, self._view(node, tensors))
+            view = self._view(node, tensors)
+            view.operands = with_shared_sizes(view)
+            results = self.control[node.op_type](self, view)
         except IMPORT_ERRORS:
             self._erase_after(last)
             raise
@@ -318,8 +389,15 @@ class GraphImporter:
     def nested(self, arguments: Sequence[TensorType] = ()) -> Generator[Block]:
         """Imports into a new block with arguments of these types."""
         block = Block(arg_types=arguments)
-        with self.named(), self.continued(block):
-            yield block
+        outside, self.found = self.found, self.found.new_child()
+        try:
+            with self.named(), self.continued(block):
+                yield block
+        except WeftError:
+            block.erase(safe_erase=False)
+            raise
+        finally:
+            self.found = outside
 
     def import_subgraph(self, graph: GraphProto) -> list[Value | None]:
         """Imports a graph's nodes where the importer stands; returns its outputs."""
@@ -328,20 +406,31 @@ class GraphImporter:
             self.values[tensor.name] = self._insert_constant(self.b, tensor.name, array)
         names = [each.name for each in graph.output]
         self.import_nodes(graph.node, names)
-        check_declared(graph.input, "input", self.values.get)
-        check_declared(graph.output, "output", self.values.get)
-        check_declared(graph.value_info, "value", self.values.get)
+        for role, values in (
+            ("input", graph.input),
+            ("output", graph.output),
+            ("value", graph.value_info),
+        ):
+            check_declared(values, role, self.values.get, self.warn)
         return [self.lookup(name) for name in names]
+
+    def warn(self, text: str) -> None:
+        """Notes, once, what is not as the model says."""
+        self.warnings[text] = None
 
     def fresh_size(self, stem: str) -> str:
         """A new name for a size that the program finds."""
         return self.symbols.fresh(stem)
 
     def bind_size(self, value: SSAValue, stem: str) -> Expr:
-        """The element of an i64 scalar as a size, once the program has come here."""
-        name = self.fresh_size(stem)
-        self.b.builder.insert(BindSizesOp.of(value, [name], self.b.location))
-        return Expr.of(name)
+        """The element of an i64 scalar as a size, once the program has come here; what is computed
+        in the same way is the same size.
+        """
+        number = self.numbers.of(value)
+        if number not in self.found:
+            self.found[number] = self.fresh_size(stem)
+            self.b.builder.insert(BindSizesOp.of(value, [self.found[number]], self.b.location))
+        return Expr.of(self.found[number])
 
 
 ControlTable = Mapping[str, Callable[[GraphImporter, OnnxNode], Results]]
@@ -351,21 +440,6 @@ ControlTable = Mapping[str, Callable[[GraphImporter, OnnxNode], Results]]
 def _name_value(value: SSAValue, name: str) -> None:
     if value.name_hint is None:
         value.name_hint = name_hint(name)
-
-
-class _FunctionSchema(Protocol):
-    """What onnx's stubs leave out of `defs.OpSchema`."""
-
-    has_function: bool
-    has_context_dependent_function: bool
-
-
-def _has_body(node: NodeProto) -> bool:
-    """Whether ONNX defines the operator by other operators, for some types at least."""
-    if not defs.has(node.op_type, node.domain):
-        return False
-    schema = cast(_FunctionSchema, defs.get_schema(node.op_type, domain=node.domain))
-    return schema.has_function or schema.has_context_dependent_function
 
 
 def _lacking(node: NodeProto) -> UnsupportedError:

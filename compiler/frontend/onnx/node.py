@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, defs
+from onnx import AttributeProto, NodeProto
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, SSAValue
 
@@ -15,12 +15,15 @@ from weft.compiler.frontend.onnx.constant_values import ConstantValues
 from weft.compiler.frontend.onnx.tensor import DTYPES
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.expr import Expr, ExprLike
-from weft.dialects.graph import ConstantOp, DimsOp, GraphOp
+from weft.dialects.graph import ConstantOp, DimsOp
+from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.bounds_check import require_most
+from weft.dialects.graph.core.broadcast import agreed_dim
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.dtypes import element_type, numpy_dtype
 from weft.dialects.graph.core.op import AttributeValue
 from weft.dialects.graph.core.types import I64, Shape, ShapeAttr, TensorType, type_of
+from weft.dialects.graph.regions.effects import AssertOp
 from weft.dialects.graph.reindexing.movement import assumed_dims
 from weft.dialects.graph.reindexing.slicing import ConcatOp, below_zero
 from weft.dialects.weights import Array
@@ -31,10 +34,20 @@ WIDEST = 8
 """Bytes of the largest element."""
 
 
+class OpenAxes(UnsupportedError):
+    """A call alone knows the axes, of a value of `rank` dims, that an operand lists."""
+
+    def __init__(self, position: int, rank: int, given: TensorType) -> None:
+        super().__init__(f"requires axes that are known while compiling, got {given}")
+        self.position = position
+        self.rank = rank
+
+
 class OnnxNode:
     """A node at the newest opset, its operands imported. Errors do not name it; the caller does.
 
-    `b` inserts graph operators by name, at the node's location; `bind` makes an i64 scalar a size.
+    `b` inserts graph operators by name, at the node's location; `bind` makes an i64 scalar a size;
+    `rank_of` knows the ranks that the file declares.
     """
 
     def __init__(
@@ -46,6 +59,7 @@ class OnnxNode:
         used: Container[str],
         base_dir: Path | None,
         bind: Callable[[SSAValue], Expr],
+        rank_of: Callable[[str], int | None],
     ) -> None:
         self.proto = proto
         self.operands = operands
@@ -53,6 +67,7 @@ class OnnxNode:
         self.constants = constants
         self.base_dir = base_dir
         self._bind = bind
+        self._rank_of = rank_of
         self._used = used
         self._attributes = {attribute.name: attribute for attribute in proto.attribute}
 
@@ -118,11 +133,16 @@ class OnnxNode:
         """An i64 scalar as a size that the program finds; it fails where that is below 0."""
         return self._bind(scalar)
 
-    def elements(self, position: int) -> list[Expr | SSAValue]:
+    def elements(self, position: int, count: int | None = None) -> list[Expr | SSAValue]:
         """The elements of an integer vector or scalar: expressions, or i64 scalars where these
-        depend on data. Raises UnsupportedError where nobody knows how many there are.
+        depend on data. Of a vector of any length, there are as many as `count`, which each call
+        checks. Raises UnsupportedError where nobody knows how many there are.
         """
-        return self._elements(self.operand(position))
+        value, tensor_type = self.operand(position), self.type(position)
+        is_open = tensor_type.has_rank and [d.constant for d in tensor_type.shape] == [None]
+        return self._elements(
+            value if count is None or not is_open else self.assume(value, [count])
+        )
 
     def _elements(self, value: SSAValue) -> list[Expr | SSAValue]:
         exprs = self.constants.dims(value)
@@ -148,6 +168,18 @@ class OnnxNode:
             raise ModelError(f"requires {rule.format(most)}, got {size}")
         require_most(self.b, size, most, rule)
 
+    def require(self, held: Term, rule: str, got: Sequence[Term] = ()) -> None:
+        """Ends a call in which a bool does not hold; the integers that are got are shown."""
+        facts = ", ".join(["{}"] * len(got)) or "others"
+        text = f"run requires {rule}, got {facts}"
+        shown = [each.value for each in got]
+        self.b.builder.insert(AssertOp.of(held.value, text, shown, self.b.location))
+
+    def require_other(self, size: Expr, other: int) -> None:
+        """Ends a call in which a size is that number."""
+        found = Term(self.b, self.size_scalar(size))
+        self.require((found < other) | (found > other), f"{size} other than {other}", [found])
+
     def size_scalar(self, size: Expr | SSAValue) -> SSAValue:
         """A size, or an integer, as an i64 of rank 0."""
         if isinstance(size, SSAValue):
@@ -171,6 +203,14 @@ class OnnxNode:
         """`numbers` of an operand that may be absent."""
         return None if self.optional(position) is None else self.numbers(position, what)
 
+    def axes(self, position: int, rank: int) -> list[int] | None:
+        """The axes, of a value of so many dims, that an operand lists, which may be absent. Raises
+        OpenAxes where only a call knows them: the node becomes a branch for each choice then.
+        """
+        if self.is_open(position):
+            raise OpenAxes(position, rank, self.type(position))
+        return self.optional_numbers(position, "axes")
+
     def number(self, position: int, what: str, default: int | None = None) -> int:
         """The one plain number of an operand, which may be absent where there is a default."""
         if self.optional(position) is None and default is not None:
@@ -178,8 +218,19 @@ class OnnxNode:
         return only(self.numbers(position, what), what)
 
     def size(self, position: int, what: str) -> Expr:
-        """The one integer of a required operand, which must be known while compiling."""
-        return only(self.dims(position, what), what)
+        """The one integer of a required operand, a size; where it depends on data, one that the
+        program finds.
+        """
+        return only(self.found_dims(position), what)
+
+    def is_open(self, position: int) -> bool:
+        """Whether only a call knows the integers of an operand, which may be absent."""
+        value = self.optional(position)
+        return value is not None and self.constants.dims(value) is None
+
+    def scalars(self, position: int) -> list[Term]:
+        """The elements of an integer vector or scalar as i64 scalars, known or not."""
+        return [Term(self.b, self.size_scalar(each)) for each in self.elements(position)]
 
     def array(self, position: int, what: str) -> Array:
         """The elements of a required operand that must be constant."""
@@ -232,6 +283,10 @@ class OnnxNode:
         outputs = self.proto.output
         return position < len(outputs) and outputs[position] in self._used
 
+    def declared_rank(self) -> int | None:
+        """The rank that the file says the first output has."""
+        return self._rank_of(self.proto.output[0])
+
     # What importers share ---------------------------------------------------------------------
 
     def constant(self, array: Array) -> SSAValue:
@@ -276,6 +331,16 @@ class OnnxNode:
     def assume(self, value: SSAValue, shape: Sequence[ExprLike]) -> SSAValue:
         """The value with dims that each call has to bring; the value itself where it has them."""
         return assumed_dims(self.b, value, dims_attr(shape))
+
+    def assume_size(self, value: SSAValue, axis: int, size: Expr, rule: str) -> SSAValue:
+        """The value with a dim that each call has to bring. The rule, which is broken where it
+        never can, has a place for the dim that there is.
+        """
+        dims = list(type_of(value).shape)
+        if agreed_dim([dims[axis], size]) is None:
+            raise ModelError(f"requires {rule.format(dims[axis])}, got {size}")
+        dims[axis] = size
+        return self.assume(value, dims)
 
     def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
         """The value converted to another element type; the value itself where it has that."""
@@ -349,30 +414,6 @@ def onnx_number(element: Attribute) -> int:
     return next(number for number, known in DTYPES.items() if known == dtype)
 
 
-def import_one_to_one(op: type[GraphOp], node: OnnxNode) -> Sequence[SSAValue]:
-    """Imports a node as the operator that bears its name; the `ONNX` facet maps attributes."""
-    facet = op.ONNX
-    assert facet is not None, "an operator that is looked up by its ONNX name has one"
-    given = {each.name: attribute_value(each) for each in node.proto.attribute}
-    unknown = [name for name in given if name not in facet.attributes]
-    unknown = [name for name in unknown if given[name] != _schema_default(node.proto, name)]
-    if unknown:
-        raise UnsupportedError(f"{op.name} requires no attribute {unknown[0]}, got one")
-    mapped = {
-        ours: _like(default, given.get(name, default), name)
-        for name, (ours, default) in facet.attributes.items()
-    }
-    operands = list(node.operands)
-    while operands and operands[-1] is None:
-        operands.pop()
-    return node.b.op(op.name.removeprefix("graph."), *operands, **mapped).results
-
-
-def _like(default: AttributeValue, value: AttributeValue, name: str) -> AttributeValue:
-    """The value as a bool where the operator says that it is one; ONNX has integers only."""
-    return as_flag(value, name) if isinstance(default, bool) else value
-
-
 def as_flag(value: AttributeValue, name: str) -> bool:
     """An attribute that is 0 or 1 as a bool. Raises UnsupportedError for another value."""
     if value not in (0, 1):
@@ -392,8 +433,3 @@ def attribute_value(attribute: AttributeProto) -> AttributeValue:
         return list(attribute.ints)
     type_name = AttributeProto.AttributeType.Name(attribute.type).lower()
     raise UnsupportedError(f"attribute {attribute.name} requires numbers or text, got {type_name}")
-
-
-def _schema_default(node: NodeProto, name: str) -> AttributeValue:
-    declared = defs.get_schema(node.op_type, domain=node.domain).attributes[name].default_value
-    return attribute_value(declared) if declared.name else None

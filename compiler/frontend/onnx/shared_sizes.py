@@ -62,19 +62,76 @@ def _same(node: OnnxNode, *axes: Axis) -> Iterator[Wanted]:
 
 
 def _channels(image: int, kernel: int, node: OnnxNode) -> Iterator[Wanted]:
-    """A convolution's image has the filter's channels in each group."""
+    """A convolution's image has the filter's channels in each group, and its bias an element for
+    each filter.
+    """
     if min(len(_shape(node, image)), len(_shape(node, kernel))) < 2:
         return
     groups, given = node.integer("group", 1), node.shape(image)[1]
     channels = node.shape(kernel)[1] * groups
-    if channels.constant is not None:
+    if given.constant is None or channels.constant is not None:
         yield image, 1, channels
-    elif given.constant is not None and given.constant % max(groups, 1) == 0:
+    elif given.constant % max(groups, 1) == 0:
         yield kernel, 1, given // groups
+    if node.proto.op_type == "Conv":
+        yield from _same(node, (1, 0), (2, 0))
 
 
 def _transposed_channels(node: OnnxNode) -> Iterator[Wanted]:
     return _same(node, (0, 1), (1, 0))
+
+
+def _lengths(node: OnnxNode) -> Iterator[Wanted]:
+    """A recurrent operator has a length for each example."""
+    return _same(node, (0, 0 if node.integer("layout", 0) else 1), (4, 0))
+
+
+def _reversed_lengths(node: OnnxNode) -> Iterator[Wanted]:
+    return _same(node, (0, node.integer("batch_axis", 1)), (1, 0))
+
+
+def _places(node: OnnxNode) -> Iterator[Wanted]:
+    """There is a place for each element."""
+    for axis in range(len(_shape(node, 0))):
+        yield from _same(node, (0, axis), (1, axis))
+
+
+def _points(node: OnnxNode) -> Iterator[Wanted]:
+    """A grid has a point, of as many coordinates as the image has, for each place of the batch."""
+    yield from _same(node, (0, 0), (1, 0))
+    if len(_shape(node, 1)) == len(_shape(node, 0)) > 2:
+        yield 1, -1, Expr.of(len(_shape(node, 0)) - 2)
+
+
+def _regions(node: OnnxNode) -> Iterator[Wanted]:
+    """A region has two corners, and a place in the batch."""
+    if len(_shape(node, 1)) == 2:
+        yield 1, 1, Expr.of(4)
+    yield from _same(node, (1, 0), (2, 0))
+
+
+def _scores(node: OnnxNode) -> Iterator[Wanted]:
+    """Each box of each example has scores."""
+    yield from _same(node, (0, 0), (1, 0))
+    yield from _same(node, (0, 1), (1, 2))
+
+
+def _leading(node: OnnxNode) -> Iterator[Wanted]:
+    """Indices are of the examples that they lead into."""
+    for axis in range(node.integer("batch_dims", 0)):
+        yield from _same(node, (0, axis), (1, axis))
+
+
+def _slices(node: OnnxNode) -> Iterator[Wanted]:
+    """There is a slice, of the dims that are not indexed, for each vector of indices."""
+    indices, updates = _shape(node, 1), _shape(node, 2)
+    if not indices or indices[-1].constant is None:
+        return
+    lead, depth = len(indices) - 1, indices[-1].constant
+    for axis in range(lead):
+        yield from _same(node, (1, axis), (2, axis))
+    for axis in range(lead, len(updates)):
+        yield from _same(node, (0, axis - lead + depth), (2, axis))
 
 
 def _parameters(count: int, node: OnnxNode) -> Iterator[Wanted]:
@@ -98,10 +155,6 @@ def _updates(node: OnnxNode) -> Iterator[Wanted]:
     """There is an update for each index."""
     for axis in range(len(_shape(node, 1))):
         yield from _same(node, (1, axis), (2, axis))
-
-
-def _batches(node: OnnxNode) -> Iterator[Wanted]:
-    return _same(node, (0, 0), (1, 0))
 
 
 def _parts(node: OnnxNode) -> Iterator[Wanted]:
@@ -129,13 +182,22 @@ _SHARED: Mapping[str, Callable[[OnnxNode], Iterator[Wanted]]] = {
     "ConvInteger": partial(_channels, 0, 1),
     "ConvTranspose": _transposed_channels,
     "DepthToSpace": partial(_blocks, (1,), True),
-    "GridSample": _batches,
+    "GRU": _lengths,
+    "GatherND": _leading,
+    "GridSample": _points,
     "GroupNormalization": partial(_parameters, 2),
     "InstanceNormalization": partial(_parameters, 2),
+    "LSTM": _lengths,
     "LayerNormalization": _trailing,
+    "MaxUnpool": _places,
+    "NonMaxSuppression": _scores,
     "PRelu": _trailing,
     "QLinearConv": partial(_channels, 0, 3),
+    "RNN": _lengths,
+    "ReverseSequence": _reversed_lengths,
+    "RoiAlign": _regions,
     "ScatterElements": _updates,
+    "ScatterND": _slices,
     "SpaceToDepth": partial(_blocks, (2, 3), False),
     "Split": _parts,
 }

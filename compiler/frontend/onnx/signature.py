@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from onnx import ModelProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto
 
 from weft.compiler.frontend.onnx.node import onnx_element, onnx_number
-from weft.dialects.errors import ExtentError, ModelError, UnsupportedError
+from weft.dialects.errors import ExtentError, ModelError, OptionError, UnsupportedError
 from weft.dialects.expr import Expr
 from weft.dialects.expr_text import RESERVED
 from weft.dialects.graph.core.types import TensorType, tensor
@@ -29,6 +29,8 @@ class SymbolNames:
 
     def __init__(self, model: ModelProto, sizes: Mapping[str, int] | None = None) -> None:
         self._sizes = dict(sizes or {})
+        self._fixed: set[str] = set()
+        self._named: dict[str, None] = {}
         self._names: dict[str, str] = {}
         self._taken = set(RESERVED)
         for value in model.graph.input:  # names that need no change come first
@@ -43,12 +45,31 @@ class SymbolNames:
             return Expr.of(dim.dim_value)
         parameter = dim.dim_param
         if not parameter.strip("? "):
-            name = self.fresh(f"{owner}_dim{axis}")
-            return Expr.of(self._sizes.get(name, name))
+            return self._size(self.fresh(f"{owner}_dim{axis}"))
         if parameter not in self._names:
             self._names[parameter] = self.fresh(parameter)
-        name = self._names[parameter]
-        return Expr.of(self._sizes.get(name, name))
+        return self._size(self._names[parameter], parameter)
+
+    def _size(self, name: str, parameter: str = "") -> Expr:
+        """The size of that name, which users may also call what the file calls it."""
+        given = next((each for each in (name, parameter) if each in self._sizes), None)
+        self._named[name] = None
+        if given is None:
+            return Expr.of(name)
+        self._fixed.add(given)
+        return Expr.of(self._sizes[given])
+
+    def fix(self, name: str, size: int) -> None:
+        """Gives a named size its value, which was found out."""
+        self._sizes[name] = size
+        self._fixed.add(name)
+
+    def require_fixed(self) -> None:
+        """Raises OptionError for values of what turned out to be no named size of the inputs."""
+        unknown = [name for name in self._sizes if name not in self._fixed]
+        if unknown:
+            rule = f"dims require named sizes of the inputs ({', '.join(self._named)})"
+            raise OptionError(f"{rule}, got {', '.join(unknown)}")
 
     def fresh(self, text: str) -> str:
         """An identifier that no other size has, made of the text."""

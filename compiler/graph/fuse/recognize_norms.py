@@ -76,13 +76,9 @@ def _recognize(mean: ReduceMeanOp) -> None:
 
 
 def _square_root(value: SSAValue) -> SSAValue | None:
-    """What a value is the square of."""
+    """What a value is the square of; weft-rewrite has made products of powers."""
     owner = value.owner
-    if isinstance(owner, MulOp) and owner.lhs is owner.rhs:
-        return owner.lhs
-    if isinstance(owner, PowOp) and number_of(owner.operands[1]) == 2:
-        return owner.operands[0] if owner.operands[0].type == value.type else None
-    return None
+    return owner.lhs if isinstance(owner, MulOp) and owner.lhs is owner.rhs else None
 
 
 def _first_axis(mean: ReduceMeanOp) -> int | None:

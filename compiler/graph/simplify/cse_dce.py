@@ -13,6 +13,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
+from weft.compiler.graph.simplify.drop_results import drop_dead_results
 from weft.dialects.graph import BindSizesOp, CallOp, CheckpointOp, ControlOp, FusedOp, GraphOp
 from weft.dialects.graph.core.types import ShapeAttr, TensorType
 from weft.dialects.graph.regions.control import defined_sizes
@@ -29,22 +30,20 @@ class CseDcePass(ModulePass):
         for function in op.ops:
             if isinstance(function, FuncOp):
                 merge_equal(function.body.block)
-                drop_unused(function.body.block)
+                drop_unused(function.body.block, results=True)
 
 
 def merge_equal(block: Block, seen: dict[Hashable, GraphOp] | None = None) -> None:
     """Replaces every operator by the first one with its name, operands and attributes, of those
-    before it in its block and `seen` around that.
+    before it in its block and `seen` around that; operands that commute may stand in either order.
     """
     seen = {} if seen is None else seen
     own: list[Hashable] = []
     for op in list(block.ops):
         if isinstance(op, GraphOp):
-            key = (
-                op.name,
-                tuple(op.operands),
-                tuple(sorted(op.properties.items(), key=lambda item: item[0])),
-            )
+            operands = sorted(op.operands, key=id) if op.COMMUTES else op.operands
+            properties = sorted(op.properties.items(), key=lambda item: item[0])
+            key = (op.name, tuple(operands), tuple(properties))
             first = seen.setdefault(key, op)
             if first is op:
                 own.append(key)
@@ -58,15 +57,16 @@ def merge_equal(block: Block, seen: dict[Hashable, GraphOp] | None = None) -> No
         del seen[key]
 
 
-def drop_unused(block: Block) -> None:
-    """Removes the operators whose results nobody uses, from the last on; what names a size stays as
-    long as a type or an attribute mentions it.
+def drop_unused(block: Block, *, results: bool = False) -> None:
+    """Removes the operators whose results nobody uses, from the last on, and with `results` single
+    ones of branches and loops; what names a size stays as long as a type or an attribute mentions
+    it.
     """
     names_sizes = any(defined_sizes(op) for op in block.walk())
-    _drop_unused(block, set() if names_sizes else None)
+    _drop_unused(block, set() if names_sizes else None, results=results)
 
 
-def _drop_unused(block: Block, mentioned: set[str] | None) -> None:
+def _drop_unused(block: Block, mentioned: set[str] | None, *, results: bool) -> None:
     """`mentioned` collects the sizes that what is kept needs, where any are named."""
     for op in reversed(list(block.ops)):
         used = any(result.uses for result in op.results) or _defines(op, mentioned)
@@ -75,10 +75,12 @@ def _drop_unused(block: Block, mentioned: set[str] | None) -> None:
             op.detach()
             op.erase()
         else:
+            if results and isinstance(op, ControlOp):
+                drop_dead_results(op)
             if mentioned is not None:
                 mentioned.update(own_sizes(op))
             for region in reversed(op.regions) if isinstance(op, ControlOp) else ():
-                _drop_unused(region.block, mentioned)
+                _drop_unused(region.block, mentioned, results=results)
 
 
 def _defines(op: Operation, mentioned: set[str] | None) -> bool:

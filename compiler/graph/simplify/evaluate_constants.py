@@ -80,7 +80,7 @@ def evaluate_constants(
         settled.append(constant.result)
     for value in values:
         if isinstance(value.owner, GraphOp) and value not in settled:
-            erase_unused(value.owner)
+            erase_unused(value.owner, [each.owner for each in settled])
     return settled
 
 

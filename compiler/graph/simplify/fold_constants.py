@@ -53,14 +53,18 @@ class FoldConstantsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         weights = weights_of(ctx)
-        total = max(self.total_bytes, sum(weights[key].nbytes for key in weights))
-        unrolling = UnrollingBudget(self.loop_operators, self.total_operators)
-        budget = FoldingBudget(self.result_bytes, self.growth, total, unrolling)
+        budget = self.budget(weights)
         for function in op.ops:
             if isinstance(function, FuncOp):
                 fold_constants(function, weights, budget)
         for text in budget.refusals():
             note(ctx, text)
+
+    def budget(self, weights: WeightStore) -> FoldingBudget:
+        """What a graph with these weights may become."""
+        total = max(self.total_bytes, sum(weights[key].nbytes for key in weights))
+        unrolling = UnrollingBudget(self.loop_operators, self.total_operators)
+        return FoldingBudget(self.result_bytes, self.growth, total, unrolling)
 
 
 class FoldingBudget(Struct):
@@ -99,7 +103,7 @@ def fold_constants(function: FuncOp, weights: WeightStore, budget: FoldingBudget
     loops = [op for op in function.body.walk() if isinstance(op, ForOp)]
     for loop in reversed(loops):  # inner ones first
         fold_loop(loop, budget.unrolling)
-    folder = _Folder(weights, DimValues(), budget)
+    folder = Folder(weights, DimValues(), budget)
     for op in list(function.body.walk()):
         if isinstance(op, BranchOp) and op.parent is not None:
             fold_branch(op, function, weights)
@@ -107,7 +111,9 @@ def fold_constants(function: FuncOp, weights: WeightStore, budget: FoldingBudget
             folder.fold(op)
 
 
-class _Folder(Struct):
+class Folder(Struct):
+    """Folds one operator after the other."""
+
     weights: WeightStore
     dim_values: DimValues
     budget: FoldingBudget
@@ -116,11 +122,9 @@ class _Folder(Struct):
         """Replaces the operator as long as there is something simpler. Raises TypeInferenceError
         for known indices that are outside of their axis.
         """
-        if isinstance(op, IndexedOp) and isinstance(op.indices.owner, ConstantOp):
-            self._require_inside(op, op.indices.owner)
         current: GraphOp | None = op
         while current is not None and not isinstance(current, (ConstantOp, DimsOp)):
-            current = self._step(current)
+            current = self.step(current)
 
     def _require_inside(self, op: IndexedOp, indices: ConstantOp) -> None:
         try:
@@ -129,19 +133,23 @@ class _Folder(Struct):
             where = f", at {op.onnx_name}" if op.onnx_name else ""
             raise TypeInferenceError(f"{error}{where}") from error
 
-    def _step(self, op: GraphOp) -> GraphOp | None:
+    def step(self, op: GraphOp) -> GraphOp | None:
         """Replaces the operator once; returns the new one if that is worth another look."""
+        if isinstance(op, IndexedOp) and isinstance(op.indices.owner, ConstantOp):
+            self._require_inside(op, op.indices.owner)
         replacement = self._as_empty(op) or self._as_dims(op) or self._as_constants(op)
         if replacement is not None:
-            _replace(op, [new.results[0] for new in replacement], replacement)
+            replace(op, [new.results[0] for new in replacement], replacement)
             return None
         folded = op.fold()
-        if folded is None or _loses_assumptions(op, folded):
+        if folded is None:
+            return None
+        if loses_assumptions([op], [folded] if isinstance(folded, GraphOp) else []):
             return None
         if isinstance(folded, GraphOp):
-            _replace(op, list(folded.results), [folded])
+            replace(op, list(folded.results), [folded])
             return folded
-        _replace(op, folded, [])
+        replace(op, folded, [])
         return None
 
     def _as_empty(self, op: GraphOp) -> Sequence[GraphOp] | None:
@@ -181,10 +189,17 @@ class _Folder(Struct):
         return op.array(self.weights).nbytes
 
 
-def _loses_assumptions(op: GraphOp, folded: Sequence[SSAValue] | GraphOp) -> bool:
-    """Whether sizes that the operator takes to be equal would not be checked any more."""
-    kept = folded.assumptions() if isinstance(folded, GraphOp) else ()
-    return not set(op.assumptions()) <= set(kept)
+def loses_assumptions(old: Sequence[GraphOp], new: Sequence[GraphOp]) -> bool:
+    """Whether sizes that operators take to be equal would not be checked any more, with others in
+    their place.
+    """
+    taken = {pair for op in old if not _is_static(op) for pair in op.assumptions()}
+    return bool(taken) and not taken <= {pair for op in new for pair in op.assumptions()}
+
+
+def _is_static(op: GraphOp) -> bool:
+    """Whether sizes of operands and attributes are numbers, which have been checked."""
+    return not op.mentions_sizes and None not in [each.static_shape for each in op.tensor_types()]
 
 
 def dims_op(values: Sequence[Expr], tensor_type: TensorType, op: Operation) -> GraphOp:
@@ -208,7 +223,8 @@ def _name(op: GraphOp) -> str:
     return op.onnx_name or op.name.removeprefix("graph.")
 
 
-def _replace(op: GraphOp, values: Sequence[SSAValue], inserted: Sequence[GraphOp]) -> None:
+def replace(op: GraphOp, values: Sequence[SSAValue], inserted: Sequence[GraphOp]) -> None:
+    """Puts values in the place of an operator's results, and operators in its own."""
     block = op.parent
     assert block is not None, "an operator that is folded stands in a block"
     block.insert_ops_before(list(inserted), op)

@@ -19,6 +19,7 @@ from weft.dialects.expr import Atom, Expr
 from weft.dialects.graph import OPS_BY_NAME, CaseOp, ConstantOp, DimsOp, ForOp, IfOp
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import ShapeAttr, type_of
+from weft.dialects.graph.ops.comparison import LogicalNotOp
 from weft.dialects.graph.regions.branch import BranchOp
 from weft.dialects.graph.regions.control import (
     defined_sizes,
@@ -50,7 +51,7 @@ class UnrollingBudget(Struct):
 
 
 def fold_branch(op: BranchOp, function: FuncOp, weights: WeightStore) -> None:
-    """Replaces a branch whose condition is a constant by the operators of the region it takes."""
+    """Replaces a branch by the operators of the region that it is known to take."""
     region = _taken(op, weights)
     block = op.parent
     if region is None or block is None:
@@ -71,15 +72,36 @@ def fold_branch(op: BranchOp, function: FuncOp, weights: WeightStore) -> None:
 
 
 def _taken(op: BranchOp, weights: WeightStore) -> Region | None:
-    """The region that a known condition takes."""
+    """The region that a known condition takes, or any where all do the same."""
+    if all(each.is_structurally_equivalent(op.regions[0]) for each in op.regions[1:]):
+        return op.regions[0]
     owner = op.operands_[0].owner
     if not isinstance(owner, ConstantOp) or owner.literal is None:
-        return None
+        return _taken_around(op)
     number = int(owner.array(weights))
     if isinstance(op, IfOp):
         return op.then if number else op.otherwise
     assert isinstance(op, CaseOp), "a branch is one of two"
     return op.regions[number if 0 <= number < len(op.regions) else -1]
+
+
+def _taken_around(op: BranchOp) -> Region | None:
+    """The region that is taken inside of one of a branch on the same condition."""
+    region = op.parent_region()
+    while region is not None and (around := region.parent_op()) is not None:
+        if isinstance(around, BranchOp) and len(around.regions) == len(op.regions):
+            number = around.get_region_index(region)
+            if around.operands_[0] is op.operands_[0]:
+                return op.regions[number]
+            if _is_negation(around.operands_[0], op.operands_[0]):
+                return op.regions[1 - number]
+        region = around.parent_region()
+    return None
+
+
+def _is_negation(one: SSAValue, other: SSAValue) -> bool:
+    pairs = ((one.owner, other), (other.owner, one))
+    return any(isinstance(op, LogicalNotOp) and op.operand is value for op, value in pairs)
 
 
 def fold_loop(op: ForOp, budget: UnrollingBudget) -> None:

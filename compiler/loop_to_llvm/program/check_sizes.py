@@ -10,12 +10,18 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 
 from llvmlite import ir
-from xdsl.dialects.builtin import ArrayAttr
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.utils.hints import isa
 
 from weft.compiler.abi.constants import Status
 from weft.compiler.loop_to_llvm.frame import Frame
 from weft.compiler.loop_to_llvm.index import IndexEmitter
-from weft.compiler.loop_to_llvm.program.size_rules import bound_rule, equal_rule, extent_rule
+from weft.compiler.loop_to_llvm.program.size_rules import (
+    bound_rule,
+    equal_rule,
+    extent_rule,
+    origin,
+)
 from weft.compiler.loop_to_llvm.scalar.elements import I64, intrinsic
 from weft.dialects.expr import Atom, Expr, Extremum, Quotient, Remainder, Symbol
 from weft.dialects.extent import MOST
@@ -31,7 +37,7 @@ from weft.dialects.loop.extents import (
     size_limits,
 )
 from weft.dialects.loop.ops import AllocOp
-from weft.dialects.loop.program import EQUAL_SIZES, ProgramOp, size_ranges
+from weft.dialects.loop.program import EQUAL_SIZES, EQUAL_SIZES_OF, ProgramOp, size_ranges
 from weft.dialects.loop.types import ExprsAttr, buffer_type_of
 
 DOUBLE = ir.DoubleType()
@@ -57,9 +63,12 @@ class SizeChecks:
         for volume, rule in self._of_call():
             self._require_volume(volume, Status.BAD_DIMS, *rule)
         pairs = self.program.attributes.get(EQUAL_SIZES)
-        for pair in pairs if isinstance(pairs, ArrayAttr) else ():
+        names = self.program.attributes.get(EQUAL_SIZES_OF)
+        nodes = list(names) if isa(names, ArrayAttr[StringAttr]) else []
+        for number, pair in enumerate(pairs if isinstance(pairs, ArrayAttr) else ()):
             assert isinstance(pair, ExprsAttr), "sizes come in pairs of expressions"
-            self.require_equal(pair.data, Status.BAD_DIMS)
+            where = origin([each.data for each in nodes[number : number + 1] if each.data])
+            self.require_equal(pair.data, Status.BAD_DIMS, where)
 
     def _of_call(self) -> list[tuple[Volume, tuple[str, list[Expr]]]]:
         """The volumes of tensors, and of the arena's buffers in their layouts, with what is said

@@ -34,6 +34,7 @@ from weft.compiler.loop_to_llvm.program.calls import (
 from weft.compiler.loop_to_llvm.program.check_sizes import SizeChecks
 from weft.compiler.loop_to_llvm.program.growable_buffers import GrowableMemory, copy_bytes
 from weft.compiler.loop_to_llvm.program.polling import Polling
+from weft.compiler.loop_to_llvm.program.size_rules import origin
 from weft.compiler.loop_to_llvm.runtime import CHECK_SIZES, PROGRAM, WORKSPACE, Runtime, clipped
 from weft.compiler.loop_to_llvm.scalar.elements import I8, I32, I64, storage_bytes
 from weft.compiler.target.features import baseline
@@ -65,9 +66,6 @@ from weft.dialects.loop.program import (
     size_ranges,
 )
 from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type_of
-
-_MOST_ORIGIN = 200
-"""Bytes that an error's text has for the nodes that it is about."""
 
 
 def program_weights(program: ProgramOp) -> tuple[WeightKey, ...]:
@@ -389,9 +387,7 @@ def _origin(op: Operation) -> str:
     """The nodes or lines that an operation comes from, for the end of an error's text."""
     fused = op.location.locations if isinstance(op.location, FusedLoc) else None
     listed = list(fused) if isa(fused, ArrayAttr) else [op.location]
-    names = [each.desc.data for each in listed if isinstance(each, NameLoc)]
-    text = f", at {' or '.join(names)}" if names else ""
-    return clipped(text.translate({ord("{"): "(", ord("}"): ")"}), _MOST_ORIGIN)
+    return origin([each.desc.data for each in listed if isinstance(each, NameLoc)])
 
 
 def _allocation(op: ReallocOp | CurrentViewOp | TransferOwnershipOp) -> AllocOp:

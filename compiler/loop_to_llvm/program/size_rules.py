@@ -18,6 +18,8 @@ from weft.dialects.loop.types import buffer_type_of
 _MOST_SHOWN = 8
 """Sizes of a shape that a message shows, at most."""
 _MOST_INPUTS = 2
+_MOST_ORIGIN = 200
+"""Bytes that a message has for the nodes that it is about."""
 _MOST_SIZES = 4
 """Sizes that decide whether a buffer is too large, of which a message shows the values, at most."""
 
@@ -54,6 +56,12 @@ def extent_rule(op: RequireExtentsOp) -> Rule:
     rule = f"extents of 0 to {MOST}, and no more bytes, for {clipped(op.who.data)} of shape {shape}"
     got = ", ".join(f"{clipped(size.name)} = {{}}" for size in sizes)
     return f"run requires {rule}, got {got}", [Expr.of(size) for size in sizes]
+
+
+def origin(names: Sequence[str]) -> str:
+    """The nodes or lines that a rule comes from, for the end of an error's text."""
+    text = f", at {' or '.join(names)}" if names else ""
+    return clipped(text.translate({ord("{"): "(", ord("}"): ")"}), _MOST_ORIGIN)
 
 
 def _symbols(*sizes: Expr) -> list[Symbol]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from weft.compiler.machine.codegen.jit import LoadedCode
 from weft.dialects.weights import BLOCK_BYTES, Array, byte_blocks
 
 ALIGNMENT = 64
+
+_SAMPLE_BYTES = 64
 
 
 class WeightSource(Struct, frozen=True):
@@ -130,10 +132,18 @@ class Weights(Struct, frozen=True):
 
 
 def share_equal(weights: Weights) -> Weights:
-    """The same weights; forms of one tensor that are equal byte for byte become one source."""
-    alike: dict[tuple[str, int], list[WeightSource]] = {}
+    """The same weights; forms of one tensor that are equal byte for byte become one source, and so
+    do tensors, whatever their element types are.
+    """
+    of_keys = _shared(weights, lambda source: (source.key, source.elements))
+    return _shared(of_keys, lambda source: source if source.transform else _sample(weights, source))
+
+
+def _shared(weights: Weights, looks: Callable[[WeightSource], Hashable]) -> Weights:
+    """One source for all that are equal, of those that look alike."""
+    alike: dict[Hashable, list[WeightSource]] = {}
     for source in dict.fromkeys(weights.sources):
-        alike.setdefault((source.key, source.elements), []).append(source)
+        alike.setdefault(looks(source), []).append(source)
     first: dict[WeightSource, WeightSource] = {}
     for group in alike.values():
         same: dict[bytes, WeightSource] = {}
@@ -141,6 +151,14 @@ def share_equal(weights: Weights) -> Weights:
             digest = _digest(weights, source) if len(group) > 1 else b""
             first[source] = same.setdefault(digest, source)
     return replace(weights, sources=[first[source] for source in weights.sources])
+
+
+def _sample(weights: Weights, source: WeightSource) -> Hashable:
+    """What tensors of equal bytes have in common: how many these are, the first and the last."""
+    array = weights.arrays[source.key]
+    count = _SAMPLE_BYTES // array.dtype.itemsize
+    ends = array.flat[:count], array.flat[max(array.size - count, 0) :]
+    return weights.bytes(source), *(end.tobytes() for end in ends)
 
 
 def _digest(weights: Weights, source: WeightSource) -> bytes:

@@ -106,6 +106,8 @@ class GraphOp(InferTypeOp):
     """Whether an element of an operand is read for many elements of
     the result, as by a contraction.
     """
+    COMMUTES: ClassVar[bool] = False
+    """Whether both operands may change places, but for the bits of a NaN."""
     traits = traits_def(Pure())
 
     @classmethod

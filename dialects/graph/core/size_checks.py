@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Block, Operation
 
 from weft.dialects.expr import Expr
@@ -28,8 +29,9 @@ class SizeChecks:
         self._found |= {op.index.data for op in loops}
         self._iterations = {op.index.data: op.iterations for op in loops if isinstance(op, ForOp)}
         certain = [op for op in ops if isinstance(op, GraphOp) and not _is_in_branch(op, body)]
-        self.first = [pair for pair in assumed(certain) if not self._is_found(pair)]
-        """What is checked when a call starts."""
+        every = assumed(certain)
+        self.first = {pair: at for pair, at in every.items() if not self._is_found(pair)}
+        """What is checked when a call starts, and the operator that needs it first."""
         self._checked = set(self.first)
 
     def in_place(self, members: Iterable[GraphOp]) -> list[Pair]:
@@ -45,9 +47,13 @@ class SizeChecks:
         return {name: count for name, count in self._iterations.items() if name in names}
 
 
-def assumed(ops: Iterable[GraphOp]) -> list[Pair]:
-    """The pairs of sizes that operators take to be equal, each once."""
-    return list(dict.fromkeys(pair for op in ops for pair in op.assumptions()))
+def assumed(ops: Iterable[GraphOp]) -> dict[Pair, LocationAttr]:
+    """The pairs of sizes that operators take to be equal, and where the first of each is from."""
+    found: dict[Pair, LocationAttr] = {}
+    for op in ops:
+        for pair in op.assumptions():
+            found.setdefault(pair, op.location)
+    return found
 
 
 def _is_in_branch(op: Operation, body: Block) -> bool:

@@ -52,10 +52,6 @@ class ReluOp(UnaryOp):
     def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
         return operands[0].maximum(0)
 
-    def fold(self) -> Sequence[SSAValue] | None:
-        """Of a relu it changes nothing."""
-        return [self.operand] if isinstance(self.operand.owner, ReluOp) else None
-
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         zero = self.number(b, 0)  # by the result, which what follows keeps anyway
         return [b.where(b.greater(self.results[0], zero), cotangents[0], zero)]

@@ -19,7 +19,6 @@ from weft.dialects.graph.core.elementwise import (
     OperatorOp,
     SlopeOp,
     UnaryOp,
-    is_splat,
     sum_to,
 )
 from weft.dialects.graph.core.op import GraphOp, OnnxName
@@ -35,13 +34,9 @@ class AddOp(OperatorOp, BinaryOp):
     """`x + y`; integers wrap around."""
 
     name = "graph.add"
+    COMMUTES: ClassVar = True
     ONNX: ClassVar = OnnxName("Add")
     OPERATOR: ClassVar = "add"
-
-    def fold(self) -> Sequence[SSAValue] | None:
-        """`x + 0` and `0 + x` are `x` for integers; floats need -0, since 0 turns -0 into 0."""
-        neutral = -0.0 if self.result_type.element in FLOATS else 0
-        return _without_neutral(self, neutral) or _without_neutral(self, neutral, swapped=True)
 
     def fold_pair(self, left: Expr, right: Expr) -> Expr | None:
         return left + right
@@ -58,10 +53,6 @@ class SubOp(OperatorOp, BinaryOp):
     ONNX: ClassVar = OnnxName("Sub")
     OPERATOR: ClassVar = "sub"
 
-    def fold(self) -> Sequence[SSAValue] | None:
-        """`x - 0` is `x`; `x - (-0)` turns -0 into 0."""
-        return _without_neutral(self, 0)
-
     def fold_pair(self, left: Expr, right: Expr) -> Expr | None:
         return left - right
 
@@ -74,12 +65,9 @@ class MulOp(OperatorOp, BinaryOp):
     """`x * y`; integers wrap around."""
 
     name = "graph.mul"
+    COMMUTES: ClassVar = True
     ONNX: ClassVar = OnnxName("Mul")
     OPERATOR: ClassVar = "mul"
-
-    def fold(self) -> Sequence[SSAValue] | None:
-        """`x * 1` and `1 * x` are `x`."""
-        return _without_neutral(self, 1) or _without_neutral(self, 1, swapped=True)
 
     def fold_pair(self, left: Expr, right: Expr) -> Expr | None:
         return left * right
@@ -113,10 +101,6 @@ class DivOp(BinaryOp):
         nothing = y.compare("eq", 0)
         quotient = x / nothing.select(y.constant(1), y)
         return nothing.select(y.constant(0), quotient)
-
-    def fold(self) -> Sequence[SSAValue] | None:
-        """`x / 1` is `x`."""
-        return _without_neutral(self, 1)
 
     def fold_pair(self, left: Expr, right: Expr) -> Expr | None:
         """The quotient where it is exact, or of numbers that are not negative."""
@@ -181,11 +165,6 @@ class NegOp(OperatorOp, UnaryOp):
     name = "graph.neg"
     OPERATOR: ClassVar = "neg"
     ONNX: ClassVar = OnnxName("Neg")
-
-    def fold(self) -> Sequence[SSAValue] | None:
-        """`-(-x)` is `x`."""
-        owner = self.operand.owner
-        return [owner.operand] if isinstance(owner, NegOp) else None
 
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
         return None if operands[0] is None else [-expr for expr in operands[0]]
@@ -285,15 +264,6 @@ class RoundOp(RoundingOp):
     ONNX: ClassVar = OnnxName("Round")
     FUNCTION: ClassVar = "roundeven"
     NUMPY: ClassVar = np.rint
-
-
-def _without_neutral(
-    op: BinaryOp, neutral: float, *, swapped: bool = False
-) -> Sequence[SSAValue] | None:
-    """The operand that is left when the other is a constant of the neutral element everywhere."""
-    kept, dropped = (op.rhs, op.lhs) if swapped else (op.lhs, op.rhs)
-    same = kept.type == op.result.type
-    return [kept] if same and is_splat(dropped, neutral) else None
 
 
 OPS: tuple[type[GraphOp], ...] = (

@@ -20,7 +20,6 @@ from weft.dialects.graph.core.elementwise import (
     ElementwiseOp,
     OperatorOp,
     UnaryOp,
-    is_splat,
     static_size,
     stretched,
     sum_to,
@@ -57,6 +56,7 @@ class EqualOp(ComparisonOp):
     """`x == y`."""
 
     name = "graph.equal"
+    COMMUTES: ClassVar = True
     ONNX: ClassVar = OnnxName("Equal")
     ELEMENTS: ClassVar = ANY_ELEMENT
     OPERATOR: ClassVar = "eq"
@@ -164,6 +164,7 @@ class LogicalAndOp(LogicalOp):
     """Whether both hold."""
 
     name = "graph.logical_and"
+    COMMUTES: ClassVar = True
     ONNX: ClassVar = OnnxName("And")
     OPERATOR: ClassVar = "and_"
 
@@ -173,6 +174,7 @@ class LogicalOrOp(LogicalOp):
     """Whether one or both hold."""
 
     name = "graph.logical_or"
+    COMMUTES: ClassVar = True
     ONNX: ClassVar = OnnxName("Or")
     OPERATOR: ClassVar = "or_"
 
@@ -182,6 +184,7 @@ class LogicalXorOp(LogicalOp):
     """Whether one alone holds."""
 
     name = "graph.logical_xor"
+    COMMUTES: ClassVar = True
     ONNX: ClassVar = OnnxName("Xor")
     OPERATOR: ClassVar = "xor"
 
@@ -194,11 +197,6 @@ class LogicalNotOp(OperatorOp, UnaryOp):
     ONNX: ClassVar = OnnxName("Not")
     ELEMENTS: ClassVar = (BOOL,)
     OPERATOR: ClassVar = "invert"
-
-    def fold(self) -> Sequence[SSAValue] | None:
-        """Twice not is the operand."""
-        owner = self.operand.owner
-        return [owner.operand] if isinstance(owner, LogicalNotOp) else None
 
 
 @irdl_op_definition
@@ -223,13 +221,6 @@ class WhereOp(ElementwiseOp):
     def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
         condition, then, otherwise = operands
         return condition.select(then, otherwise)
-
-    def fold(self) -> Sequence[SSAValue] | None:
-        """The one of both that a constant condition chooses."""
-        for number, chosen in ((1, self.then), (0, self.otherwise)):
-            if is_splat(self.condition, number) and chosen.type == self.result.type:
-                return [chosen]
-        return None
 
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
         size = static_size(*operands)
@@ -259,6 +250,7 @@ class BitwiseAndOp(BitwiseOp):
     """The bits that are set in both."""
 
     name = "graph.bitwise_and"
+    COMMUTES: ClassVar = True
     ONNX: ClassVar = OnnxName("BitwiseAnd")
     OPERATOR: ClassVar = "and_"
 
@@ -268,6 +260,7 @@ class BitwiseOrOp(BitwiseOp):
     """The bits that are set in one or both."""
 
     name = "graph.bitwise_or"
+    COMMUTES: ClassVar = True
     ONNX: ClassVar = OnnxName("BitwiseOr")
     OPERATOR: ClassVar = "or_"
 
@@ -277,6 +270,7 @@ class BitwiseXorOp(BitwiseOp):
     """The bits that are set in one alone."""
 
     name = "graph.bitwise_xor"
+    COMMUTES: ClassVar = True
     ONNX: ClassVar = OnnxName("BitwiseXor")
     OPERATOR: ClassVar = "xor"
 

@@ -30,6 +30,7 @@ _Bound = TypeVar("_Bound")
 class ExtremumOp(BinaryOp):
     """What `min` and `max` share: where both operands are equal, the derivative is the first's."""
 
+    COMMUTES: ClassVar = True
     WINS: ClassVar[str]
     """The comparison by which the first operand is taken."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from xdsl.dialects.builtin import LocationAttr, SymbolRefAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -17,12 +17,32 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import Pure, SymbolTable
+from xdsl.traits import Pure, SymbolTable, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from weft.dialects.errors import TypeInferenceError
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.graph.core.types import TensorType, tensor, type_of
+
+
+class CallsFunction(SymbolUserOpInterface):
+    """A call is of a function of its module, and its results have the types that this returns."""
+
+    def verify(self, op: Operation) -> None:
+        assert isinstance(op, CallOp), "the trait of graph.call"
+        function = op.function
+        if function is None:
+            got = f"@{op.function_name}"
+            raise VerifyException(f"{op.name} requires a function of its module, got {got}")
+        try:
+            inferred = call_types(function, [type_of(operand) for operand in op.operands_])
+        except TypeInferenceError as error:
+            raise VerifyException(str(error)) from error
+        given = [type_of(result) for result in op.results_]
+        if inferred != given:
+            raise VerifyException(
+                f"{op.name} requires results {_listed(inferred)}, got {_listed(given)}"
+            )
 
 
 @irdl_op_definition
@@ -38,7 +58,7 @@ class CallOp(IRDLOperation):
     callee: SymbolRefAttr = prop_def(SymbolRefAttr)
     operands_: Sequence[SSAValue] = var_operand_def(TensorType)
     results_: Sequence[SSAValue] = var_result_def(TensorType)
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), CallsFunction())
 
     @staticmethod
     def of(
@@ -63,21 +83,6 @@ class CallOp(IRDLOperation):
         """The function, if the module has it."""
         found = SymbolTable.lookup_symbol(self, self.callee)
         return found if isinstance(found, FuncOp) else None
-
-    def verify_(self) -> None:
-        function = self.function
-        if function is None:
-            got = f"@{self.function_name}"
-            raise VerifyException(f"{self.name} requires a function of its module, got {got}")
-        try:
-            inferred = call_types(function, [type_of(operand) for operand in self.operands_])
-        except TypeInferenceError as error:
-            raise VerifyException(str(error)) from error
-        given = [type_of(result) for result in self.results_]
-        if inferred != given:
-            raise VerifyException(
-                f"{self.name} requires results {_listed(inferred)}, got {_listed(given)}"
-            )
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")

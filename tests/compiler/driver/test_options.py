@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, get_type_hints
 
+import numpy as np
 import pytest
 from msgspec import structs
 
 import weft
 from tests.support.small_models import add_model
 from weft.cli.model import add_compile_options, options_from
-from weft.compiler.driver.named_sizes import Bound, Bucket, BucketMask
+from weft.compiler.driver.named_sizes import Bound, Bucket, BucketMask, FixedSize
 from weft.compiler.driver.options import (
     PARTS,
     Artifact,
@@ -22,7 +23,7 @@ from weft.compiler.driver.options import (
     option_fields,
     user_options,
 )
-from weft.compiler.driver.read_options import SelfTest
+from weft.compiler.driver.read_options import FixedInput, SelfTest
 from weft.compiler.target.x86 import X86_TARGETS
 from weft.dialects.module_attributes import CodeOptions
 
@@ -38,6 +39,8 @@ WRITTEN: Mapping[str, tuple[Any, list[str], Any]] = {
     "outputs": (["a", "b"], ["--outputs", "a,b"], ("a", "b")),
     "gradients": (["w"], ["--gradients", "w"], ("w",)),
     "bounds": ({"batch": (1, 8)}, ["--bound", "batch=1..8"], (Bound("batch", 1, 8),)),
+    "dims": ({"batch": 4}, ["--dim", "batch=4"], (FixedSize("batch", 4),)),
+    "values": ({"r": [2, 3]}, ["--value", "r=2,3"], (FixedInput.of("r", np.array([2, 3])),)),
     "max_iterations": (9, ["--max-iterations", "9"], 9),
     "max_weights_bytes": ("1.1x", ["--max-weights-bytes", "1.1x"], "1.1x"),
     "check_indices": (True, ["--check-indices"], True),
@@ -151,5 +154,6 @@ def test_functions_refuse_what_is_no_option_of_theirs():
     for transform in (weft.trace, weft.step):
         with pytest.raises(weft.OptionError, match="weft.grad for a function, got x"):
             transform(abs, 1.0, gradients=["x"])
-    with pytest.raises(weft.OptionError, match="buckets require a model in a file"):
-        weft.trace(abs, weft.Spec("float32", ("n",)), buckets=["n=1"])
+    for changes in ({"buckets": ["n=1"]}, {"values": {"x": 1}}):
+        with pytest.raises(weft.OptionError, match="buckets and values require a model"):
+            weft.trace(abs, weft.Spec("float32", ("n",)), **changes)

@@ -8,7 +8,7 @@ from onnx import ModelProto, parser
 from tests.compiler.frontend.graph_evaluator import evaluate
 from tests.models.peer import run_onnxruntime
 from weft.compiler.frontend.onnx.from_onnx import import_model
-from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.errors import ModelError
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.types import ShapeAttr
 from weft.dialects.graph.ops.random import RandomBitsOp
@@ -61,12 +61,13 @@ def test_resize_to_sizes_of_another_tensor():
     check(text, floats(1, 1, 6, 4), floats(1, 1, 3, 7))
 
 
-def test_resize_refuses_to_keep_the_aspect_of_sizes_that_vary():
-    text = """agraph (float[h, w] x) => (float[p, q] y) <int64[2] s = {4, 4}> {
-        y = Resize<keep_aspect_ratio_policy = "not_larger"> (x, , , s)
-    }"""
-    with pytest.raises(UnsupportedError, match="static sizes to keep their aspect"):
-        import_model(model_of(text))
+@pytest.mark.parametrize("policy", ["not_larger", "not_smaller"])
+def test_resize_keeps_the_aspect_of_sizes_that_vary(policy: str):
+    text = f"""agraph (float[h, w] x) => (float[p, q] y) <int64[2] s = {{4, 5}}> {{
+        y = Resize<mode = "linear", keep_aspect_ratio_policy = "{policy}"> (x, , , s)
+    }}"""
+    for shape in ((3, 4), (8, 6), (4, 5)):
+        check(text, floats(*shape))
 
 
 def test_resize_refuses_modes_that_do_not_exist():

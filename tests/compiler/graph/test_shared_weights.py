@@ -118,3 +118,24 @@ def test_the_caller_hands_over_a_tied_table_once():
     model, _ = _tied(1, "transposed")
     exe = weft.compile(model, cache=False, weights="caller")
     assert [each["name"] for each in exe.metadata["logical_weights"]] == ["table"]
+
+
+def test_tensors_of_equal_bytes_and_other_element_types_share_storage():
+    """As 64-bit integers, and as 32-bit ones of which every other is 0; one byte differs."""
+    numbers = np.arange(100, 164)
+    same, other = numbers.view(np.int32), numbers.view(np.int32).copy()
+    other[31] += 1
+    tensors = {"wide": numbers, "narrow": same, "other": other}
+    nodes = [helper.make_node("Add", [f"x_{name}", name], [f"y_{name}"]) for name in tensors]
+    kinds = {name: helper.np_dtype_to_tensor_dtype(each.dtype) for name, each in tensors.items()}
+    value = helper.make_tensor_value_info
+    inputs = [value(f"x_{name}", kinds[name], each.shape) for name, each in tensors.items()]
+    outputs = [value(f"y_{name}", kinds[name], each.shape) for name, each in tensors.items()]
+    stored = [numpy_helper.from_array(each, name) for name, each in tensors.items()]
+    graph = helper.make_graph(nodes, "bytes", inputs, outputs, stored)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    exe = weft.compile(model.SerializeToString(), cache=False)
+    assert len({each["offset"] for each in exe.metadata["weights"]}) == 2
+    results = exe(*(each[::-1] for each in tensors.values()))
+    for got, each in zip(results, tensors.values(), strict=True):
+        np.testing.assert_array_equal(got, each[::-1] + each)

@@ -68,7 +68,10 @@ def test_the_trap_names_the_operator_that_makes_nan(
         (["--input", "x=wide.npy"], "requires float32 [rows, 96] for input 'x', got float64"),
         (["--input", "x=x.npy", "--input", "x=x.npy"], "requires each name once, got x twice"),
         (["--random"], "--random requires --dim for every size of input 'x', got none for rows"),
-        (["--random", "--dim", "rows=many"], "--dim requires name=size, got rows=many"),
+        (
+            ["--random", "--dim", "rows=many"],
+            "dim requires a text such as batch=4, got 'rows=many'",
+        ),
         (["--random", "--dim", "rows=2", "--threads", "0"], "requires 1 to 1024 threads, got 0"),
     ],
 )

@@ -17,7 +17,7 @@ def test_writes_a_file_that_compile_takes(
     weft_command: Command, dense_folder: Path, tmp_path: Path
 ):
     path, model = tmp_path / "tuned.json", dense_folder / "dense.onnx"
-    arguments = ("--dim", "rows=8", "--seconds", "0.5", "-o", path)
+    arguments = ("--random-dim", "rows=8", "--seconds", "0.5", "-o", path)
     outcome = weft_command("tune", model, *arguments)
     assert outcome.status == 0
     assert outcome.error.startswith(f"{path}: ")

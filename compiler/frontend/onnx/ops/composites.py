@@ -5,6 +5,7 @@ from __future__ import annotations
 from weft.compiler.frontend.onnx.importer import ControlTable
 from weft.compiler.frontend.onnx.node import ImporterTable
 from weft.compiler.frontend.onnx.ops import casts as onnx_casts
+from weft.compiler.frontend.onnx.ops import conditional as onnx_conditional
 from weft.compiler.frontend.onnx.ops import constants as onnx_constants
 from weft.compiler.frontend.onnx.ops import control as onnx_control
 from weft.compiler.frontend.onnx.ops import data_dependent as onnx_data_dependent
@@ -46,6 +47,7 @@ COMPOSITES: ImporterTable = {
 """Importers by ONNX operator, behind its domain and a dot where that is not the default one."""
 
 CONTROL: ControlTable = {
+    **onnx_conditional.IMPORTERS,
     **onnx_control.IMPORTERS,
     **onnx_data_dependent.IMPORTERS,
     **onnx_sequences.IMPORTERS,

@@ -1,4 +1,4 @@
-"""ONNX's If, Loop and Scan -> control flow of the graph level.
+"""ONNX's Loop and Scan -> control flow of the graph level.
 
 A body is imported with the types of what the loop starts from; where it yields other dims, these
 get names, and it is imported again until types repeat.
@@ -6,133 +6,26 @@ get names, and it is imported again until types repeat.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from msgspec import Struct
-from onnx import GraphProto
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, SSAValue
 
-from weft.compiler.frontend.onnx.declared import check_branches
+from weft.compiler.frontend.onnx.branches import SizeNames
 from weft.compiler.frontend.onnx.importer import ControlTable, GraphImporter
 from weft.compiler.frontend.onnx.node import OnnxNode, dims_attr, normal_axis, only, only_element
 from weft.compiler.frontend.onnx.ops.sequences import bind_inputs, stacked
-from weft.compiler.frontend.onnx.values import Results, Value, flattened, forms, rebuilt, tensor_of
+from weft.compiler.frontend.onnx.values import Results, Value, tensor_of
 from weft.dialects.errors import ModelError, TypeInferenceError, UnsupportedError
 from weft.dialects.expr import Expr, Symbol, maximum, minimum
-from weft.dialects.graph import (
-    ConditionOp,
-    DimsOp,
-    ForOp,
-    IdentityOp,
-    IfOp,
-    ReshapeOp,
-    WhileOp,
-    YieldOp,
-)
+from weft.dialects.graph import ConditionOp, DimsOp, ForOp, WhileOp, YieldOp
+from weft.dialects.graph.core.broadcast import agreed_dim
 from weft.dialects.graph.core.types import BOOL, I64, TensorType, tensor, type_of
-from weft.dialects.graph.ops.cast import CastOp
-from weft.dialects.graph.ops.comparison import EqualOp
-from weft.dialects.graph.regions.control import join
-from weft.dialects.graph.regions.effects import AssertOp
 
 MOST_ITERATIONS = 1024
 """Loops that carry sequences are imported iteration by iteration, up to this many."""
-
-
-def import_if(importer: GraphImporter, node: OnnxNode) -> Results:
-    """The one branch that a known condition takes, in place; else both."""
-    chosen = importer.constants.constant_array(node.operand(0))
-    graphs = [node.attribute(name).g for name in ("then_branch", "else_branch")]
-    check_branches("If", [graph.output for graph in graphs])
-    if chosen is not None:
-        with importer.named():
-            return importer.import_subgraph(graphs[0 if only_element(chosen, "a condition") else 1])
-    condition = node.reshape(node.operand(0), [])
-    blocks: list[Block] = []
-    taken: list[list[Value]] = []
-    for graph in graphs:
-        with importer.nested() as block:
-            results = importer.import_subgraph(graph)
-        if None in results:
-            return [None] * len(graph.output)
-        taken.append([value for value in results if value is not None])
-        block.add_op(YieldOp.create(operands=flattened(taken[-1])))
-        blocks.append(block)
-    if _ranks(blocks[0]) != _ranks(blocks[1]) and _is_of_sizes(importer, condition):
-        return _first_assumed(importer, node, graphs[0], condition)
-    first, second = map(forms, taken)
-    if first != second:
-        rule = "requires branches that give sequences of one length and the same optionals"
-        raise UnsupportedError(f"{rule}, got {', '.join(first)} and {', '.join(second)}")
-    names = _Names(importer, f"{node.proto.name}_size")
-    for values in zip(*(_yielded(block) for block in blocks), strict=True):
-        _joined([type_of(value) for value in values], names)
-    op = IfOp.of(condition, blocks[0], blocks[1], names.used, node.b.location)
-    return rebuilt(importer.b.builder.insert(op).results, taken[0])
-
-
-def _is_of_sizes(importer: GraphImporter, condition: SSAValue) -> bool:
-    """Whether the condition is that two sizes are equal."""
-    equal = condition.owner
-    while isinstance(equal, (ReshapeOp, CastOp, IdentityOp)):
-        equal = equal.operand.owner
-    if not isinstance(equal, EqualOp):
-        return False
-    return all(importer.constants.dims(operand) is not None for operand in equal.operands)
-
-
-def _first_assumed(
-    importer: GraphImporter, node: OnnxNode, graph: GraphProto, condition: SSAValue
-) -> Results:
-    """The first of branches whose results differ in rank, in place: nothing can use values of both.
-    Exporters write such branches where sizes that were equal when they looked might not be,
-    `Squeeze` where a size is 1 for instance. A call in which they are not equal ends.
-    """
-    text = f"{node.proto.name} requires sizes that are equal, got others"
-    importer.b.builder.insert(AssertOp.of(condition, text, [], importer.b.location))
-    with importer.named():
-        return importer.import_subgraph(graph)
-
-
-def _ranks(block: Block) -> list[int | None]:
-    tensor_types = [type_of(value) for value in _yielded(block)]
-    return [each.rank if each.has_rank else None for each in tensor_types]
-
-
-def _yielded(block: Block) -> Sequence[SSAValue]:
-    assert block.last_op is not None, "a region ends in what it yields"
-    return block.last_op.operands
-
-
-def _joined(tensor_types: Sequence[TensorType], names: Iterator[str]) -> TensorType:
-    try:
-        return join(tensor_types, names, "control flow")
-    except TypeInferenceError as error:
-        raise UnsupportedError(str(error)) from error
-
-
-@dataclass
-class _Names:
-    """New names of sizes, and those that were taken."""
-
-    importer: GraphImporter
-    stem: str
-
-    def __post_init__(self) -> None:
-        self.used: list[str] = []
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        self.used.append(self.importer.fresh_size(self.stem))
-        return self.used[-1]
-
-
-# Loops ----------------------------------------------------------------------------------------
 
 
 class _Body(Struct):
@@ -156,7 +49,7 @@ def _import_body(
     carried results follow `skipped` others. None where a node of the body could not be imported.
     """
     graph = node.attribute("body").g
-    names = _Names(importer, f"{node.proto.name}_size")
+    names = SizeNames(importer.fresh_size, f"{node.proto.name}_size")
     tensor_types = [type_of(value) for value in initial]
     while True:
         with importer.nested(tensor_types) as block:
@@ -177,7 +70,7 @@ def _import_body(
         tensor_types = wider
 
 
-def _widened(tensor_type: TensorType, yielded: TensorType, names: _Names) -> TensorType:
+def _widened(tensor_type: TensorType, yielded: TensorType, names: SizeNames) -> TensorType:
     """The carried type that holds what an iteration yields as well."""
     if tensor_type.rank != yielded.rank or tensor_type.element != yielded.element:
         raise UnsupportedError(f"requires a carried value of type {tensor_type}, got {yielded}")
@@ -375,10 +268,14 @@ def import_scan(importer: GraphImporter, node: OnnxNode) -> Results:
     axes = _for_each(node, "scan_input_axes", scanned_count)
     axes = [normal_axis(axis, type_of(x).rank) for axis, x in zip(axes, scanned, strict=True)]
     counts = {type_of(x).shape[axis] for x, axis in zip(scanned, axes, strict=True)}
-    if len(counts) != 1:
+    count = agreed_dim(counts)
+    if count is None:
         listed = ", ".join(map(str, counts))
-        raise UnsupportedError(f"requires scanned inputs of one length, got {listed}")
-    (count,) = counts
+        raise ModelError(f"requires scanned inputs of one length, got {listed}")
+    rule = "scanned inputs of one length, {}"
+    scanned = [
+        node.assume_size(x, axis, count, rule) for x, axis in zip(scanned, axes, strict=True)
+    ]
     index = importer.fresh_size(f"{node.proto.name}_iteration")
     backward = _for_each(node, "scan_input_directions", scanned_count)
 
@@ -438,5 +335,5 @@ def _moved(importer: GraphImporter, value: SSAValue, axis: int) -> SSAValue:
     return value if axis == 0 else importer.b.transpose(value, permutation=order)
 
 
-IMPORTERS: ControlTable = {"If": import_if, "Loop": import_loop, "Scan": import_scan}
+IMPORTERS: ControlTable = {"Loop": import_loop, "Scan": import_scan}
 """Importers of what holds graphs, by ONNX operator."""

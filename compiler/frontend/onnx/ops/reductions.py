@@ -31,7 +31,7 @@ REDUCTIONS = {
 def import_reduction(name: str, node: OnnxNode) -> Sequence[SSAValue]:
     """Over the axes of operand 1; where that is absent or empty over all, unless it means none."""
     rank = len(node.shape())
-    axes = [normal_axis(axis, rank) for axis in node.optional_numbers(1, "axes") or ()]
+    axes = [normal_axis(axis, rank) for axis in node.axes(1, rank) or ()]
     if not axes and not node.flag("noop_with_empty_axes"):
         axes = list(range(rank))
     keepdims = node.flag("keepdims", default=True)

@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from weft.compiler.frontend.onnx.node import Importer, OnnxNode, unique_axes
 from weft.dialects.errors import ModelError, UnsupportedError
-from weft.dialects.expr import Expr, maximum
+from weft.dialects.expr import Expr, maximum, minimum
 from weft.dialects.extent import exact_number
 from weft.dialects.graph.core.algebra import Term, counted, size_term
 from weft.dialects.graph.core.types import F32, F64, FLOATS, I64
@@ -39,11 +39,13 @@ class _Axis(Struct, frozen=True):
     position: int
     source: Expr
     size: Expr
-    scale: Fraction | None
+    scale: Fraction | Term | None
     roi: tuple[Term, Term] | None
 
     def scale_term(self, node: OnnxNode) -> Term:
         """How many new elements an old one becomes, in f64."""
+        if isinstance(self.scale, Term):
+            return self.scale
         if self.scale is not None:
             return Term(node.b, node.scalar(float(self.scale), F64))
         return size_term(node.b, self.size, F64) / size_term(node.b, self.source, F64)
@@ -52,12 +54,21 @@ class _Axis(Struct, frozen=True):
         """The new size before it was rounded down to a whole number, in f64."""
         if self.scale is None:
             return size_term(node.b, self.size, F64)
-        return size_term(node.b, self.source, F64) * float(self.scale)
+        return size_term(node.b, self.source, F64) * self.scale_term(node)
 
     @property
     def is_same(self) -> bool:
         """Whether nothing changes."""
-        return self.roi is None and self.size == self.source and self.scale in (None, 1)
+        unscaled = not isinstance(self.scale, Term) and self.scale in (None, 1)
+        return self.roi is None and self.size == self.source and unscaled
+
+    @property
+    def known_scale(self) -> Fraction | None:
+        """How many new elements an old one becomes, where that is known while compiling."""
+        old, new = self.source.constant, self.size.constant
+        if self.scale is None:
+            return Fraction(new, old) if old and new is not None else None
+        return None if isinstance(self.scale, Term) else self.scale
 
 
 def import_resize(node: OnnxNode) -> Sequence[SSAValue]:
@@ -97,8 +108,7 @@ def _order_of(axis: _Axis) -> tuple[bool, int]:
     """When it is an axis's turn: those that shrink are first, for others then have less to do; the
     last axis, whose neighbours are read element by element, is before those that make it more.
     """
-    old, new = axis.source.constant, axis.size.constant
-    scale = axis.scale or (Fraction(new, old) if old and new is not None else 1)
+    scale = 1 if axis.known_scale is None else axis.known_scale
     return (False, axis.position) if scale < 1 else (True, -axis.position)
 
 
@@ -122,19 +132,22 @@ def _axes(node: OnnxNode) -> list[_Axis]:
     shape = node.shape()
     given = node.integers("axes", range(len(shape)))
     positions = unique_axes(given, len(shape))
-    scales: list[Fraction | None] = [None] * len(positions)
+    dims = [shape[axis] for axis in positions]
+    scales: Sequence[Fraction | Term | None]
     if node.optional(3) is not None:
-        sizes = node.dims(3, "sizes")
+        sizes = node.found_dims(3)
         _require_count(len(sizes), positions)
-        sizes, scales = _kept_aspect(node, [shape[axis] for axis in positions], sizes)
+        sizes, scales = _kept_aspect(node, dims, sizes)
+    elif node.constants.constant_array(node.operand(2)) is None:
+        scales = _found_scales(node, positions)
+        sizes = [_found_size(node, *each) for each in zip(dims, scales, strict=True)]
     else:
         numbers = node.array(2, "scales").astype(np.float64).reshape(-1)
         _require_count(len(numbers), positions)
-        exact = [exact_number(float(number), "a scale") for number in numbers]
+        scales = exact = [exact_number(float(number), "a scale") for number in numbers]
         if any(scale <= 0 for scale in exact):
             raise ModelError(f"requires scales above 0, got {numbers.tolist()}")
-        scales = list(exact)
-        sizes = [_scaled(shape[axis], scale) for axis, scale in zip(positions, exact, strict=True)]
+        sizes = [_scaled(dim, scale) for dim, scale in zip(dims, exact, strict=True)]
     regions = _regions(node, len(positions))
     rows = zip(positions, sizes, scales, regions, strict=True)
     return [_Axis(axis, shape[axis], size, scale, roi) for axis, size, scale, roi in rows]
@@ -144,6 +157,23 @@ def _scaled(dim: Expr, scale: Fraction) -> Expr:
     return dim * scale.numerator // scale.denominator
 
 
+def _found_scales(node: OnnxNode, positions: Sequence[int]) -> list[Term]:
+    """Scales that only a call knows, in f64."""
+    scales = Term(node.b, node.operand(2)).cast(F64)
+    count = scales.type.size.constant
+    if count is None:
+        raise UnsupportedError(f"requires scales whose number is known, got {scales.type}")
+    _require_count(count, positions)
+    found = [scales.reshape([count]).part(0, at, 1).reshape([]) for at in range(count)]
+    for scale in found:
+        node.require(scale > 0, "scales above 0", [scale])
+    return found
+
+
+def _found_size(node: OnnxNode, dim: Expr, scale: Term) -> Expr:
+    return node.find((size_term(node.b, dim, F64) * scale).math("floor").cast(I64).value)
+
+
 def _require_count(given: int, positions: Sequence[int]) -> None:
     if given != len(positions):
         raise ModelError(f"requires a size or scale for {len(positions)} axes, got {given}")
@@ -151,21 +181,40 @@ def _require_count(given: int, positions: Sequence[int]) -> None:
 
 def _kept_aspect(
     node: OnnxNode, dims: Sequence[Expr], sizes: Sequence[Expr]
-) -> tuple[list[Expr], list[Fraction | None]]:
-    """The sizes, or where the aspect is kept, those of one scale that fits, rounded."""
+) -> tuple[list[Expr], list[Fraction | Term | None]]:
+    """The sizes, or where the aspect is kept, those of one scale that fits, rounded: the least or
+    the greatest of `size / dim`.
+    """
     policy = choice(node, "keep_aspect_ratio_policy", "stretch", POLICIES)
     if policy == "stretch":
         return list(sizes), [None] * len(sizes)
-    numbers = [dim.constant for dim in (*dims, *sizes)]
-    known = [number for number in numbers if number is not None]
-    if len(known) < len(numbers):
-        listed = ", ".join(map(str, (*dims, *sizes)))
-        raise UnsupportedError(f"requires static sizes to keep their aspect, got {listed}")
-    pairs = zip(known[len(dims) :], known, strict=False)
-    ratios = [Fraction(size, dim) for size, dim in pairs]
-    scale = min(ratios) if policy == "not_larger" else max(ratios)
-    half = Fraction(1, 2)
-    return [Expr.of(int(scale * dim + half)) for dim in known[: len(dims)]], [scale] * len(dims)
+    least = policy == "not_larger"
+    known = [(size.constant, dim.constant) for size, dim in zip(sizes, dims, strict=True)]
+    ratios = [Fraction(size, dim) for size, dim in known if size is not None and dim]
+    scale: Fraction | Term
+    if len(ratios) == len(sizes):
+        scale = min(ratios) if least else max(ratios)
+        half = Fraction(1, 2)
+        whole = [int(scale * dim + half) for _, dim in known if dim is not None]
+        return [Expr.of(size) for size in whole], [scale] * len(dims)
+    pick = minimum if least else maximum
+    rounded = [
+        pick(
+            [
+                (size * dim * 2 + other) // (other * 2)
+                for size, other in zip(sizes, dims, strict=True)
+            ]
+        )
+        for dim in dims
+    ]
+    terms = [
+        size_term(node.b, size, F64) / size_term(node.b, dim, F64)
+        for size, dim in zip(sizes, dims, strict=True)
+    ]
+    scale = terms[0]
+    for term in terms[1:]:
+        scale = scale.minimum(term) if least else scale.maximum(term)
+    return rounded, [scale] * len(dims)
 
 
 def _regions(node: OnnxNode, count: int) -> list[tuple[Term, Term] | None]:
@@ -223,8 +272,7 @@ def _repetitions(node: OnnxNode, axis: _Axis) -> int | None:
     """How often each element of the axis comes in the nearest result, if equally often."""
     coordinates = choice(node, "coordinate_transformation_mode", "half_pixel", COORDINATES)
     rounding = choice(node, "nearest_mode", "round_prefer_floor", ROUNDINGS)
-    old, new = axis.source.constant, axis.size.constant
-    scale = axis.scale or (Fraction(new, old) if old and new is not None else None)
+    scale = axis.known_scale
     if scale is None or scale.denominator != 1 or axis.size != axis.source * int(scale):
         return None
     known = axis.roi is None and rounding in REPEATING.get(coordinates, ())
@@ -284,7 +332,7 @@ def _interpolated(node: OnnxNode, axis: _Axis, coordinates: Term, mode: str, val
 
 def _stretched_taps(axis: _Axis, reach: int) -> Expr:
     """How many elements a kernel covers that is stretched by one over the scale."""
-    if axis.scale is not None:
+    if isinstance(axis.scale, Fraction):
         return Expr.of(2 * max(reach, math.ceil(reach / axis.scale)))
     return maximum([2 * reach, (axis.source * reach).ceildiv(axis.size) * 2])
 

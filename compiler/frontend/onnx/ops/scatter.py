@@ -12,6 +12,7 @@ from weft.dialects.errors import ModelError
 from weft.dialects.expr import Expr, product
 from weft.dialects.graph.core.algebra import Term, counted, shape_attr, size_term
 from weft.dialects.graph.core.bounds_check import require_inside
+from weft.dialects.graph.core.broadcast import agreed_shape
 from weft.dialects.graph.core.types import I64
 
 
@@ -86,7 +87,7 @@ def _enlarged(x: Term, node: OnnxNode) -> Term:
     """Filled up with zeros behind each axis to the dims that the node asks for."""
     if node.optional(2) is None:
         return x
-    wanted = node.dims(2, "an output shape")
+    wanted = node.found_dims(2)
     after = [size - dim for size, dim in zip(wanted, x.shape, strict=True)]
     pads = [Expr.of(0)] * len(after) + after
     return x.of(x.b.pad(x.value, pads=shape_attr(pads), mode="constant"))
@@ -95,7 +96,7 @@ def _enlarged(x: Term, node: OnnxNode) -> Term:
 def import_col2im(node: OnnxNode) -> Sequence[SSAValue]:
     """Columns `[n, channels * window, positions]` added up to an image."""
     columns = Term(node.b, node.operand(0))
-    spatial, kernel = node.dims(1, "an image shape"), node.dims(2, "a block shape")
+    spatial, kernel = node.found_dims(1), node.found_dims(2)
     rank = len(spatial)
     strides, dilations = (
         node.integers("strides", [1] * rank),
@@ -109,11 +110,18 @@ def import_col2im(node: OnnxNode) -> Sequence[SSAValue]:
         for at in range(rank)
     ]
     batch, rows, count = node.shape_of(0, 3)
-    if product(positions) != count or rows % product(kernel) != 0:
+    for size in kernel:
+        if size.constant is None:
+            term = size_term(node.b, size, I64)
+            node.require(term > 0, "a block of at least 1", [term])
+    channels = rows // product(kernel)
+    wanted = (batch, channels * product(kernel), product(positions))
+    if agreed_shape([wanted, (batch, rows, count)]) is None:
         raise ModelError(
             f"requires a column for {product(positions)} positions, got {columns.type}"
         )
-    windows = columns.reshape((batch, rows // product(kernel), *kernel, *positions))
+    whole = columns.of(node.assume(columns.value, wanted))
+    windows = whole.reshape((batch, channels, *kernel, *positions))
     steps = {"strides": strides, "dilations": dilations, "pads": pads}
     return [node.b.fold(windows.value, spatial=shape_attr(spatial), **steps)]
 

@@ -132,6 +132,8 @@ def import_split(importer: GraphImporter, node: OnnxNode) -> Results:
     axis = normal_axis(node.integer("axis", 0), len(shape))
     is_given = node.optional(1) is not None
     sizes = _part_sizes(node, shape[axis], is_given)
+    source = node.assume_size(source, axis, sum(sizes, Expr.of(0)), "sizes that sum to {}")
+    shape = type_of(source).shape
     starts = [Expr.of(0) for _ in shape]
     items: list[SSAValue] = []
     for size in sizes:
@@ -149,11 +151,7 @@ def import_split(importer: GraphImporter, node: OnnxNode) -> Results:
 def _part_sizes(node: OnnxNode, dim: Expr, is_given: bool) -> list[Expr]:
     """The sizes of the parts of an axis."""
     if is_given and node.type(1).rank == 1:
-        sizes = node.dims(1, "sizes")
-        if sum(sizes, Expr.of(0)) != dim:
-            listed = ", ".join(map(str, sizes))
-            raise UnsupportedError(f"requires sizes that sum to {dim}, got [{listed}]")
-        return sizes
+        return node.found_dims(1)
     size = node.number(1, "a size") if is_given else 1
     if size < 1:
         raise ModelError(f"requires parts of at least 1, got {size}")

@@ -29,7 +29,7 @@ def import_reshape(node: OnnxNode) -> Sequence[SSAValue]:
 
 def _dynamic_reshape(node: OnnxNode) -> SSAValue:
     """A reshape to dims that depend on data: 0 and -1 among them are replaced while running."""
-    b, source, parts = node.b, node.shape(), node.elements(1)
+    b, source, parts = node.b, node.shape(), node.elements(1, node.declared_rank())
     zero, one, rest = (b.constant_of(number, I64) for number in (0, 1, -1))
     scalars: list[SSAValue] = []
     for axis, part in enumerate(parts):
@@ -58,7 +58,9 @@ def _copied(source: Shape, axis: int) -> Expr:
 
 
 def resolve_shape(source: Shape, wanted: Sequence[Expr]) -> list[Expr]:
-    """The wanted dims with -1 replaced by the quotient of the sizes, which must be exact."""
+    """The wanted dims with -1 replaced by the quotient of the sizes, which must be exact: what only
+    a call can tell of a divisor that is known, reshaping checks.
+    """
     unknown = [axis for axis, dim in enumerate(wanted) if dim == -1]
     if not unknown:
         return list(wanted)
@@ -69,6 +71,8 @@ def resolve_shape(source: Shape, wanted: Sequence[Expr]) -> list[Expr]:
     dividend = product((Counter(source) - shared).elements())
     divisor = product((Counter(known_dims) - shared).elements())
     dim = _exact_quotient(dividend, divisor)
+    if dim is None and (divisor.constant or 0) > 0 and dividend.constant is None:
+        dim = dividend // divisor
     if dim is None:
         shapes = f"[{', '.join(map(str, source))}] to [{', '.join(map(str, wanted))}]"
         raise UnsupportedError(f"requires a shape that divides the operand's size, got {shapes}")
@@ -112,14 +116,11 @@ def import_flatten(node: OnnxNode) -> Sequence[SSAValue]:
 
 
 def import_squeeze(node: OnnxNode) -> Sequence[SSAValue]:
-    """Without the dims of 1 at the axes, or without all static dims of 1."""
+    """Without the dims of 1 at the axes, or without all dims of 1."""
     shape = node.shape()
-    given = node.optional_numbers(1, "axes")
+    given = node.axes(1, len(shape))
     if given is None:
-        symbolic = [dim for dim in shape if dim.constant is None]
-        if symbolic:
-            raise UnsupportedError(f"requires axes where dims vary, got a dim of {symbolic[0]}")
-        axes = {axis for axis, dim in enumerate(shape) if dim == 1}
+        axes = _axes_of_one(node, shape)
     else:
         axes = {normal_axis(axis, len(shape)) for axis in given}
     for axis in axes:
@@ -130,11 +131,28 @@ def import_squeeze(node: OnnxNode) -> Sequence[SSAValue]:
     return [node.reshape(node.assume(node.operand(0), ones), kept)]
 
 
+def _axes_of_one(node: OnnxNode, shape: Shape) -> set[int]:
+    """The axes of dims of 1. Those that vary are all 1 where the file declares a result of so few
+    dims, and otherwise none is; each call checks that.
+    """
+    ones = {axis for axis, dim in enumerate(shape) if dim == 1}
+    varying = {axis for axis, dim in enumerate(shape) if dim.constant is None}
+    rank = node.declared_rank() if varying else None
+    if rank == len(shape) - len(ones | varying):
+        return ones | varying
+    if rank not in (None, len(shape) - len(ones)):
+        rule = "requires axes, or a declared rank that tells which dims are 1, where dims vary"
+        raise UnsupportedError(f"{rule}, got {rank} dims of [{', '.join(map(str, shape))}]")
+    for axis in sorted(varying):
+        node.require_other(shape[axis], 1)
+    return ones
+
+
 def import_unsqueeze(node: OnnxNode) -> Sequence[SSAValue]:
     """With dims of 1 inserted, so that they are at the axes of the result."""
-    given = node.numbers(1, "axes")
-    rank = len(node.shape()) + len(given)
-    axes = unique_axes(given, rank)
+    (count,) = node.static_shape(1) or (1,)
+    rank = len(node.shape()) + count
+    axes = unique_axes(node.axes(1, rank) or (), rank)
     kept = iter(node.shape())
     dims = [Expr.of(1) if axis in axes else next(kept) for axis in range(rank)]
     return [node.reshape(node.operand(0), dims)]
@@ -150,7 +168,7 @@ def import_expand(node: OnnxNode) -> Sequence[SSAValue]:
     """Broadcast against a shape."""
     if node.constants.dims(node.operand(1)) is not None:
         return [node.b.expand(node.operand(0), shape=dims_attr(node.dims(1, "a shape")))]
-    parts, source = node.elements(1), list(node.shape())
+    parts, source = node.elements(1, node.declared_rank()), list(node.shape())
     padded = [Expr.of(1)] * (len(parts) - len(source)) + source[max(0, len(source) - len(parts)) :]
     dims: list[Expr] = []
     for part, dim in zip(parts, padded, strict=True):

@@ -150,7 +150,7 @@ def import_dft(node: OnnxNode) -> Sequence[SSAValue]:
     """The transform along an axis, of `dft_length` elements; its inverse is divided by that."""
     x = Term(node.b, node.operand(0))
     rank = len(x.shape)
-    axis = node.number(2, "an axis", -2)
+    (axis,) = node.axes(2, rank) or (-2,)
     axis = normal_axis(axis, rank)
     if axis == rank - 1 or x.shape[-1].constant not in (1, 2):
         raise ModelError(f"requires parts of complex numbers along the last axis, got {x.type}")
@@ -194,6 +194,9 @@ def import_stft(node: OnnxNode) -> Sequence[SSAValue]:
     step = node.size(1, "a frame step")
     if step.constant is not None and step.constant < 1:
         raise ModelError(f"requires a frame step of at least 1, got {step}")
+    if step.constant is None:
+        term = size_term(node.b, step, I64)
+        node.require(term > 0, "a frame step of at least 1", [term])
     window = None if node.optional(2) is None else Term(node.b, node.operand(2))
     if node.optional(3) is not None:
         length = node.size(3, "a frame length")

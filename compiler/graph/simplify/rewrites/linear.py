@@ -1,0 +1,207 @@
+"""Constants beside convolutions and products go into their weights.
+
+    conv(x, w, b) * c + d   ->   conv(x, w * c, b * c + d)
+    batch_norm(conv(x, w), scale, bias, mean, variance)   ->   conv(x, w * factor, shift)
+
+with a number for each channel of the result. A normalisation of anything else becomes a product and
+a sum, which fuse.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from weft.compiler.graph.match import only_user
+from weft.compiler.graph.simplify.evaluate_constants import constant_of
+from weft.compiler.graph.simplify.rewrites.expressions import Match, Operator, Rewrite, Value, graph
+from weft.dialects.graph import GraphOp
+from weft.dialects.graph.core.accumulate import widen
+from weft.dialects.graph.core.algebra import Term
+from weft.dialects.graph.core.types import F64, FLOATS
+from weft.dialects.graph.ops.arithmetic import AddOp, DivOp, MulOp, SubOp
+from weft.dialects.graph.ops.conv import ConvolutionOp, ConvOp, ConvTransposeOp
+from weft.dialects.graph.ops.matmul import GemmOp, MatmulOp
+from weft.dialects.graph.ops.normalize import BatchNormOp
+from weft.dialects.weights import Array
+
+x, w = Value("x"), Value("w", is_constant=True)
+b, c = Value("b", is_constant=True), Value("c", is_constant=True)
+parameters = tuple(Value(each, is_constant=True) for each in ("scale", "bias", "mean", "variance"))
+
+BIASED = (ConvOp, ConvTransposeOp, GemmOp)
+PRODUCTS = (*BIASED, MatmulOp)
+
+
+class Linear(Struct, frozen=True):
+    """A convolution or product, with the weights and the bias that it is to have; the bias of
+    floats is computed in f64.
+    """
+
+    product: GraphOp
+    weights: Term
+    bias: Term | None
+
+    @staticmethod
+    def of(m: Match) -> Linear | None:
+        """The operator that the match calls `product`, if all but its first operand is constant."""
+        product = m.operators["product"]
+        _, weights, *bias = (Term(m.b, value) for value in product.operands)
+        known = all(constant_of(each.value, m.weights) is not None for each in bias)
+        if not known or len(weights.shape) < 2:
+            return None
+        if isinstance(product, GemmOp) and product.scales[1] != 1:
+            bias = [wide(each) * product.scales[1] for each in bias]
+        return Linear(product, weights, wide(bias[0]) if bias else None)
+
+    def row(self, constant: Term) -> Term | None:
+        """A constant beside it as a number for each channel; None where it varies along others."""
+        axis = 1 - self.product.result_type.rank if self.is_convolution else -1
+        channels, shape = self.product.result_type.shape[axis], constant.shape
+        own = shape[axis] if len(shape) >= -axis else 1
+        if constant.type.size != own or own not in (1, channels):
+            return None
+        return constant.reshape((own,)).expand((channels,))
+
+    @property
+    def is_convolution(self) -> bool:
+        """Whether channels are dim 1 of the result, else the last."""
+        return isinstance(self.product, ConvolutionOp)
+
+    def scaled(self, row: Term, by: str = "mul") -> Linear:
+        """Each channel of the result times, or over, a number."""
+        factors = self._per_channel(row.cast(self.weights.type.element))
+        bias = None if self.bias is None else _combined(by, self.bias, wide(row))
+        return replace(self, weights=_combined(by, self.weights, factors), bias=bias)
+
+    def _per_channel(self, row: Term) -> Term:
+        product, ones = self.product, (1,) * (len(self.weights.shape) - 2)
+        if isinstance(product, ConvTransposeOp):
+            inputs, each = self.weights.shape[:2]
+            groups = product.groups
+            rows = row.reshape((groups, 1, each)).expand((groups, inputs // groups, each))
+            return rows.reshape((inputs, each, *ones))
+        is_first = isinstance(product, ConvOp) or (
+            isinstance(product, GemmOp) and product.transposes[1]
+        )
+        return row.reshape((row.shape[0], 1, *ones)) if is_first else row
+
+    def shifted(self, row: Term, by: str = "add") -> Linear:
+        """Each channel of the result plus, or less, a number; a matmul has no bias for that."""
+        row = wide(row)
+        alone = row if by == "add" else -row
+        return replace(self, bias=alone if self.bias is None else _combined(by, self.bias, row))
+
+    def built(self, m: Match) -> Term | None:
+        """The operator anew; None where a number would leave its type."""
+        parts = {"filter" if self.is_convolution else "weights": self.weights}
+        if self.bias is not None:
+            parts["bias"] = self.bias.cast(self.weights.type.element)
+        values = [each.value for each in m.constants(**parts)]
+        constants = [constant_of(value, m.weights) for value in values]
+        if not all(_is_finite(each.array(m.weights)) for each in constants if each is not None):
+            return None
+        beta = {"beta": 1.0} if isinstance(self.product, GemmOp) else {}
+        return m.again(self.product, self.product.operands[0], *values, **beta)
+
+
+def _is_finite(array: Array) -> bool:
+    """Whether the sum of squares is a number, which is quicker than to look at each element."""
+    flat = widen(array).reshape(-1)
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(flat @ flat))
+
+
+def wide(term: Term) -> Term:
+    """Floats as f64."""
+    return term.cast(F64) if term.type.element in FLOATS else term
+
+
+def _combined(name: str, one: Term, other: Term) -> Term:
+    return one.of(one.b.op(name, one.value, other.value).results[0])
+
+
+def _operation(m: Match) -> str:
+    return m.root.name.removeprefix("graph.")
+
+
+def _into_weights(m: Match) -> Term | None:
+    """Weights that others read too would be there twice; quotients of integers are rounded."""
+    is_rounded = isinstance(m.root, DivOp) and m.root.result_type.element not in FLOATS
+    if is_rounded or only_user(m.values["w"]) is None:
+        return None
+    linear = Linear.of(m)
+    row = linear and linear.row(m["c"])
+    return linear.scaled(row, _operation(m)).built(m) if linear and row else None
+
+
+def _into_bias(m: Match) -> Term | None:
+    linear = Linear.of(m)
+    row = linear and linear.row(m["c"])
+    return linear.shifted(row, _operation(m)).built(m) if linear and row else None
+
+
+def _into_both(m: Match) -> Term | None:
+    """`(x @ w + b) * c` as `x @ (w * c) + b * c`."""
+    product = _into_weights(m)
+    if product is None:
+        return None
+    (bias,) = m.constants(bias=_combined(_operation(m), m["b"], m["c"]))
+    return product + bias
+
+
+def _affine(m: Match) -> tuple[Term, Term]:
+    """The factor and the shift of each channel by which a batch is normalised, in f64."""
+    scale, bias, mean, variance = (wide(m[each.name]) for each in parameters)
+    factor = scale / (variance + m.op("norm", BatchNormOp).epsilon.value.data).math("sqrt")
+    return factor, bias - mean * factor
+
+
+def _normalised_product(m: Match) -> Term | None:
+    factor, shift = _affine(m)
+    linear = Linear.of(m)
+    if linear is None or (m.root.result_type.rank != 2 and not linear.is_convolution):
+        return None
+    if not isinstance(linear.product, MatmulOp):
+        return linear.scaled(factor).shifted(shift).built(m)
+    product = linear.scaled(factor).built(m)
+    if product is None:
+        return None
+    (bias,) = m.constants(bias=shift.cast(product.type.element))
+    return product + bias
+
+
+def _normalised(m: Match) -> Term:
+    element, ones = m.root.result_type.element, (1,) * (m.root.result_type.rank - 2)
+    factor, shift = (part.reshape((*part.shape, *ones)).cast(element) for part in _affine(m))
+    factor, shift = m.constants(scale=factor, shift=shift)
+    return m["x"] * factor + shift
+
+
+def _sum_of_constants(m: Match) -> Term:
+    (total,) = m.constants(sum=m["b"] + m["c"])
+    return m["x"] + total
+
+
+product = Operator(PRODUCTS, (x, w)).named("product").alone()
+biased = Operator(BIASED, (x, w)).named("product").alone()
+
+LINEAR = (
+    Rewrite("product * c", Operator((MulOp, DivOp), (product, c)), _into_weights, exact=False),
+    Rewrite("product + c", Operator((AddOp, SubOp), (biased, c)), _into_bias, exact=False),
+    Rewrite(
+        "(product + b) * c",
+        Operator((MulOp, DivOp), (graph.add(product, b).alone(), c)),
+        _into_both,
+        exact=False,
+    ),
+    Rewrite(
+        "batch norm of product",
+        graph.batch_norm(product, *parameters).named("norm"),
+        _normalised_product,
+        exact=False,
+    ),
+    Rewrite("batch norm", graph.batch_norm(x, *parameters).named("norm"), _normalised, exact=False),
+    Rewrite("x + b + c", graph.add(graph.add(x, b).alone(), c), _sum_of_constants, exact=False),
+)

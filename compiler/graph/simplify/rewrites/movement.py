@@ -1,0 +1,219 @@
+"""Movements of movements, and of what elementwise operators and products read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+from xdsl.ir import SSAValue
+
+from weft.compiler.graph.match import only_user
+from weft.compiler.graph.simplify.rewrites.expressions import (
+    Match,
+    Operator,
+    Rewrite,
+    Value,
+    graph,
+)
+from weft.dialects.expr import Expr
+from weft.dialects.graph import TransposeOp
+from weft.dialects.graph.core.algebra import Term, joined, shape_attr
+from weft.dialects.graph.core.elementwise import BinaryOp
+from weft.dialects.graph.core.op import ints
+from weft.dialects.graph.core.types import type_of
+from weft.dialects.graph.reindexing.gather import GatherOp
+from weft.dialects.graph.reindexing.slicing import ConcatOp, SliceOp, SplitOp, exprs, offsets
+
+x, y = Value("x"), Value("y")
+indices = Value("indices", is_constant=True)
+
+
+class Box(Struct, frozen=True):
+    """What a slice takes of a tensor: for each axis the first index, how many, and the step."""
+
+    source: SSAValue
+    starts: tuple[Expr, ...]
+    sizes: tuple[Expr, ...]
+    steps: tuple[int, ...]
+
+    def of(self, m: Match) -> Term:
+        """The slice."""
+        starts, sizes = shape_attr(self.starts), shape_attr(self.sizes)
+        part = m.b.slice(self.source, starts=starts, sizes=sizes, steps=list(self.steps))
+        return Term(m.b, part)
+
+    def meets(self, other: Box, axis: int) -> bool:
+        """Whether the other box begins along an axis where this one ends, and is else the same."""
+        end = self.starts[axis] + self.sizes[axis] * self.steps[axis]
+        moved = replace(other, starts=_with(other.starts, axis, self.starts[axis]))
+        return other.starts[axis] == end and moved == replace(
+            self, sizes=_with(self.sizes, axis, other.sizes[axis])
+        )
+
+    def and_more(self, other: Box, axis: int) -> Box:
+        """Both as one, where they meet."""
+        return replace(self, sizes=_with(self.sizes, axis, self.sizes[axis] + other.sizes[axis]))
+
+
+def _with(dims: Sequence[Expr], axis: int, dim: Expr) -> tuple[Expr, ...]:
+    return (*dims[:axis], dim, *dims[axis + 1 :])
+
+
+def _box(value: SSAValue) -> Box | None:
+    """What a part of a tensor is of it; None where the value is no part."""
+    owner = value.owner
+    if isinstance(owner, SliceOp):
+        return Box(owner.operand, exprs(owner.starts), exprs(owner.sizes), ints(owner.steps))
+    if not isinstance(owner, SplitOp) or not type_of(owner.operand).has_rank:
+        return None
+    shape = type_of(value).shape
+    start = offsets(exprs(owner.sizes))[list(owner.parts).index(value)]
+    starts = _with([Expr.of(0)] * len(shape), owner.position(len(shape)), start)
+    return Box(owner.operand, starts, shape, (1,) * len(shape))
+
+
+def _slice_of_slice(m: Match) -> Term | None:
+    """`start + i * step` of what is `start' + i * step'` itself."""
+    inner, outer = _box(m.op("inner", SliceOp).result), _box(m.root.results[0])
+    assert inner is not None, "a slice is a part"
+    assert outer is not None, "a slice is a part"
+    pairs = list(zip(inner.starts, outer.starts, inner.steps, outer.steps, strict=True))
+    starts = tuple(first + start * step for first, start, step, _ in pairs)
+    steps = tuple(step * by for _, _, step, by in pairs)
+    return Box(inner.source, starts, outer.sizes, steps).of(m)
+
+
+def _slice_of_concat(m: Match) -> Term | None:
+    """A part of the one operand that all of it comes from."""
+    whole, box = m.op("whole", ConcatOp), _box(m.root.results[0])
+    assert box is not None, "a slice is a part"
+    axis = whole.position(len(box.starts))
+    last = box.starts[axis] + (box.sizes[axis] - 1) * box.steps[axis]
+    for part, start, size in zip(whole.inputs, offsets(whole.sizes()), whole.sizes(), strict=True):
+        if all(_within(index, start, size) for index in (box.starts[axis], last)):
+            starts = _with(box.starts, axis, box.starts[axis] - start)
+            return replace(box, source=part, starts=starts).of(m)
+    return None
+
+
+def _within(index: Expr, start: Expr, size: Expr) -> bool:
+    """Whether an index is inside of a part, whatever the sizes are."""
+    lows = ((index - start).range({})[0], (start + size - 1 - index).range({})[0])
+    return all(low is not None and low >= 0 for low in lows)
+
+
+def _concat_of_concat(m: Match) -> Term | None:
+    """The operands of all in one row."""
+    outer = m.op("outer", ConcatOp)
+    axis = outer.position(outer.result_type.rank)
+    operands: list[SSAValue] = []
+    for operand in outer.inputs:
+        inner = _joined_for_one(operand, axis)
+        operands += [operand] if inner is None else inner.inputs
+        m.matched += [] if inner is None else [inner]
+    return _joined(m, operands, axis) if len(operands) > len(outer.inputs) else None
+
+
+def _joined_for_one(value: SSAValue, axis: int) -> ConcatOp | None:
+    """What puts a value together along an axis for its one user."""
+    owner = value.owner
+    if not isinstance(owner, ConcatOp) or only_user(value) is None:
+        return None
+    return owner if owner.position(type_of(value).rank) == axis else None
+
+
+def _joined(m: Match, values: Sequence[SSAValue], axis: int) -> Term:
+    return joined([Term(m.b, value) for value in values], axis)
+
+
+def _concat_of_parts(m: Match) -> Term | None:
+    """Parts that lie side by side in their tensor are one part."""
+    whole = m.op("whole", ConcatOp)
+    axis = whole.position(whole.result_type.rank)
+    runs: list[SSAValue | Box] = []
+    for operand in whole.inputs:
+        box, last, owner = _box(operand), runs[-1] if runs else None, operand.owner
+        m.matched += [owner] if isinstance(owner, SliceOp | SplitOp) else []
+        if box is not None and isinstance(last, Box) and last.meets(box, axis):
+            runs[-1] = last.and_more(box, axis)
+        else:
+            runs.append(operand if box is None else box)
+    if len(runs) == len(whole.inputs):
+        return None
+    return _joined(m, [run.of(m).value if isinstance(run, Box) else run for run in runs], axis)
+
+
+def _slice_of_axis(m: Match) -> Term | None:
+    """Indices at equal distances along an axis of known size are a slice."""
+    gather, source = m.op("gather", GatherOp), m["x"]
+    axis, numbers = gather.position, m.array("indices")
+    size = source.shape[axis].constant
+    if size is None or numbers.ndim > 1 or not numbers.size:
+        return None
+    positions = np.where(numbers < 0, numbers + size, numbers).reshape(-1).tolist()
+    step = positions[1] - positions[0] if len(positions) > 1 else 1
+    if step == 0 or positions != list(
+        range(positions[0], positions[0] + step * len(positions), step)
+    ):
+        return None
+    rank = len(source.shape)
+    starts = _with([Expr.of(0)] * rank, axis, Expr.of(positions[0]))
+    sizes = _with(source.shape, axis, Expr.of(len(positions)))
+    steps = tuple(step if each == axis else 1 for each in range(rank))
+    part = Box(source.value, starts, sizes, steps).of(m)
+    return part.reshape(gather.result_type.shape)
+
+
+def _transpose_of_both(m: Match) -> Term | None:
+    """`f(x.T, y.T)` as `f(x, y).T`, where both have the same axes in the same order."""
+    first, second = m.op("first", TransposeOp), m.op("second", TransposeOp)
+    if first.axes != second.axes:
+        return None
+    return m.again(m.root, first.operand, second.operand).transpose(first.axes)
+
+
+def _transposed_product(m: Match) -> Term | None:
+    """`(x.T @ y.T).T` as `y @ x`; batches stay where they are."""
+    orders = [m.op(name, TransposeOp).axes for name in ("left", "right", "outer")]
+    swaps = all(axes == (*range(len(axes) - 2), len(axes) - 1, len(axes) - 2) for axes in orders)
+    return m["y"].matmul(m["x"]) if swaps else None
+
+
+def _part(name: str) -> Operator:
+    return Operator((SliceOp, SplitOp), (x,)).named(name)
+
+
+MOVEMENTS = (
+    Rewrite("slice of slice", graph.slice(graph.slice(x).named("inner")), _slice_of_slice),
+    Rewrite("slice of concat", graph.slice(graph.concat().named("whole")), _slice_of_concat),
+    Rewrite(
+        "concat of concat",
+        graph.concat(graph.concat().alone()).anywhere().named("outer"),
+        _concat_of_concat,
+    ),
+    Rewrite(
+        "concat of adjacent parts",
+        graph.concat(_part("first"), _part("second")).anywhere().named("whole"),
+        _concat_of_parts,
+    ),
+    Rewrite("gather of a range", graph.gather(x, indices).named("gather"), _slice_of_axis),
+    Rewrite(
+        "f(x.T, y.T)",
+        Operator(
+            (BinaryOp,),
+            (graph.transpose(x).named("first").alone(), graph.transpose(y).named("second").alone()),
+        ),
+        _transpose_of_both,
+    ),
+    Rewrite(
+        "(x.T @ y.T).T",
+        graph.transpose(
+            graph.matmul(
+                graph.transpose(x).named("left"), graph.transpose(y).named("right")
+            ).alone()
+        ).named("outer"),
+        _transposed_product,
+    ),
+)

@@ -1,0 +1,144 @@
+// RUN: weft-opt %s --split-input-file -p weft-rewrite,weft-cse-dce | filecheck %s
+
+// Known parameters are a factor and a shift of each channel: 1/2, 2/4 and 1 - 1/2, 3 - 4/2.
+// CHECK-LABEL: func.func @anywhere
+// CHECK: %[[FACTOR:[a-z_0-9]+]] = graph.constant {literal = #graph.literal<[0.5]>, shape = #graph.shape<[2, 1, 1]>
+// CHECK-NEXT: %[[SHIFT:[a-z_0-9]+]] = graph.constant {literal = #graph.literal<[0.5, 1.0]>, shape = #graph.shape<[2, 1, 1]>
+// CHECK-NEXT: %[[P:[a-z_0-9]+]] = graph.mul %x, %[[FACTOR]]
+// CHECK-NEXT: graph.add %[[P]], %[[SHIFT]]
+// CHECK-NOT: graph.batch_norm
+func.func @anywhere(%x: !graph.tensor<[n, 2, 4, 4], f32>) -> !graph.tensor<[n, 2, 4, 4], f32> {
+  %scale = graph.constant {literal = #graph.literal<[1.0, 2.0]>, shape = #graph.shape<[2]>, element = f32} : () -> !graph.tensor<[2], f32>
+  %bias = graph.constant {literal = #graph.literal<[1.0, 3.0]>, shape = #graph.shape<[2]>, element = f32} : () -> !graph.tensor<[2], f32>
+  %mean = graph.constant {literal = #graph.literal<[1.0, 4.0]>, shape = #graph.shape<[2]>, element = f32} : () -> !graph.tensor<[2], f32>
+  %variance = graph.constant {literal = #graph.literal<[4.0, 16.0]>, shape = #graph.shape<[2]>, element = f32} : () -> !graph.tensor<[2], f32>
+  %y = graph.batch_norm %x, %scale, %bias, %mean, %variance {epsilon = 0.0 : f64} : (!graph.tensor<[n, 2, 4, 4], f32>, !graph.tensor<[2], f32>, !graph.tensor<[2], f32>, !graph.tensor<[2], f32>, !graph.tensor<[2], f32>) -> !graph.tensor<[n, 2, 4, 4], f32>
+  func.return %y : !graph.tensor<[n, 2, 4, 4], f32>
+}
+
+// -----
+
+// Behind a convolution both go into the filter and the bias, which keeps its attributes.
+// CHECK-LABEL: func.func @behind_convolution
+// CHECK: %[[FILTER:[a-z_0-9]+]] = graph.constant {literal = #graph.literal<[0.5, 5.0]>, shape = #graph.shape<[2, 1, 1]>
+// CHECK: %[[BIAS:[a-z_0-9]+]] = graph.constant {literal = #graph.literal<[1.5, 3.0]>
+// CHECK-NEXT: %[[Y:[a-z_0-9]+]] = graph.conv %x, %[[FILTER]], %[[BIAS]] {group = 1 : i64, strides = array<i64: 2>}
+// CHECK-NEXT: func.return %[[Y]]
+func.func @behind_convolution(%x: !graph.tensor<[n, 1, 4], f32>) -> !graph.tensor<[n, 2, 2], f32> {
+  %w = graph.constant {literal = #graph.literal<[1.0, 10.0]>, shape = #graph.shape<[2, 1, 1]>, element = f32} : () -> !graph.tensor<[2, 1, 1], f32>
+  %b = graph.constant {literal = #graph.literal<[2.0, 4.0]>, shape = #graph.shape<[2]>, element = f32} : () -> !graph.tensor<[2], f32>
+  %scale = graph.constant {literal = #graph.literal<[1.0, 2.0]>, shape = #graph.shape<[2]>, element = f32} : () -> !graph.tensor<[2], f32>
+  %bias = graph.constant {literal = #graph.literal<[1.0, 3.0]>, shape = #graph.shape<[2]>, element = f32} : () -> !graph.tensor<[2], f32>
+  %mean = graph.constant {literal = #graph.literal<[1.0, 4.0]>, shape = #graph.shape<[2]>, element = f32} : () -> !graph.tensor<[2], f32>
+  %variance = graph.constant {literal = #graph.literal<[4.0, 16.0]>, shape = #graph.shape<[2]>, element = f32} : () -> !graph.tensor<[2], f32>
+  %c = graph.conv %x, %w, %b {group = 1 : i64, strides = array<i64: 2>} : (!graph.tensor<[n, 1, 4], f32>, !graph.tensor<[2, 1, 1], f32>, !graph.tensor<[2], f32>) -> !graph.tensor<[n, 2, 2], f32>
+  %y = graph.batch_norm %c, %scale, %bias, %mean, %variance {epsilon = 0.0 : f64} : (!graph.tensor<[n, 2, 2], f32>, !graph.tensor<[2], f32>, !graph.tensor<[2], f32>, !graph.tensor<[2], f32>, !graph.tensor<[2], f32>) -> !graph.tensor<[n, 2, 2], f32>
+  func.return %y : !graph.tensor<[n, 2, 2], f32>
+}
+
+// -----
+
+// A convolution that somebody else reads keeps its filter.
+// CHECK-LABEL: func.func @shared_convolution
+// CHECK: %[[C:[a-z_0-9]+]] = graph.conv %x, %w {
+// CHECK: graph.mul %[[C]],
+// CHECK: graph.add
+func.func @shared_convolution(%x: !graph.tensor<[n, 1, 4], f32>) -> (!graph.tensor<[n, 2, 4], f32>, !graph.tensor<[n, 2, 4], f32>) {
+  %w = graph.constant {literal = #graph.literal<[1.0, 10.0]>, shape = #graph.shape<[2, 1, 1]>, element = f32} : () -> !graph.tensor<[2, 1, 1], f32>
+  %p = graph.constant {literal = #graph.literal<[4.0]>, shape = #graph.shape<[2]>, element = f32} : () -> !graph.tensor<[2], f32>
+  %c = graph.conv %x, %w {group = 1 : i64} : (!graph.tensor<[n, 1, 4], f32>, !graph.tensor<[2, 1, 1], f32>) -> !graph.tensor<[n, 2, 4], f32>
+  %y = graph.batch_norm %c, %p, %p, %p, %p {epsilon = 0.0 : f64} : (!graph.tensor<[n, 2, 4], f32>, !graph.tensor<[2], f32>, !graph.tensor<[2], f32>, !graph.tensor<[2], f32>, !graph.tensor<[2], f32>) -> !graph.tensor<[n, 2, 4], f32>
+  func.return %c, %y : !graph.tensor<[n, 2, 4], f32>, !graph.tensor<[n, 2, 4], f32>
+}
+
+// -----
+
+// Parameters that arrive at run time stay an operator.
+// CHECK-LABEL: func.func @unknown
+// CHECK: graph.batch_norm
+func.func @unknown(%x: !graph.tensor<[n, 2], f32>, %p: !graph.tensor<[2], f32>) -> !graph.tensor<[n, 2], f32> {
+  %y = graph.batch_norm %x, %p, %p, %p, %p {epsilon = 0.0 : f64} : (!graph.tensor<[n, 2], f32>, !graph.tensor<[2], f32>, !graph.tensor<[2], f32>, !graph.tensor<[2], f32>, !graph.tensor<[2], f32>) -> !graph.tensor<[n, 2], f32>
+  func.return %y : !graph.tensor<[n, 2], f32>
+}
+
+// -----
+
+// Constants for each channel go into weights and biases; of a transposed filter channels are dim 1
+// in each group.
+// CHECK-LABEL: func.func @beside_products
+// CHECK: %[[F:[a-z_0-9]+]] = graph.constant {literal = #graph.literal<[2.0, 6.0]>, shape = #graph.shape<[2, 1, 1]>
+// CHECK: %[[P:[a-z_0-9]+]] = graph.conv %x, %[[F]] {group = 1 : i64}
+// CHECK: %[[G:[a-z_0-9]+]] = graph.constant {literal = #graph.literal<[1.0, 6.0]>, shape = #graph.shape<[2, 1, 1]>
+// CHECK: %[[Q:[a-z_0-9]+]] = graph.conv_transpose %z, %[[G]] {group = 2 : i64}
+// CHECK: %[[H:[a-z_0-9]+]] = graph.constant {literal = #graph.literal<[12.0, -5.0]>, shape = #graph.shape<[2]>
+// CHECK: %[[R:[a-z_0-9]+]] = graph.gemm %m, %v, %[[H]] {{.*}}beta = 1.0
+// CHECK: func.return %[[P]], %[[Q]], %[[R]]
+func.func @beside_products(%x: !graph.tensor<[n, 1, 4], f32>, %z: !graph.tensor<[n, 2, 4], f32>, %m: !graph.tensor<[n, 2], f32>) -> (!graph.tensor<[n, 2, 4], f32>, !graph.tensor<[n, 2, 4], f32>, !graph.tensor<[n, 2], f32>) {
+  %w = graph.constant {literal = #graph.literal<[1.0, 2.0]>, shape = #graph.shape<[2, 1, 1]>, element = f32} : () -> !graph.tensor<[2, 1, 1], f32>
+  %u = graph.constant {literal = #graph.literal<[2.0, 3.0]>, shape = #graph.shape<[2, 1, 1]>, element = f32} : () -> !graph.tensor<[2, 1, 1], f32>
+  %v = graph.constant {literal = #graph.literal<[1.0, 1.0, 3.0, 3.0]>, shape = #graph.shape<[2, 2]>, element = f32} : () -> !graph.tensor<[2, 2], f32>
+  %b = graph.constant {literal = #graph.literal<[1.0, -2.0]>, shape = #graph.shape<[2]>, element = f32} : () -> !graph.tensor<[2], f32>
+  %by = graph.constant {literal = #graph.literal<[2.0, 3.0]>, shape = #graph.shape<[2, 1]>, element = f32} : () -> !graph.tensor<[2, 1], f32>
+  %two = graph.constant {literal = #graph.literal<[10.0, -1.0]>, shape = #graph.shape<[1, 2]>, element = f32} : () -> !graph.tensor<[1, 2], f32>
+  %over = graph.constant {literal = #graph.literal<[2.0, 0.5]>, shape = #graph.shape<[2, 1]>, element = f32} : () -> !graph.tensor<[2, 1], f32>
+  %c = graph.conv %x, %w {group = 1 : i64} : (!graph.tensor<[n, 1, 4], f32>, !graph.tensor<[2, 1, 1], f32>) -> !graph.tensor<[n, 2, 4], f32>
+  %p = graph.mul %by, %c : (!graph.tensor<[2, 1], f32>, !graph.tensor<[n, 2, 4], f32>) -> !graph.tensor<[n, 2, 4], f32>
+  %d = graph.conv_transpose %z, %u {group = 2 : i64} : (!graph.tensor<[n, 2, 4], f32>, !graph.tensor<[2, 1, 1], f32>) -> !graph.tensor<[n, 2, 4], f32>
+  %q = graph.div %d, %over : (!graph.tensor<[n, 2, 4], f32>, !graph.tensor<[2, 1], f32>) -> !graph.tensor<[n, 2, 4], f32>
+  %e = graph.gemm %m, %v, %b {alpha = 1.0 : f64, beta = 2.0 : f64, transpose_a = false, transpose_b = true} : (!graph.tensor<[n, 2], f32>, !graph.tensor<[2, 2], f32>, !graph.tensor<[2], f32>) -> !graph.tensor<[n, 2], f32>
+  %r = graph.add %e, %two : (!graph.tensor<[n, 2], f32>, !graph.tensor<[1, 2], f32>) -> !graph.tensor<[n, 2], f32>
+  func.return %p, %q, %r : !graph.tensor<[n, 2, 4], f32>, !graph.tensor<[n, 2, 4], f32>, !graph.tensor<[n, 2], f32>
+}
+
+// -----
+
+// Behind a product the shift of a normalisation is a sum, of which constants are one.
+// CHECK-LABEL: func.func @behind_matmul
+// CHECK: %[[W:[a-z_0-9]+]] = graph.constant {literal = #graph.literal<[0.5, 5.0]>, shape = #graph.shape<[1, 2]>
+// CHECK: %[[P:[a-z_0-9]+]] = graph.matmul %x, %[[W]]
+// CHECK: %[[B:[a-z_0-9]+]] = graph.constant {literal = #graph.literal<[1.5, 3.0]>, shape = #graph.shape<[2]>
+// CHECK-NEXT: %[[Y:[a-z_0-9]+]] = graph.add %[[P]], %[[B]]
+// CHECK-NEXT: func.return %[[Y]]
+func.func @behind_matmul(%x: !graph.tensor<[n, 1], f32>) -> !graph.tensor<[n, 2], f32> {
+  %w = graph.constant {literal = #graph.literal<[1.0, 10.0]>, shape = #graph.shape<[1, 2]>, element = f32} : () -> !graph.tensor<[1, 2], f32>
+  %b = graph.constant {literal = #graph.literal<[2.0, 4.0]>, shape = #graph.shape<[2]>, element = f32} : () -> !graph.tensor<[2], f32>
+  %scale = graph.constant {literal = #graph.literal<[1.0, 2.0]>, shape = #graph.shape<[2]>, element = f32} : () -> !graph.tensor<[2], f32>
+  %bias = graph.constant {literal = #graph.literal<[1.0, 3.0]>, shape = #graph.shape<[2]>, element = f32} : () -> !graph.tensor<[2], f32>
+  %mean = graph.constant {literal = #graph.literal<[1.0, 4.0]>, shape = #graph.shape<[2]>, element = f32} : () -> !graph.tensor<[2], f32>
+  %variance = graph.constant {literal = #graph.literal<[4.0, 16.0]>, shape = #graph.shape<[2]>, element = f32} : () -> !graph.tensor<[2], f32>
+  %c = graph.matmul %x, %w : (!graph.tensor<[n, 1], f32>, !graph.tensor<[1, 2], f32>) -> !graph.tensor<[n, 2], f32>
+  %d = graph.add %c, %b : (!graph.tensor<[n, 2], f32>, !graph.tensor<[2], f32>) -> !graph.tensor<[n, 2], f32>
+  %y = graph.batch_norm %d, %scale, %bias, %mean, %variance {epsilon = 0.0 : f64} : (!graph.tensor<[n, 2], f32>, !graph.tensor<[2], f32>, !graph.tensor<[2], f32>, !graph.tensor<[2], f32>, !graph.tensor<[2], f32>) -> !graph.tensor<[n, 2], f32>
+  func.return %y : !graph.tensor<[n, 2], f32>
+}
+
+// -----
+
+// Constants that vary along other dims, products that others read, those
+// whose weights would be no numbers any more, and products of integers over a number stay.
+// CHECK-LABEL: func.func @beside_others
+// CHECK: graph.conv
+// CHECK-NEXT: graph.mul
+// CHECK-NEXT: graph.matmul
+// CHECK-NEXT: graph.mul
+// CHECK-NEXT: graph.matmul
+// CHECK-NEXT: graph.mul
+// CHECK-NEXT: graph.matmul
+// CHECK-NEXT: graph.div
+func.func @beside_others(%x: !graph.tensor<[n, 1, 2], f32>, %m: !graph.tensor<[n, 1], f32>, %k: !graph.tensor<[n, 1], i32>) -> (!graph.tensor<[n, 2, 2], f32>, !graph.tensor<[n, 2], f32>, !graph.tensor<[n, 2], f32>, !graph.tensor<[n, 2], f32>, !graph.tensor<[n, 2], i32>) {
+  %w = graph.constant {literal = #graph.literal<[1.0, 2.0]>, shape = #graph.shape<[2, 1, 1]>, element = f32} : () -> !graph.tensor<[2, 1, 1], f32>
+  %v = graph.constant {literal = #graph.literal<[1.0, 3.0e+38]>, shape = #graph.shape<[1, 2]>, element = f32} : () -> !graph.tensor<[1, 2], f32>
+  %u = graph.constant {literal = #graph.literal<[1.0, 2.0]>, shape = #graph.shape<[1, 2]>, element = f32} : () -> !graph.tensor<[1, 2], f32>
+  %i = graph.constant {literal = #graph.literal<[1, 2]>, shape = #graph.shape<[1, 2]>, element = i32} : () -> !graph.tensor<[1, 2], i32>
+  %by = graph.constant {literal = #graph.literal<[2.0, 3.0]>, shape = #graph.shape<[2]>, element = f32} : () -> !graph.tensor<[2], f32>
+  %two = graph.constant {literal = #graph.literal<[2]>, shape = #graph.shape<[]>, element = i32} : () -> !graph.tensor<[], i32>
+  %c = graph.conv %x, %w {group = 1 : i64} : (!graph.tensor<[n, 1, 2], f32>, !graph.tensor<[2, 1, 1], f32>) -> !graph.tensor<[n, 2, 2], f32>
+  %p = graph.mul %c, %by : (!graph.tensor<[n, 2, 2], f32>, !graph.tensor<[2], f32>) -> !graph.tensor<[n, 2, 2], f32>
+  %d = graph.matmul %m, %v : (!graph.tensor<[n, 1], f32>, !graph.tensor<[1, 2], f32>) -> !graph.tensor<[n, 2], f32>
+  %q = graph.mul %d, %by : (!graph.tensor<[n, 2], f32>, !graph.tensor<[2], f32>) -> !graph.tensor<[n, 2], f32>
+  %e = graph.matmul %m, %u : (!graph.tensor<[n, 1], f32>, !graph.tensor<[1, 2], f32>) -> !graph.tensor<[n, 2], f32>
+  %r = graph.mul %e, %by : (!graph.tensor<[n, 2], f32>, !graph.tensor<[2], f32>) -> !graph.tensor<[n, 2], f32>
+  %g = graph.matmul %k, %i : (!graph.tensor<[n, 1], i32>, !graph.tensor<[1, 2], i32>) -> !graph.tensor<[n, 2], i32>
+  %s = graph.div %g, %two : (!graph.tensor<[n, 2], i32>, !graph.tensor<[], i32>) -> !graph.tensor<[n, 2], i32>
+  func.return %p, %q, %e, %r, %s : !graph.tensor<[n, 2, 2], f32>, !graph.tensor<[n, 2], f32>, !graph.tensor<[n, 2], f32>, !graph.tensor<[n, 2], f32>, !graph.tensor<[n, 2], i32>
+}

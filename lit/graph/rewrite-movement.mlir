@@ -1,0 +1,166 @@
+// RUN: weft-opt %s --split-input-file -p weft-rewrite,weft-cse-dce | filecheck %s
+
+// A slice of a slice is one: 1 + 2 * i of 2 + 3 * j is 5 + 6 * i.
+// CHECK-LABEL: func.func @slices
+// CHECK-NEXT: %[[A:[a-z_0-9]+]] = graph.slice %x {starts = #graph.shape<[5, n]>, sizes = #graph.shape<[2, n]>, steps = array<i64: 6, -1>}
+// CHECK-NEXT: func.return %[[A]]
+func.func @slices(%x: !graph.tensor<[12, n + 1], f32>) -> !graph.tensor<[2, n], f32> {
+  %p = graph.slice %x {starts = #graph.shape<[2, 1]>, sizes = #graph.shape<[4, n]>, steps = array<i64: 3, 1>} : (!graph.tensor<[12, n + 1], f32>) -> !graph.tensor<[4, n], f32>
+  %a = graph.slice %p {starts = #graph.shape<[1, n - 1]>, sizes = #graph.shape<[2, n]>, steps = array<i64: 2, -1>} : (!graph.tensor<[4, n], f32>) -> !graph.tensor<[2, n], f32>
+  func.return %a : !graph.tensor<[2, n], f32>
+}
+
+// -----
+
+// A slice of one part of a concatenation is read from that.
+// CHECK-LABEL: func.func @of_concat
+// CHECK-NEXT: %[[A:[a-z_0-9]+]] = graph.slice %y {starts = #graph.shape<[0, 1]>, sizes = #graph.shape<[2, 2]>
+// CHECK-NEXT: func.return %[[A]]
+func.func @of_concat(%x: !graph.tensor<[2, n], f32>, %y: !graph.tensor<[2, 3], f32>) -> !graph.tensor<[2, 2], f32> {
+  %p = graph.concat %x, %y {axis = 1 : i64} : (!graph.tensor<[2, n], f32>, !graph.tensor<[2, 3], f32>) -> !graph.tensor<[2, n + 3], f32>
+  %a = graph.slice %p {starts = #graph.shape<[0, n + 1]>, sizes = #graph.shape<[2, 2]>, steps = array<i64: 1, 1>} : (!graph.tensor<[2, n + 3], f32>) -> !graph.tensor<[2, 2], f32>
+  func.return %a : !graph.tensor<[2, 2], f32>
+}
+
+// -----
+
+// One that goes over both parts, or may do so, stays.
+// CHECK-LABEL: func.func @over_both
+// CHECK: graph.concat
+// CHECK-COUNT-2: graph.slice %p
+func.func @over_both(%x: !graph.tensor<[n], f32>, %y: !graph.tensor<[3], f32>) -> (!graph.tensor<[2], f32>, !graph.tensor<[1], f32>) {
+  %p = graph.concat %x, %y {axis = 0 : i64} : (!graph.tensor<[n], f32>, !graph.tensor<[3], f32>) -> !graph.tensor<[n + 3], f32>
+  %a = graph.slice %p {starts = #graph.shape<[n - 1]>, sizes = #graph.shape<[2]>, steps = array<i64: 1>} : (!graph.tensor<[n + 3], f32>) -> !graph.tensor<[2], f32>
+  %b = graph.slice %p {starts = #graph.shape<[2]>, sizes = #graph.shape<[1]>, steps = array<i64: 1>} : (!graph.tensor<[n + 3], f32>) -> !graph.tensor<[1], f32>
+  func.return %a, %b : !graph.tensor<[2], f32>, !graph.tensor<[1], f32>
+}
+
+// -----
+
+// Concatenations along one axis are one.
+// CHECK-LABEL: func.func @concats
+// CHECK-NEXT: %[[A:[a-z_0-9]+]] = graph.concat %x, %x, %y, %y, %x {axis = 1 : i64}
+// CHECK-NEXT: func.return %[[A]]
+func.func @concats(%x: !graph.tensor<[2, n], f32>, %y: !graph.tensor<[2, 3], f32>) -> !graph.tensor<[2, 3 * n + 6], f32> {
+  %p = graph.concat %x, %y {axis = 1 : i64} : (!graph.tensor<[2, n], f32>, !graph.tensor<[2, 3], f32>) -> !graph.tensor<[2, n + 3], f32>
+  %q = graph.concat %y, %x {axis = -1 : i64} : (!graph.tensor<[2, 3], f32>, !graph.tensor<[2, n], f32>) -> !graph.tensor<[2, n + 3], f32>
+  %a = graph.concat %x, %p, %q {axis = 1 : i64} : (!graph.tensor<[2, n], f32>, !graph.tensor<[2, n + 3], f32>, !graph.tensor<[2, n + 3], f32>) -> !graph.tensor<[2, 3 * n + 6], f32>
+  func.return %a : !graph.tensor<[2, 3 * n + 6], f32>
+}
+
+// -----
+
+// Those along another axis, and those that others read, stay.
+// CHECK-LABEL: func.func @other_concats
+// CHECK-COUNT-4: graph.concat
+func.func @other_concats(%x: !graph.tensor<[2, 2], f32>) -> (!graph.tensor<[6, 2], f32>, !graph.tensor<[4, 4], f32>, !graph.tensor<[4, 2], f32>) {
+  %p = graph.concat %x, %x {axis = 0 : i64} : (!graph.tensor<[2, 2], f32>, !graph.tensor<[2, 2], f32>) -> !graph.tensor<[4, 2], f32>
+  %a = graph.concat %p, %x {axis = 0 : i64} : (!graph.tensor<[4, 2], f32>, !graph.tensor<[2, 2], f32>) -> !graph.tensor<[6, 2], f32>
+  %q = graph.concat %x, %x {axis = 1 : i64} : (!graph.tensor<[2, 2], f32>, !graph.tensor<[2, 2], f32>) -> !graph.tensor<[2, 4], f32>
+  %b = graph.concat %q, %q {axis = 0 : i64} : (!graph.tensor<[2, 4], f32>, !graph.tensor<[2, 4], f32>) -> !graph.tensor<[4, 4], f32>
+  func.return %a, %b, %p : !graph.tensor<[6, 2], f32>, !graph.tensor<[4, 4], f32>, !graph.tensor<[4, 2], f32>
+}
+
+// -----
+
+// Parts that lie side by side are one part, and all parts the tensor.
+// CHECK-LABEL: func.func @parts
+// CHECK-NEXT: %[[P:[a-z_0-9]+]] = graph.slice %x {starts = #graph.shape<[1, 0]>, sizes = #graph.shape<[4, n]>, steps = array<i64: 1, 1>}
+// CHECK-NEXT: %[[A:[a-z_0-9]+]] = graph.concat %y, %[[P]] {axis = 0 : i64}
+// CHECK-NEXT: func.return %[[A]], %x
+func.func @parts(%x: !graph.tensor<[6, n], f32>, %y: !graph.tensor<[1, n], f32>) -> (!graph.tensor<[5, n], f32>, !graph.tensor<[6, n], f32>) {
+  %p = graph.slice %x {starts = #graph.shape<[1, 0]>, sizes = #graph.shape<[3, n]>, steps = array<i64: 1, 1>} : (!graph.tensor<[6, n], f32>) -> !graph.tensor<[3, n], f32>
+  %q = graph.slice %x {starts = #graph.shape<[4, 0]>, sizes = #graph.shape<[1, n]>, steps = array<i64: 1, 1>} : (!graph.tensor<[6, n], f32>) -> !graph.tensor<[1, n], f32>
+  %a = graph.concat %y, %p, %q {axis = 0 : i64} : (!graph.tensor<[1, n], f32>, !graph.tensor<[3, n], f32>, !graph.tensor<[1, n], f32>) -> !graph.tensor<[5, n], f32>
+  %s, %t = graph.split %x {axis = 0 : i64, sizes = #graph.shape<[2, 4]>} : (!graph.tensor<[6, n], f32>) -> (!graph.tensor<[2, n], f32>, !graph.tensor<[4, n], f32>)
+  %b = graph.concat %s, %t {axis = 0 : i64} : (!graph.tensor<[2, n], f32>, !graph.tensor<[4, n], f32>) -> !graph.tensor<[6, n], f32>
+  func.return %a, %b : !graph.tensor<[5, n], f32>, !graph.tensor<[6, n], f32>
+}
+
+// -----
+
+// Parts that overlap, in another order, of other steps or of another tensor stay apart.
+// CHECK-LABEL: func.func @other_parts
+// CHECK-COUNT-4: graph.slice
+// CHECK-COUNT-3: graph.concat
+func.func @other_parts(%x: !graph.tensor<[6], f32>, %y: !graph.tensor<[6], f32>) -> (!graph.tensor<[4], f32>, !graph.tensor<[4], f32>, !graph.tensor<[4], f32>) {
+  %p = graph.slice %x {starts = #graph.shape<[0]>, sizes = #graph.shape<[2]>, steps = array<i64: 1>} : (!graph.tensor<[6], f32>) -> !graph.tensor<[2], f32>
+  %q = graph.slice %x {starts = #graph.shape<[1]>, sizes = #graph.shape<[2]>, steps = array<i64: 1>} : (!graph.tensor<[6], f32>) -> !graph.tensor<[2], f32>
+  %r = graph.slice %x {starts = #graph.shape<[2]>, sizes = #graph.shape<[2]>, steps = array<i64: 2>} : (!graph.tensor<[6], f32>) -> !graph.tensor<[2], f32>
+  %s = graph.slice %y {starts = #graph.shape<[2]>, sizes = #graph.shape<[2]>, steps = array<i64: 1>} : (!graph.tensor<[6], f32>) -> !graph.tensor<[2], f32>
+  %a = graph.concat %p, %q {axis = 0 : i64} : (!graph.tensor<[2], f32>, !graph.tensor<[2], f32>) -> !graph.tensor<[4], f32>
+  %b = graph.concat %p, %r {axis = 0 : i64} : (!graph.tensor<[2], f32>, !graph.tensor<[2], f32>) -> !graph.tensor<[4], f32>
+  %c = graph.concat %p, %s {axis = 0 : i64} : (!graph.tensor<[2], f32>, !graph.tensor<[2], f32>) -> !graph.tensor<[4], f32>
+  func.return %a, %b, %c : !graph.tensor<[4], f32>, !graph.tensor<[4], f32>, !graph.tensor<[4], f32>
+}
+
+// -----
+
+// Known indices at equal distances are a slice, and a single one is a slice without its axis.
+// CHECK-LABEL: func.func @gathers
+// CHECK-NEXT: %[[A:[a-z_0-9]+]] = graph.slice %x {starts = #graph.shape<[0, 3]>, sizes = #graph.shape<[n, 2]>, steps = array<i64: 1, -2>}
+// CHECK-NEXT: %[[P:[a-z_0-9]+]] = graph.slice %x {starts = #graph.shape<[0, 3]>, sizes = #graph.shape<[n, 1]>, steps = array<i64: 1, 1>}
+// CHECK-NEXT: %[[B:[a-z_0-9]+]] = graph.reshape %[[P]] {shape = #graph.shape<[n]>}
+// CHECK-NEXT: func.return %[[A]], %[[B]]
+func.func @gathers(%x: !graph.tensor<[n, 4], f32>) -> (!graph.tensor<[n, 2], f32>, !graph.tensor<[n], f32>) {
+  %down = graph.constant {literal = #graph.literal<[3, -3]>, shape = #graph.shape<[2]>, element = i64} : () -> !graph.tensor<[2], i64>
+  %last = graph.constant {literal = #graph.literal<[-1]>, shape = #graph.shape<[]>, element = i64} : () -> !graph.tensor<[], i64>
+  %a = graph.gather %x, %down {axis = 1 : i64} : (!graph.tensor<[n, 4], f32>, !graph.tensor<[2], i64>) -> !graph.tensor<[n, 2], f32>
+  %b = graph.gather %x, %last {axis = 1 : i64} : (!graph.tensor<[n, 4], f32>, !graph.tensor<[], i64>) -> !graph.tensor<[n], f32>
+  func.return %a, %b : !graph.tensor<[n, 2], f32>, !graph.tensor<[n], f32>
+}
+
+// -----
+
+// Indices at other distances, twice the same one, and those of an axis that a call may make too
+// short.
+// CHECK-LABEL: func.func @other_gathers
+// CHECK-COUNT-3: graph.gather
+func.func @other_gathers(%x: !graph.tensor<[n, 4], f32>) -> (!graph.tensor<[n, 3], f32>, !graph.tensor<[n, 2], f32>, !graph.tensor<[2, 4], f32>) {
+  %apart = graph.constant {literal = #graph.literal<[0, 1, 3]>, shape = #graph.shape<[3]>, element = i64} : () -> !graph.tensor<[3], i64>
+  %same = graph.constant {literal = #graph.literal<[1, 1]>, shape = #graph.shape<[2]>, element = i64} : () -> !graph.tensor<[2], i64>
+  %rows = graph.constant {literal = #graph.literal<[0, 1]>, shape = #graph.shape<[2]>, element = i64} : () -> !graph.tensor<[2], i64>
+  %a = graph.gather %x, %apart {axis = 1 : i64} : (!graph.tensor<[n, 4], f32>, !graph.tensor<[3], i64>) -> !graph.tensor<[n, 3], f32>
+  %b = graph.gather %x, %same {axis = 1 : i64} : (!graph.tensor<[n, 4], f32>, !graph.tensor<[2], i64>) -> !graph.tensor<[n, 2], f32>
+  %c = graph.gather %x, %rows {axis = 0 : i64} : (!graph.tensor<[n, 4], f32>, !graph.tensor<[2], i64>) -> !graph.tensor<[2, 4], f32>
+  func.return %a, %b, %c : !graph.tensor<[n, 3], f32>, !graph.tensor<[n, 2], f32>, !graph.tensor<[2, 4], f32>
+}
+
+// -----
+
+// A sum of transposes is the transpose of a sum, and a transposed product of transposes one of the
+// matrices in the other order.
+// CHECK-LABEL: func.func @transposes
+// CHECK-NEXT: %[[S:[a-z_0-9]+]] = graph.sub %x, %y
+// CHECK-NEXT: %[[A:[a-z_0-9]+]] = graph.transpose %[[S]] {permutation = array<i64: 1, 0>}
+// CHECK-NEXT: %[[B:[a-z_0-9]+]] = graph.matmul %y, %z
+// CHECK-NEXT: func.return %[[A]], %[[B]]
+func.func @transposes(%x: !graph.tensor<[n, m], f32>, %y: !graph.tensor<[n, m], f32>, %z: !graph.tensor<[m, 2], f32>) -> (!graph.tensor<[m, n], f32>, !graph.tensor<[n, 2], f32>) {
+  %p = graph.transpose %x {permutation = array<i64: 1, 0>} : (!graph.tensor<[n, m], f32>) -> !graph.tensor<[m, n], f32>
+  %q = graph.transpose %y {permutation = array<i64: 1, 0>} : (!graph.tensor<[n, m], f32>) -> !graph.tensor<[m, n], f32>
+  %a = graph.sub %p, %q : (!graph.tensor<[m, n], f32>, !graph.tensor<[m, n], f32>) -> !graph.tensor<[m, n], f32>
+  %r = graph.transpose %z {permutation = array<i64: 1, 0>} : (!graph.tensor<[m, 2], f32>) -> !graph.tensor<[2, m], f32>
+  %s = graph.transpose %y {permutation = array<i64: 1, 0>} : (!graph.tensor<[n, m], f32>) -> !graph.tensor<[m, n], f32>
+  %t = graph.matmul %r, %s : (!graph.tensor<[2, m], f32>, !graph.tensor<[m, n], f32>) -> !graph.tensor<[2, n], f32>
+  %b = graph.transpose %t {permutation = array<i64: 1, 0>} : (!graph.tensor<[2, n], f32>) -> !graph.tensor<[n, 2], f32>
+  func.return %a, %b : !graph.tensor<[m, n], f32>, !graph.tensor<[n, 2], f32>
+}
+
+// -----
+
+// Other orders, a transpose that somebody else reads, and one of batches.
+// CHECK-LABEL: func.func @other_transposes
+// CHECK-COUNT-2: graph.transpose
+// CHECK: graph.add
+// CHECK: graph.mul
+// CHECK: graph.matmul
+// CHECK: graph.transpose
+func.func @other_transposes(%x: !graph.tensor<[2, 2, 2], f32>) -> (!graph.tensor<[2, 2, 2], f32>, !graph.tensor<[2, 2, 2], f32>, !graph.tensor<[2, 2, 2], f32>) {
+  %p = graph.transpose %x {permutation = array<i64: 0, 2, 1>} : (!graph.tensor<[2, 2, 2], f32>) -> !graph.tensor<[2, 2, 2], f32>
+  %q = graph.transpose %x {permutation = array<i64: 1, 0, 2>} : (!graph.tensor<[2, 2, 2], f32>) -> !graph.tensor<[2, 2, 2], f32>
+  %a = graph.add %p, %q : (!graph.tensor<[2, 2, 2], f32>, !graph.tensor<[2, 2, 2], f32>) -> !graph.tensor<[2, 2, 2], f32>
+  %b = graph.mul %p, %p : (!graph.tensor<[2, 2, 2], f32>, !graph.tensor<[2, 2, 2], f32>) -> !graph.tensor<[2, 2, 2], f32>
+  %r = graph.matmul %q, %q : (!graph.tensor<[2, 2, 2], f32>, !graph.tensor<[2, 2, 2], f32>) -> !graph.tensor<[2, 2, 2], f32>
+  %c = graph.transpose %r {permutation = array<i64: 0, 2, 1>} : (!graph.tensor<[2, 2, 2], f32>) -> !graph.tensor<[2, 2, 2], f32>
+  func.return %a, %b, %c : !graph.tensor<[2, 2, 2], f32>, !graph.tensor<[2, 2, 2], f32>, !graph.tensor<[2, 2, 2], f32>
+}

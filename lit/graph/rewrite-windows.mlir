@@ -1,0 +1,72 @@
+// RUN: weft-opt %s --split-input-file -p weft-rewrite,weft-cse-dce | filecheck %s
+
+// Zeros around an image are those of a convolution, besides its own.
+// CHECK-LABEL: func.func @convolution
+// CHECK-NEXT: %[[Y:[a-z_0-9]+]] = graph.conv %x, %w {group = 1 : i64, pads = array<i64: 1, 3, 0, 1>}
+// CHECK-NEXT: func.return %[[Y]]
+func.func @convolution(%x: !graph.tensor<[n, 2, h, 5], f32>, %w: !graph.tensor<[4, 2, 2, 3], f32>) -> !graph.tensor<[n, 4, h, 7], f32> {
+  %p = graph.pad %x {pads = #graph.shape<[0, 0, 1, 2, 0, 0, 0, 0]>, mode = "constant"} : (!graph.tensor<[n, 2, h, 5], f32>) -> !graph.tensor<[n, 2, h + 1, 7], f32>
+  %y = graph.conv %p, %w {group = 1 : i64, pads = array<i64: 0, 1, 0, 1>} : (!graph.tensor<[n, 2, h + 1, 7], f32>, !graph.tensor<[4, 2, 2, 3], f32>) -> !graph.tensor<[n, 4, h, 7], f32>
+  func.return %y : !graph.tensor<[n, 4, h, 7], f32>
+}
+
+// -----
+
+// Of other numbers, in another mode, around channels, or cropping: the pad stays, as it does where
+// somebody else reads it.
+// CHECK-LABEL: func.func @other_pads
+// CHECK-COUNT-5: graph.pad
+// CHECK-COUNT-5: graph.conv
+func.func @other_pads(%x: !graph.tensor<[1, 2, 4], f32>, %w: !graph.tensor<[1, 2, 1], f32>, %v: !graph.tensor<[1, 4, 1], f32>) -> (!graph.tensor<[1, 1, 5], f32>, !graph.tensor<[1, 1, 5], f32>, !graph.tensor<[1, 1, 4], f32>, !graph.tensor<[1, 1, 3], f32>, !graph.tensor<[1, 1, 6], f32>, !graph.tensor<[1, 2, 6], f32>) {
+  %one = graph.constant {literal = #graph.literal<[1.0]>, shape = #graph.shape<[]>, element = f32} : () -> !graph.tensor<[], f32>
+  %p1 = graph.pad %x, %one {pads = #graph.shape<[0, 0, 1, 0, 0, 0]>, mode = "constant"} : (!graph.tensor<[1, 2, 4], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[1, 2, 5], f32>
+  %p2 = graph.pad %x {pads = #graph.shape<[0, 0, 1, 0, 0, 0]>, mode = "edge"} : (!graph.tensor<[1, 2, 4], f32>) -> !graph.tensor<[1, 2, 5], f32>
+  %p3 = graph.pad %x {pads = #graph.shape<[0, 2, 0, 0, 0, 0]>, mode = "constant"} : (!graph.tensor<[1, 2, 4], f32>) -> !graph.tensor<[1, 4, 4], f32>
+  %p4 = graph.pad %x {pads = #graph.shape<[0, 0, -1, 0, 0, 0]>, mode = "constant"} : (!graph.tensor<[1, 2, 4], f32>) -> !graph.tensor<[1, 2, 3], f32>
+  %p5 = graph.pad %x {pads = #graph.shape<[0, 0, 1, 0, 0, 1]>, mode = "constant"} : (!graph.tensor<[1, 2, 4], f32>) -> !graph.tensor<[1, 2, 6], f32>
+  %a = graph.conv %p1, %w {group = 1 : i64} : (!graph.tensor<[1, 2, 5], f32>, !graph.tensor<[1, 2, 1], f32>) -> !graph.tensor<[1, 1, 5], f32>
+  %b = graph.conv %p2, %w {group = 1 : i64} : (!graph.tensor<[1, 2, 5], f32>, !graph.tensor<[1, 2, 1], f32>) -> !graph.tensor<[1, 1, 5], f32>
+  %c = graph.conv %p3, %v {group = 1 : i64} : (!graph.tensor<[1, 4, 4], f32>, !graph.tensor<[1, 4, 1], f32>) -> !graph.tensor<[1, 1, 4], f32>
+  %d = graph.conv %p4, %w {group = 1 : i64} : (!graph.tensor<[1, 2, 3], f32>, !graph.tensor<[1, 2, 1], f32>) -> !graph.tensor<[1, 1, 3], f32>
+  %e = graph.conv %p5, %w {group = 1 : i64} : (!graph.tensor<[1, 2, 6], f32>, !graph.tensor<[1, 2, 1], f32>) -> !graph.tensor<[1, 1, 6], f32>
+  func.return %a, %b, %c, %d, %e, %p5 : !graph.tensor<[1, 1, 5], f32>, !graph.tensor<[1, 1, 5], f32>, !graph.tensor<[1, 1, 4], f32>, !graph.tensor<[1, 1, 3], f32>, !graph.tensor<[1, 1, 6], f32>, !graph.tensor<[1, 2, 6], f32>
+}
+
+// -----
+
+// For a maximum the least number is neutral, and 0 where nothing is less; for a mean zeros that
+// count.
+// CHECK-LABEL: func.func @pools
+// CHECK-NEXT: %[[R:[a-z_0-9]+]] = graph.relu %x
+// CHECK-NEXT: %[[A:[a-z_0-9]+]] = graph.max_pool %x {{.*}}pads = array<i64: 1, 0>
+// CHECK-NEXT: %[[B:[a-z_0-9]+]] = graph.max_pool %[[R]] {{.*}}pads = array<i64: 1, 0>
+// CHECK-NEXT: %[[C:[a-z_0-9]+]] = graph.average_pool %x {{.*}}count_include_pad = true{{.*}}pads = array<i64: 1, 0>
+// CHECK-NEXT: func.return %[[A]], %[[B]], %[[C]]
+func.func @pools(%x: !graph.tensor<[1, 2, 4], f32>) -> (!graph.tensor<[1, 2, 4], f32>, !graph.tensor<[1, 2, 4], f32>, !graph.tensor<[1, 2, 4], f32>) {
+  %least = graph.constant {literal = #graph.literal<[-inf]>, shape = #graph.shape<[]>, element = f32} : () -> !graph.tensor<[], f32>
+  %r = graph.relu %x : (!graph.tensor<[1, 2, 4], f32>) -> !graph.tensor<[1, 2, 4], f32>
+  %p = graph.pad %x, %least {pads = #graph.shape<[0, 0, 1, 0, 0, 0]>, mode = "constant"} : (!graph.tensor<[1, 2, 4], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[1, 2, 5], f32>
+  %a = graph.max_pool %p {kernel = array<i64: 2>, ceil_mode = false} : (!graph.tensor<[1, 2, 5], f32>) -> !graph.tensor<[1, 2, 4], f32>
+  %q = graph.pad %r {pads = #graph.shape<[0, 0, 1, 0, 0, 0]>, mode = "constant"} : (!graph.tensor<[1, 2, 4], f32>) -> !graph.tensor<[1, 2, 5], f32>
+  %b = graph.max_pool %q {kernel = array<i64: 2>, ceil_mode = false} : (!graph.tensor<[1, 2, 5], f32>) -> !graph.tensor<[1, 2, 4], f32>
+  %s = graph.pad %x {pads = #graph.shape<[0, 0, 1, 0, 0, 0]>, mode = "constant"} : (!graph.tensor<[1, 2, 4], f32>) -> !graph.tensor<[1, 2, 5], f32>
+  %c = graph.average_pool %s {kernel = array<i64: 2>, ceil_mode = false, count_include_pad = false} : (!graph.tensor<[1, 2, 5], f32>) -> !graph.tensor<[1, 2, 4], f32>
+  func.return %a, %b, %c : !graph.tensor<[1, 2, 4], f32>, !graph.tensor<[1, 2, 4], f32>, !graph.tensor<[1, 2, 4], f32>
+}
+
+// -----
+
+// 0 is greater than what is negative; a window all of padding is not what a pool has; zeros that
+// are to count do not where the pool's own do not.
+// CHECK-LABEL: func.func @other_pools
+// CHECK-COUNT-3: graph.pad
+func.func @other_pools(%x: !graph.tensor<[1, 2, 4], f32>) -> (!graph.tensor<[1, 2, 4], f32>, !graph.tensor<[1, 2, 5], f32>, !graph.tensor<[1, 2, 6], f32>) {
+  %least = graph.constant {literal = #graph.literal<[-inf]>, shape = #graph.shape<[]>, element = f32} : () -> !graph.tensor<[], f32>
+  %p = graph.pad %x {pads = #graph.shape<[0, 0, 1, 0, 0, 0]>, mode = "constant"} : (!graph.tensor<[1, 2, 4], f32>) -> !graph.tensor<[1, 2, 5], f32>
+  %a = graph.max_pool %p {kernel = array<i64: 2>, ceil_mode = false} : (!graph.tensor<[1, 2, 5], f32>) -> !graph.tensor<[1, 2, 4], f32>
+  %q = graph.pad %x, %least {pads = #graph.shape<[0, 0, 2, 0, 0, 0]>, mode = "constant"} : (!graph.tensor<[1, 2, 4], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[1, 2, 6], f32>
+  %b = graph.max_pool %q {kernel = array<i64: 2>, ceil_mode = false} : (!graph.tensor<[1, 2, 6], f32>) -> !graph.tensor<[1, 2, 5], f32>
+  %r = graph.pad %x {pads = #graph.shape<[0, 0, 0, 0, 0, 1]>, mode = "constant"} : (!graph.tensor<[1, 2, 4], f32>) -> !graph.tensor<[1, 2, 5], f32>
+  %c = graph.average_pool %r {kernel = array<i64: 2>, pads = array<i64: 1, 1>, ceil_mode = false, count_include_pad = false} : (!graph.tensor<[1, 2, 5], f32>) -> !graph.tensor<[1, 2, 6], f32>
+  func.return %a, %b, %c : !graph.tensor<[1, 2, 4], f32>, !graph.tensor<[1, 2, 5], f32>, !graph.tensor<[1, 2, 6], f32>
+}

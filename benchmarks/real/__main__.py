@@ -3,11 +3,11 @@
 Gathers the collection into a folder outside of the repository, then compiles and runs each model in
 a process of its own with limits of time and memory. Each line of the result is a model: `outcome`,
 what was said, the difference from onnxruntime without optimisations beside onnxruntime's own with
-them and what noise in the inputs makes, seconds and megabytes of compiling, and with `--threads`
-the ratio of onnxruntime's time to weft's. `packages.py`, `classical.py`, `exports.py` and
-`variants.py` list what is in. Needs skl2onnx 1.20, onnxmltools, onnxconverter-common, xgboost,
-lightgbm, scikit-learn, sympy, onnxruntime, protobuf 6, torch 2.15, torchvision, timm, transformers
-and diffusers beside weft, and pip and npm.
+them and what noise in inputs and weights makes, seconds and megabytes of compiling, and with
+`--threads` the ratio of onnxruntime's time to weft's. `packages.py`, `classical.py`, `exports.py`
+and `variants.py` list what is in. Needs skl2onnx 1.20, onnxmltools, onnxconverter-common, xgboost,
+lightgbm, scikit-learn, sympy, onnxruntime, onnx-ir, protobuf 6, torch 2.15, torchvision, timm,
+transformers and diffusers beside weft, and pip and npm.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ SLACK: Final = 4.0
 """How many times onnxruntime's own error, or its noise, it may differ otherwise."""
 
 NOISE: Final = 1e-6
-"""By how much inputs, or weights where no input is a float, are changed to see what a model makes
-of it: one that is quantised while it runs may turn the last bit into another answer.
+"""By how much inputs and weights are changed to see what a model makes of it: one that is quantised
+may turn the last bit of a number into another answer.
 """
 
 DRAWS: Final = 3
@@ -82,25 +82,22 @@ def _noise(model: Path, inputs: dict[str, Array], seed: int, expected: list[Arra
     return _difference(_peer(*_changed(model, inputs, seed), Level.ORT_DISABLE_ALL), expected)
 
 
-def _changed(
-    model: Path, inputs: dict[str, Array], seed: int
-) -> tuple[Path | bytes, dict[str, Array]]:
-    """The model and its inputs with noise in those that are floats, or else in its weights."""
+def _changed(model: Path, inputs: dict[str, Array], seed: int) -> tuple[bytes, dict[str, Array]]:
+    """The model and its inputs with noise in all floats: inputs may be integers, or be rounded to
+    such before anything else, and weights too.
+    """
     rng = np.random.default_rng(seed)
 
     def noisy(array: Array) -> Array:  # nearer to zero, for some numbers are the greatest there are
         return np.asarray(array * (1 - rng.uniform(0, NOISE, array.shape)), array.dtype)
 
-    if any(array.dtype.kind == "f" for array in inputs.values()):
-        kinds = {name: array.dtype.kind for name, array in inputs.items()}
-        changed = {name: noisy(x) if kinds[name] == "f" else x for name, x in inputs.items()}
-        return model, changed
     proto = onnx.load(model)
     for tensor in proto.graph.initializer:
         if tensor.data_type == onnx.TensorProto.FLOAT:
             array = noisy(numpy_helper.to_array(tensor))
             tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
-    return proto.SerializeToString(), inputs
+    floats = {name: noisy(array) for name, array in inputs.items() if array.dtype.kind == "f"}
+    return proto.SerializeToString(), inputs | floats
 
 
 def _has_halves(model: Path) -> bool:

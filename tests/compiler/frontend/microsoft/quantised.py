@@ -137,7 +137,7 @@ def product(op_type: str, of_lhs: Any, of_rhs: Any, given: str, columns: int = 0
     operands = {"a": lhs, "b": integers(7, 3, dtype=of_rhs)} | scale
     operands |= {"b_scale": scales(*many)} | zero
     operands |= {"b_zero": np.asarray(points) if "z" in given else None}
-    operands |= {"bias": floats(3) if "b" in given else None}
+    operands |= {"bias": floats(1, 1, 3) if "b" in given else None}
     return Sample(op_type, {name: _array(each) for name, each in operands.items()})
 
 
@@ -209,6 +209,7 @@ FAMILIES: dict[str, list[Sample]] = {
         unary("QLinearLeakyRelu", integers(5, 9)),
         unary("QLinearLeakyRelu", integers(5, 9, dtype=S8), alpha=0.3),
         unary("QLinearSoftmax", integers(5, 9), 1 / 256, opset=13),
+        unary("QLinearSoftmax", integers(40, 9), 1 / 255, opset=13),
         unary("QLinearSoftmax", integers(2, 3, 4), 1 / 256, opset=12, axis=1),
         unary("QLinearSoftmax", integers(2, 3, 4, dtype=S8), 1 / 256, opset=13, axis=1),
         binary("QLinearAdd", integers(2, 3, 4), integers(3, 1), 0.1),

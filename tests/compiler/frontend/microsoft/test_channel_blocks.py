@@ -14,10 +14,10 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 import weft
 from tests.compiler.frontend.graph_evaluator import evaluate
 from tests.models.peer import run_onnxruntime
-from weft.compiler.frontend.onnx.channel_blocks import DOMAIN, BlockWarning
+from weft.compiler.frontend.onnx.channel_blocks import DOMAIN
 from weft.compiler.frontend.onnx.from_onnx import import_model
 from weft.compiler.target import TARGETS
-from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.errors import ModelError, ModelWarning, UnsupportedError
 
 RNG = np.random.default_rng(3)
 
@@ -88,7 +88,7 @@ CONSTANTS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::weft.compiler.frontend.onnx.channel_blocks.BlockWarning")
+@pytest.mark.filterwarnings("ignore:.*requires filters that tell the size")
 def test_what_onnxruntime_optimises_for_this_machine_agrees(tmp_path: Path) -> None:
     plain = model_of(NETWORK, CONSTANTS, [2, 3, 13, 11], "yz")
     model = optimised(plain, tmp_path / "optimised.onnx")
@@ -149,7 +149,7 @@ def test_where_filters_tell_nothing_the_target_does(target: str, size: int) -> N
     image = floats(1, 5, 7, 4)
     (expected,) = run_onnxruntime(plain, {"x": image})
     (found,) = (each for each in TARGETS if each.name == target)
-    with pytest.warns(BlockWarning, match=f"{size} is taken, as onnxruntime does on {target}"):
+    with pytest.warns(ModelWarning, match=f"{size} is taken, as onnxruntime does on {target}"):
         imported = import_model(model, target=found)
     (given,) = evaluate(imported, image)
     np.testing.assert_allclose(given, expected, 1e-4, 1e-5)

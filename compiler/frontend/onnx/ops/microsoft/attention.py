@@ -86,6 +86,14 @@ def _least(like: Term) -> float:
     return -3.38953139e38 if element.name == "bfloat16" else float(np.finfo(element).min)
 
 
+def heads_of(node: OnnxNode, name: str = "num_heads") -> int:
+    """How many heads an attribute says that there are."""
+    count = node.attribute(name).i
+    if count < 1:
+        raise ModelError(f"requires {name} of at least 1, got {count}")
+    return count
+
+
 def split_heads(x: Term, count: int) -> Term:
     """Columns as heads: `[batch, steps, columns]` -> `[batch, heads, steps, size]`."""
     batch, steps, columns = x.shape
@@ -201,7 +209,7 @@ def attention_of(
 
 def _side_by_side(node: OnnxNode, projected: Term) -> Heads:
     """Heads of columns that are queries, keys and values, a third each where nothing is said."""
-    count, columns = node.attribute("num_heads").i, projected.shape[2]
+    count, columns = heads_of(node), projected.shape[2]
     sizes = [Expr.of(size) for size in node.integers("qkv_hidden_sizes", [])] or [columns // 3] * 3
     if len(sizes) != 3 or sizes[0] != sizes[1] or sizes[0] * 2 + sizes[2] != columns:
         listed = ", ".join(map(str, sizes))
@@ -213,7 +221,7 @@ def _side_by_side(node: OnnxNode, projected: Term) -> Heads:
 
 def import_multi_head_attention(node: OnnxNode) -> Sequence[SSAValue]:
     """Attention of queries to keys and values, which may follow others; these are results too."""
-    count = node.attribute("num_heads").i
+    count = heads_of(node)
     queries = Term(node.b, node.operand(0))
     keys, values = (Term(node.b, node.operand(position)) for position in (1, 2))
     if len(keys.shape) == 4:

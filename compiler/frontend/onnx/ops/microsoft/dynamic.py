@@ -111,7 +111,8 @@ def _scaled(
     factor = scale * of_columns(node, of_columns_at)
     result = rows.matmul(matrix).cast(factor.type.element) * factor
     if node.optional(zero + 1) is not None:
-        result = result + Term(node.b, node.operand(zero + 1))
+        bias = node.reshape(node.operand(zero + 1), node.shape(1)[1:])
+        result = result + result.of(bias)
     return [result.value]
 
 
@@ -129,12 +130,12 @@ IMPORTERS = importers(
         ),
         "DynamicQuantizeMatMul": Signature(
             import_quantising_matmul,
-            "a:S:.* b:Q:kn b_scale:S:-|1|n b_zero_point?:Q:-|1|n bias?:S:n",
+            "a:S:.* b:Q:kn b_scale:S:-|1|n b_zero_point?:Q:-|1|n bias?:S:*",
         ),
         "MatMulIntegerToFloat": Signature(
             import_matmul_to_float,
             f"a:Q1:.* b:Q2:kn a_scale:S:{ONE} b_scale:S:-|1|n a_zero_point?:Q1:{ONE} "
-            "b_zero_point?:Q2:-|1|n bias?:S:n",
+            "b_zero_point?:Q2:-|1|n bias?:S:*",
         ),
     }
 )

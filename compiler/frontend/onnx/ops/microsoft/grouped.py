@@ -8,7 +8,12 @@ from msgspec import Struct
 from xdsl.ir import SSAValue
 
 from weft.compiler.frontend.onnx.node import OnnxNode
-from weft.compiler.frontend.onnx.ops.microsoft.attention import Heads, attended, score_bias
+from weft.compiler.frontend.onnx.ops.microsoft.attention import (
+    Heads,
+    attended,
+    heads_of,
+    score_bias,
+)
 from weft.compiler.frontend.onnx.ops.microsoft.rotary import rotated, tables_of
 from weft.compiler.frontend.onnx.ops.microsoft.signature import Signature, importers
 from weft.compiler.frontend.onnx.rules import ONE
@@ -73,10 +78,10 @@ def _refuse_what_is_missing(node: OnnxNode) -> None:
 
 def _rows(node: OnnxNode) -> _Rows:
     """The operands as rows; queries, keys and values may stand side by side in the first one."""
-    counts = node.attribute("num_heads").i, node.attribute("kv_num_heads").i
+    counts = heads_of(node), heads_of(node, "kv_num_heads")
     queries = Term(node.b, node.operand(0))
     batch, steps, columns = queries.shape
-    if counts[1] < 1 or counts[0] % counts[1]:
+    if counts[0] % counts[1]:
         raise ModelError(f"requires queries in whole groups, got {counts[0]} for {counts[1]}")
     if node.optional(1) is None:
         size = columns // (counts[0] + 2 * counts[1])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.ir import SSAValue
 
-from weft.compiler.frontend.onnx.node import OnnxNode, normal_axis
+from weft.compiler.frontend.onnx.node import OnnxNode, never_equal, normal_axis
 from weft.compiler.frontend.onnx.ops.microsoft.signature import Signature, importers
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.expr import Expr, product
@@ -84,36 +84,46 @@ def import_gather(node: OnnxNode) -> Sequence[SSAValue]:
     """Slices of a tensor in blocks of numbers of a few bits, as floats. Unsigned bytes hold several
     numbers along the last axis, which count from half of their range.
     """
-    data, scales = Term(node.b, node.operand(0)), Term(node.b, node.operand(2))
-    zeros = None if node.optional(3) is None else Term(node.b, node.operand(3))
-    rank = len(data.shape)
-    taken = normal_axis(node.integer("gather_axis", 0), rank)
-    axis = normal_axis(node.integer("quantize_axis", 1), rank)
-    if taken == axis or (data.type.element == UI8 and (taken, axis) != (0, rank - 1)):
-        rule = (
-            "requires slices of whole blocks, of bytes along the first axis with blocks in the last"
-        )
-        raise UnsupportedError(f"{rule}, got slices along {taken} with blocks along {axis}")
+    taken, axis = _gather_axes(node)
     indices = Term(node.b, node.operand(1))
-    data, scales = data.take(indices, taken), scales.take(indices, taken)
-    zeros = None if zeros is None else zeros.take(indices, taken)
+    data, scales, zeros = (
+        None if node.optional(at) is None else indices.of(node.operand(at)).take(indices, taken)
+        for at in (0, 2, 3)
+    )
+    assert data is not None, "the signature requires the data"
+    assert scales is not None, "the signature requires the scales"
     axis += len(indices.shape) - 1 if axis > taken else 0
     middle = 0
     if data.type.element == UI8:
-        bits, last = bits_of(node), len(data.shape) - 1
+        bits = bits_of(node)
         data, middle = unpacked(data, bits), 2 ** (bits - 1)
-        zeros = zeros and unpacked(zeros, bits).part(last, 0, scales.shape[last])
-    block = node.integer("block_size", 128)
-    size = data.shape[axis]
-    if block < 1 or size.ceildiv(block) != scales.shape[axis]:
+        zeros = zeros and unpacked(zeros, bits)
+    block, size, count = node.integer("block_size", 128), data.shape[axis], scales.shape[axis]
+    if block < 1 or size.ceildiv(block) != count:
         raise ModelError(f"requires scales for {size} in blocks of {block}, got {scales.type}")
-    levels = data.cast(F32)
-    if zeros is None:
-        levels = levels - middle if middle else levels
-    else:
-        levels = levels - _spread(zeros.cast(F32), axis, block, size)
-    real = levels * _spread(scales.cast(F32), axis, block, size)
+    zero = data.of(node.scalar(middle, F32))
+    if zeros is not None:
+        zero = _spread(zeros.part(axis, 0, count).cast(F32), axis, block, size)
+    real = (data.cast(F32) - zero) * _spread(scales.cast(F32), axis, block, size)
     return [real.cast(scales.type.element).value]
+
+
+def _gather_axes(node: OnnxNode) -> tuple[int, int]:
+    """The axes that slices are taken along, and that blocks are in, of which all operands have the
+    other dims.
+    """
+    shape = node.shape()
+    taken = normal_axis(node.integer("gather_axis", 0), len(shape))
+    axis = normal_axis(node.integer("quantize_axis", 1), len(shape))
+    holds_several = node.type().element == UI8
+    if taken == axis or (holds_several and (taken, axis) != (0, len(shape) - 1)):
+        rule = "requires slices of whole blocks, of bytes along the first axis with last blocks"
+        raise UnsupportedError(f"{rule}, got slices along {taken} with blocks along {axis}")
+    for position in (2, 3) if node.optional(3) is not None else (2,):
+        others = node.shape_of(position, len(shape))
+        if never_equal((*shape[:axis], *shape[axis + 1 :]), (*others[:axis], *others[axis + 1 :])):
+            raise ModelError(f"requires parameters for {node.type()}, got {node.type(position)}")
+    return taken, axis
 
 
 def _spread(x: Term, axis: int, times: int, size: Expr) -> Term:

@@ -72,7 +72,9 @@ def import_unary(name: str, attributes: Sequence[str], node: OnnxNode) -> Sequen
 
 
 def import_softmax(node: OnnxNode) -> Sequence[SSAValue]:
-    """Over one axis, or below opset 13 of ONNX over that and all behind it."""
+    """Over one axis, or below opset 13 of ONNX over that and all behind it. As in onnxruntime, 1 is
+    a whole number of steps, of the scale of the result or somewhat larger ones.
+    """
     shape = node.shape()
     axis = normal_axis(node.integer("axis", -1), len(shape))
     value = real(node, 0)
@@ -80,7 +82,8 @@ def import_softmax(node: OnnxNode) -> Sequence[SSAValue]:
         value = value.reshape((product(shape[:axis]), product(shape[axis:])))
         axis = 1
     result = value.of(value.b.softmax(value.value, axis=axis)).reshape(shape)
-    return requantised(node, result, 3, node.type().element)
+    steps = (1 / whole(node, 3)).math("floor")
+    return _nearest(node, result * steps, 4, node.type().element)
 
 
 # Two operands and more --------------------------------------------------------------------------

@@ -6,17 +6,22 @@ from zlib import crc32
 import ml_dtypes
 import numpy as np
 import pytest
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Region
 
 from tests.compiler.graph.rewrite_instances import Instance, instance, operators
 from weft.compiler.graph.simplify.rewrite import apply_rewrites
 from weft.compiler.graph.simplify.rewrites import REWRITES
 from weft.dialects.errors import WeftError
+from weft.dialects.graph import ConstantOp
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.evaluate import evaluate_block
-from weft.dialects.graph.core.types import type_of
+from weft.dialects.graph.core.types import F32, tensor, type_of
+from weft.dialects.graph.ops.arithmetic import DivOp
 from weft.dialects.graph.ops.exponential import PowOp
 from weft.dialects.graph.ops.pool import MaxPoolOp
 from weft.dialects.graph.ops.reduce import ReduceMaxOp, ReduceMinOp
+from weft.dialects.weights import WeightStore
 
 ENOUGH = 12
 """Instances that a rewrite is applied to."""
@@ -100,3 +105,15 @@ def test_what_rounds_otherwise_is_left_out_under_strict_fp(rewrite):
             if _rewritten(found, [rewrite]):
                 return
     pytest.fail(f"{rewrite.name} was applied to none of {MOST} instances")
+
+
+@pytest.mark.parametrize("replaceable", [True, False])
+def test_elements_that_may_be_replaced_decide_nothing(replaceable):
+    """Two is a power of two, and what a caller may hand over in its place need not be."""
+    store, vector = WeightStore(replaceable=replaceable), tensor([4], F32)
+    block = Block(arg_types=[vector])
+    divisor = ConstantOp.given("w", np.full(4, 2, np.float32), store)
+    quotient = DivOp.of(block.args[0], divisor.result)
+    block.add_ops([divisor, quotient, ReturnOp(quotient.result)])
+    function = FuncOp("main", ([vector], [vector]), Region(block))
+    assert apply_rewrites(function, store) == ([] if replaceable else ["x / 2 ** n"])

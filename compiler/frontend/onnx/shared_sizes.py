@@ -90,7 +90,7 @@ def _reversed_lengths(node: OnnxNode) -> Iterator[Wanted]:
     return _same(node, (0, node.integer("batch_axis", 1)), (1, 0))
 
 
-def _places(node: OnnxNode) -> Iterator[Wanted]:
+def _same_shape(node: OnnxNode) -> Iterator[Wanted]:
     """There is a place for each element."""
     for axis in range(len(_shape(node, 0))):
         yield from _same(node, (0, axis), (1, axis))
@@ -189,7 +189,7 @@ _SHARED: Mapping[str, Callable[[OnnxNode], Iterator[Wanted]]] = {
     "InstanceNormalization": partial(_parameters, 2),
     "LSTM": _lengths,
     "LayerNormalization": _trailing,
-    "MaxUnpool": _places,
+    "MaxUnpool": _same_shape,
     "NonMaxSuppression": _scores,
     "PRelu": _trailing,
     "QLinearConv": partial(_channels, 0, 3),

@@ -140,7 +140,7 @@ def _axes(node: OnnxNode) -> list[_Axis]:
         sizes, scales = _kept_aspect(node, dims, sizes)
     elif node.constants.constant_array(node.operand(2)) is None:
         scales = _found_scales(node, positions)
-        sizes = [_found_size(node, *each) for each in zip(dims, scales, strict=True)]
+        sizes = [_data_dependent_size(node, *each) for each in zip(dims, scales, strict=True)]
     else:
         numbers = node.array(2, "scales").astype(np.float64).reshape(-1)
         _require_count(len(numbers), positions)
@@ -170,7 +170,7 @@ def _found_scales(node: OnnxNode, positions: Sequence[int]) -> list[Term]:
     return found
 
 
-def _found_size(node: OnnxNode, dim: Expr, scale: Term) -> Expr:
+def _data_dependent_size(node: OnnxNode, dim: Expr, scale: Term) -> Expr:
     return node.find((size_term(node.b, dim, F64) * scale).math("floor").cast(I64).value)
 
 

@@ -31,7 +31,7 @@ func.func @constants() -> (!graph.tensor<[], f32>, !graph.tensor<[], f32>, !grap
 
 // -----
 
-// Another operand, another order of operands or another attribute is another operator.
+// Another operand, another order of those of a difference or another attribute is another operator.
 // CHECK-LABEL: func.func @different
 // CHECK-COUNT-2: graph.sub
 // CHECK-COUNT-2: graph.softmax
@@ -55,4 +55,23 @@ func.func @unused(%x: !graph.tensor<[4], f32>) -> !graph.tensor<[4], f32> {
   %b = graph.neg %a : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
   %y = graph.log %x : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
   func.return %y : !graph.tensor<[4], f32>
+}
+
+// -----
+
+// Operands that commute may stand in another order; sides of a matrix product do not.
+// CHECK-LABEL: func.func @commuted
+// CHECK-NEXT: %[[A:[a-z_0-9]+]] = graph.mul %x, %y
+// CHECK-NEXT: %[[B:[a-z_0-9]+]] = graph.max %x, %y
+// CHECK-NEXT: %[[C:[a-z_0-9]+]] = graph.matmul %x, %y
+// CHECK-NEXT: %[[D:[a-z_0-9]+]] = graph.matmul %y, %x
+// CHECK-NEXT: func.return %[[A]], %[[A]], %[[B]], %[[B]], %[[C]], %[[D]]
+func.func @commuted(%x: !graph.tensor<[2, 2], f32>, %y: !graph.tensor<[2, 2], f32>) -> (!graph.tensor<[2, 2], f32>, !graph.tensor<[2, 2], f32>, !graph.tensor<[2, 2], f32>, !graph.tensor<[2, 2], f32>, !graph.tensor<[2, 2], f32>, !graph.tensor<[2, 2], f32>) {
+  %a = graph.mul %x, %y : (!graph.tensor<[2, 2], f32>, !graph.tensor<[2, 2], f32>) -> !graph.tensor<[2, 2], f32>
+  %p = graph.mul %y, %x : (!graph.tensor<[2, 2], f32>, !graph.tensor<[2, 2], f32>) -> !graph.tensor<[2, 2], f32>
+  %b = graph.max %x, %y : (!graph.tensor<[2, 2], f32>, !graph.tensor<[2, 2], f32>) -> !graph.tensor<[2, 2], f32>
+  %q = graph.max %y, %x : (!graph.tensor<[2, 2], f32>, !graph.tensor<[2, 2], f32>) -> !graph.tensor<[2, 2], f32>
+  %c = graph.matmul %x, %y : (!graph.tensor<[2, 2], f32>, !graph.tensor<[2, 2], f32>) -> !graph.tensor<[2, 2], f32>
+  %d = graph.matmul %y, %x : (!graph.tensor<[2, 2], f32>, !graph.tensor<[2, 2], f32>) -> !graph.tensor<[2, 2], f32>
+  func.return %a, %p, %b, %q, %c, %d : !graph.tensor<[2, 2], f32>, !graph.tensor<[2, 2], f32>, !graph.tensor<[2, 2], f32>, !graph.tensor<[2, 2], f32>, !graph.tensor<[2, 2], f32>, !graph.tensor<[2, 2], f32>
 }

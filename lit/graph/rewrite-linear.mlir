@@ -142,3 +142,43 @@ func.func @beside_others(%x: !graph.tensor<[n, 1, 2], f32>, %m: !graph.tensor<[n
   %s = graph.div %g, %two : (!graph.tensor<[n, 2], i32>, !graph.tensor<[], i32>) -> !graph.tensor<[n, 2], i32>
   func.return %p, %q, %e, %r, %s : !graph.tensor<[n, 2, 2], f32>, !graph.tensor<[n, 2], f32>, !graph.tensor<[n, 2], f32>, !graph.tensor<[n, 2], f32>, !graph.tensor<[n, 2], i32>
 }
+
+// -----
+
+// Rows and columns of constants stay, for a matrix would take more memory than both.
+// CHECK-LABEL: func.func @outer
+// CHECK: graph.add %x
+// CHECK-NEXT: graph.add
+// CHECK-NEXT: graph.gemm
+// CHECK-NEXT: graph.add
+func.func @outer(%x: !graph.tensor<[3, 3], f32>, %m: !graph.tensor<[3, 1], f32>) -> (!graph.tensor<[3, 3], f32>, !graph.tensor<[3, 3], f32>) {
+  %row = graph.constant {literal = #graph.literal<[1.0, 2.0, 3.0]>, shape = #graph.shape<[3]>, element = f32} : () -> !graph.tensor<[3], f32>
+  %column = graph.constant {literal = #graph.literal<[4.0, 5.0, 6.0]>, shape = #graph.shape<[3, 1]>, element = f32} : () -> !graph.tensor<[3, 1], f32>
+  %w = graph.constant {literal = #graph.literal<[1.0, 2.0, 3.0]>, shape = #graph.shape<[1, 3]>, element = f32} : () -> !graph.tensor<[1, 3], f32>
+  %p = graph.add %x, %row : (!graph.tensor<[3, 3], f32>, !graph.tensor<[3], f32>) -> !graph.tensor<[3, 3], f32>
+  %a = graph.add %p, %column : (!graph.tensor<[3, 3], f32>, !graph.tensor<[3, 1], f32>) -> !graph.tensor<[3, 3], f32>
+  %q = graph.gemm %m, %w, %column {alpha = 1.0 : f64, beta = 1.0 : f64, transpose_a = false, transpose_b = false} : (!graph.tensor<[3, 1], f32>, !graph.tensor<[1, 3], f32>, !graph.tensor<[3, 1], f32>) -> !graph.tensor<[3, 3], f32>
+  %b = graph.add %q, %row : (!graph.tensor<[3, 3], f32>, !graph.tensor<[3], f32>) -> !graph.tensor<[3, 3], f32>
+  func.return %a, %b : !graph.tensor<[3, 3], f32>, !graph.tensor<[3, 3], f32>
+}
+
+// -----
+
+// What a loop would compute in every iteration stays in front of it.
+// CHECK-LABEL: func.func @outside
+// CHECK: graph.matmul
+// CHECK-NEXT: graph.for
+// CHECK: graph.mul
+func.func @outside(%m: !graph.tensor<[2, 1], f32>) -> !graph.tensor<[2, 2], f32> {
+  %w = graph.constant {literal = #graph.literal<[1.0, 2.0]>, shape = #graph.shape<[1, 2]>, element = f32} : () -> !graph.tensor<[1, 2], f32>
+  %by = graph.constant {literal = #graph.literal<[2.0, 3.0]>, shape = #graph.shape<[2]>, element = f32} : () -> !graph.tensor<[2], f32>
+  %zero = graph.constant {literal = #graph.literal<[0.0]>, shape = #graph.shape<[2, 2]>, element = f32} : () -> !graph.tensor<[2, 2], f32>
+  %p = graph.matmul %m, %w : (!graph.tensor<[2, 1], f32>, !graph.tensor<[1, 2], f32>) -> !graph.tensor<[2, 2], f32>
+  %y = graph.for %zero {count = #graph.shape<[n]>, index = "i"} : (!graph.tensor<[2, 2], f32>) -> !graph.tensor<[2, 2], f32> {
+  ^body(%s: !graph.tensor<[2, 2], f32>):
+    %q = graph.mul %p, %by : (!graph.tensor<[2, 2], f32>, !graph.tensor<[2], f32>) -> !graph.tensor<[2, 2], f32>
+    %t = graph.sub %q, %s : (!graph.tensor<[2, 2], f32>, !graph.tensor<[2, 2], f32>) -> !graph.tensor<[2, 2], f32>
+    graph.yield %t : !graph.tensor<[2, 2], f32>
+  }
+  func.return %y : !graph.tensor<[2, 2], f32>
+}

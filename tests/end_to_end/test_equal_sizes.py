@@ -412,3 +412,28 @@ def test_sizes_are_checked_once_and_only_where_they_may_differ() -> None:
     assert checks(PYRAMID) == 4  # height and width: that they hold a window, and that they are even
     assert checks(RESHAPED) == 1  # of the elements of both
     assert checks("(float[n, m] x) => (float[n, m] y) { z = Add (x, x) y = Softmax (z) }") == 0
+
+
+OPEN_INPUTS = [
+    ("(float[] x, float s) => (float[a, b] y) { z = Mul (x, s) w = Neg (z) y = Relu (w) }", 2),
+    ("(float[] x, float[n, 3] w) => (float[] y) { z = Neg (x) y = Gemm (z, w) }", 2),
+    ("(float[] x) => (float[] y) { y = Transpose <perm = [1, 2, 0]> (x) }", 3),
+    ("(float[] x) => (float[] y) <float[2, 1, 3] f = {1, 2, 3, 4, 5, 6}> { y = Conv (x, f) }", 3),
+]
+
+
+@pytest.mark.parametrize(("text", "rank"), OPEN_INPUTS)
+def test_nodes_tell_the_rank_of_an_input_that_declares_none(text: str, rank: int) -> None:
+    model = model_of(text)
+    shapes = [tuple(spec.dims) for spec in weft.compile(model, cache=False).inputs]
+    assert len(shapes[0]) == rank
+    values = {2: [array(3, 4), array(4, 3)], 3: [array(2, 1, 5)]}[rank]
+    if shapes[1:] == [()]:
+        values[1] = np.asarray(np.float32(2))
+    agree(model, *values[: len(shapes)])
+
+
+def test_what_damaged_nodes_need_is_not_asked() -> None:
+    for text in ("y = Conv (x)", "y = Relu (z) z = Transpose (x)"):
+        with pytest.raises(weft.WeftError, match="requires"):
+            weft.compile(model_of(f"(float[] x) => (float[] y) {{ {text} }}"), cache=False)

@@ -1,5 +1,5 @@
-"""Ranks that a file declares of values, and of what keeps their rank: they decide the rank of a
-result where the operator leaves it open.
+"""Ranks of values that a file leaves open: what it declares of them, or of what keeps their rank,
+and what operators need of their operands.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ class DeclaredRanks:
         self, model: LoadedModel, one_to_one: Mapping[tuple[str, str], type[GraphOp]]
     ) -> None:
         self._operators = one_to_one
-        self._scalars = {name for name, each in model.initializers.items() if not each.tensor.dims}
+        self._stored = {name: len(each.tensor.dims) for name, each in model.initializers.items()}
+        for value in model.proto.graph.input:
+            if value.type.tensor_type.HasField("shape"):
+                self._stored[value.name] = len(value.type.tensor_type.shape.dim)
         self._declared: dict[str, int] = {}
         self._users: dict[str, list[NodeProto]] = {}
         for graph in all_graphs(model.proto):
@@ -40,23 +43,53 @@ class DeclaredRanks:
             self._users.setdefault(name, []).append(node)
         if node.op_type == "Constant" and not node.domain:
             tensors = [each.t for each in node.attribute if each.name == "value"]
-            if any(not tensor.dims for tensor in tensors):
-                self._scalars |= set(node.output)
+            self._stored |= {name: len(each.dims) for name in node.output for each in tensors}
 
     def of(self, name: str) -> int | None:
         """The rank of a value; that of what elementwise operators make of it, where it has none of
         its own. None where nothing says it.
         """
         seen: set[str] = set()
-        while name not in self._declared and name not in seen:
+        while name not in seen:
             seen.add(name)
-            kept = (node for node in self._users.get(name, ()) if self._keeps_rank(node, name))
+            users = self._users.get(name, ())
+            needed = (self._needed(node) for node in users if node.input[0] == name)
+            found = [self._declared.get(name), *needed]
+            known = next((rank for rank in found if rank is not None), None)
+            if known is not None:
+                return known
+            kept = (node for node in users if self._keeps_rank(node, name))
             name = next((node.output[0] for node in kept), name)
-        return self._declared.get(name)
+        return None
+
+    def _needed(self, node: NodeProto) -> int | None:
+        """The rank that an operator needs of its first operand, where that is always one."""
+        if node.op_type in _LIKE_SECOND and not node.domain:
+            return next((self._stored.get(other) for other in node.input[1:2]), None)
+        if node.op_type == "Transpose" and not node.domain:
+            return next((len(each.ints) for each in node.attribute if each.name == "perm"), None)
+        return _NEEDED.get((node.domain, node.op_type))
 
     def _keeps_rank(self, node: NodeProto, name: str) -> bool:
         """Whether the result has the rank of that operand."""
         op = self._operators.get((node.domain, node.op_type))
-        if op is None or not issubclass(op, UnaryOp | BinaryOp):
+        if op is None or not issubclass(op, UnaryOp | BinaryOp) or not node.output:
             return False
-        return all(other == name or other in self._scalars for other in node.input)
+        others = [self._stored.get(other) for other in node.input if other != name]
+        return all(rank == 0 for rank in others)
+
+
+_LIKE_SECOND = ("Conv", "ConvInteger", "ConvTranspose")
+"""Operators whose first operand has the rank of the second, a filter."""
+
+_NEEDED: Mapping[tuple[str, str], int] = {
+    **{("", name): 2 for name in ("Gemm", "EyeLike")},
+    **{("", name): 3 for name in ("GRU", "LSTM", "RNN")},
+    **{("", name): 4 for name in ("DepthToSpace", "SpaceToDepth", "RoiAlign")},
+    **{
+        ("ai.onnx.ml", f"{name}{kind}"): 2
+        for name in ("TreeEnsemble", "Linear", "SVM")
+        for kind in ("Classifier", "Regressor")
+    },
+}
+"""Operators whose first operand has one rank."""

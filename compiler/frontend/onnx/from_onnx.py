@@ -160,7 +160,7 @@ def _declare_inputs(model: LoadedModel, importer: GraphImporter) -> list[Unsuppo
     refused: list[UnsupportedError] = []
     for value in model.proto.graph.input:
         try:
-            tensor_type = input_type(value, importer.symbols)
+            tensor_type = input_type(value, importer.symbols, importer.ranks.of)
         except UnsupportedError as error:
             refused.append(error)
             importer.values[value.name] = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from onnx import ModelProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto
 
@@ -88,26 +88,37 @@ def _identifier(text: str) -> str:
     return f"dim_{name}" if re.match(r"\d|d\d+$", name) else name
 
 
-def input_type(value: ValueInfoProto, symbols: SymbolNames) -> TensorType:
-    """The type of a graph input; raises UnsupportedError for all but tensors of known rank."""
+def input_type(
+    value: ValueInfoProto, symbols: SymbolNames, rank_of: Callable[[str], int | None]
+) -> TensorType:
+    """The type of a graph input, of a rank that is declared or that `rank_of` knows. Raises
+    UnsupportedError for all but tensors of known rank.
+    """
     who = f"input '{value.name}'"
     case = value.type.WhichOneof("value")
     if case != "tensor_type":
         raise UnsupportedError(f"{who} requires a tensor type, got {case}")
     declared = value.type.tensor_type
-    if not declared.HasField("shape"):
-        raise UnsupportedError(f"{who} requires a known rank, got none")
+    shape = declared.shape.dim if declared.HasField("shape") else _open_dims(rank_of(value.name))
+    if shape is None:
+        rule = "a known rank: dims that the file declares, or a node that needs one rank of it"
+        raise UnsupportedError(f"{who} requires {rule}, got none")
     if declared.elem_type == TensorProto.STRING:
         raise UnsupportedError(f"{who} requires numbers or bools, got strings")
     try:
         element = onnx_element(declared.elem_type)
     except UnsupportedError as error:
         raise UnsupportedError(f"{who}: {error}") from error
-    dims = [symbols.dim(dim, value.name, axis) for axis, dim in enumerate(declared.shape.dim)]
+    dims = [symbols.dim(dim, value.name, axis) for axis, dim in enumerate(shape)]
     try:
         return tensor(dims, element)
     except ExtentError as error:
         raise ModelError(f"{who}: {error}") from error
+
+
+def _open_dims(rank: int | None) -> list[TensorShapeProto.Dimension] | None:
+    """So many dims of which nothing is declared."""
+    return None if rank is None else [TensorShapeProto.Dimension() for _ in range(rank)]
 
 
 def type_proto(tensor_type: TensorType) -> TypeProto:

@@ -144,7 +144,7 @@ def test_reshape_that_does_not_divide_is_refused():
 
 
 def test_reshape_to_an_unknown_rank_is_refused():
-    model = model_of("""agraph (float[4] x, int64[n] s) => (float[m] y) { y = Reshape(x, s) }""")
+    model = model_of("""agraph (float[4] x, int64[n] s) => (float[] y) { y = Reshape(x, s) }""")
     with pytest.raises(UnsupportedError, match=r"requires a vector of known length, got \[n\]"):
         import_model(model)
 
@@ -260,8 +260,7 @@ def test_sequences_are_refused():
 
 
 def test_inputs_of_unknown_rank_are_refused():
-    model = model_of("agraph (float[2] x) => (float[2] y) { y = Relu(x) }")
-    model.graph.input[0].type.tensor_type.ClearField("shape")
+    model = model_of("agraph (float[] x) => (float[] y) { y = Relu(x) }")
     with pytest.raises(UnsupportedError, match="input 'x' requires a known rank"):
         import_model(model)
 

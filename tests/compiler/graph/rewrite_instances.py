@@ -14,6 +14,7 @@ from xdsl.rewriter import InsertPoint
 
 from tests.compiler.graph.rewrite_shapes import OPTIONAL, PLANS, beside, elementwise
 from weft.compiler.graph.simplify.rewrites.expressions import Expression, Operator, Rewrite, Value
+from weft.dialects.expr import Symbol
 from weft.dialects.graph import OPS, OPS_BY_NAME, ConstantOp, GraphOp
 from weft.dialects.graph.core.accumulate import lowest
 from weft.dialects.graph.core.builder import GraphBuilder
@@ -67,7 +68,7 @@ def instance(rewrite: Rewrite, random: Random) -> Instance:
     ]
     # The reference of a power is off by a rounding, which cannot be told in f64.
     element = random.choice([each for each in possible if not (is_power and each == F64)])
-    maker = _Maker(random, element, rewrite.exact)
+    maker = _Maker(random, element, rewrite.exact, random.random() < 0.3)
     dims = tuple(random.randint(1, 3) for _ in range(random.choice((1, 2, 2, 3, 4))))
     result = maker.value(rewrite.before, dims, element)
     maker.block.add_op(ReturnOp(result))
@@ -109,6 +110,7 @@ class _Maker(Struct):
     random: Random
     element: Attribute
     is_exact: bool
+    is_symbolic: bool
     block: Block = field(default_factory=Block)
     weights: WeightStore = field(default_factory=WeightStore)
     arrays: list[np.ndarray] = field(default_factory=list)
@@ -131,9 +133,10 @@ class _Maker(Struct):
         return self.known[expression.name]
 
     def _argument(self, shape: Sequence[int], element: Attribute) -> SSAValue:
-        """An argument of the function, or its absolute value."""
+        """An argument of the function, or its absolute value; equal sizes may have one name."""
         self.arrays.append(self._array(shape, element, special=0.4))
-        value = self.block.insert_arg(tensor(shape, element), len(self.block.args))
+        dims = [f"d{size}" if self.is_symbolic and size > 1 else size for size in shape]
+        value = self.block.insert_arg(tensor(dims, element), len(self.block.args))
         return self.b.abs(value) if element != BOOL and self.random.random() < 0.3 else value
 
     def _constant(self, shape: Sequence[int], element: Attribute) -> SSAValue:
@@ -172,10 +175,10 @@ class _Maker(Struct):
         operands: list[SSAValue] = []
         for number, each in enumerate(self._given(expression, _required(op_class))):
             wanted = shapes[min(number, len(shapes) - 1)]
-            near = wanted or (type_of(operands[0]).static_shape if operands else None) or ()
+            near = wanted or (_extents(operands[0]) if operands else ())
             near = beside(self.random, near) if wanted is None else near
             operands.append(self.value(each, near, _operand_element(op_class, number, element)))
-        options = attributes(*(type_of(each).static_shape for each in operands))
+        options = attributes(*map(_extents, operands))
         extra = [self._optional(name, operands) for _ in range(OPTIONAL.get(name, 0))]
         op = op_class.of(*operands, *extra, **(options | dict(expression.attributes)))
         return self.random.choice(self.b.builder.insert(op).results)
@@ -197,8 +200,13 @@ class _Maker(Struct):
         if name in ("clip", "pad"):
             numbers = (0, 1, 5) if name == "clip" else (0, 1, lowest(self.element))
             return self.b.constant_of(self.random.choice(numbers), self.element)
-        weights = type_of(operands[1]).static_shape or ()
+        weights = _extents(operands[1])
         return self._constant((weights[0 if name == "conv" else 1],), self.element)
+
+
+def _extents(value: SSAValue) -> tuple[int, ...]:
+    """The sizes of a value, whose names tell what they are."""
+    return tuple(dim.evaluate(SIZES) for dim in type_of(value).shape)
 
 
 def _required(op_class: type[GraphOp]) -> int:
@@ -207,5 +215,6 @@ def _required(op_class: type[GraphOp]) -> int:
     return sum(not isinstance(each, VarOperandDef) for each in fields)
 
 
+SIZES = {Symbol(f"d{size}"): size for size in range(2, 12)}
 UNUSED = (ModOp, BitShiftOp)
 """Operators with attributes that no rewrite is about."""

@@ -67,10 +67,13 @@ def _inverse_root(m: Match) -> Term | None:
 
 def _times_reciprocal(m: Match) -> Term | None:
     """Where all divisors are powers of two, of which the reciprocals are exact."""
-    divisors = m.array("c").astype(np.float64)
+    divisors = m.array("c")
+    if divisors is None:
+        return None
+    numbers = divisors.astype(np.float64)
     with np.errstate(all="ignore"):
-        factors = (1 / divisors).astype(m.array("c").dtype)
-    mantissas, _ = np.frexp(divisors)
+        factors = (1 / numbers).astype(divisors.dtype)
+    mantissas, _ = np.frexp(numbers)
     if not (np.isfinite(factors) & (np.abs(mantissas) == 0.5)).all():
         return None
     (factor,) = m.constants(factor=1 / m["c"])

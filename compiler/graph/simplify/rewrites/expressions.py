@@ -70,7 +70,9 @@ class Operator(Struct, frozen=True):
         return replace(self, name=name)
 
     def alone(self) -> Operator:
-        """It where nobody else reads its result, so that it goes."""
+        """It where nobody else reads its result, so that it goes. It is in the block of the root:
+        what takes its place would else be computed in every iteration of a loop.
+        """
         return replace(self, is_alone=True)
 
     def anywhere(self) -> Operator:
@@ -130,11 +132,12 @@ class Match(Struct):
         made = type(op).of(*operands, location=op.location, **(properties | attributes))
         return Term(self.b, self.b.builder.insert(made).results[0])
 
-    def array(self, name: str) -> Array:
-        """The elements of a constant."""
+    def array(self, name: str) -> Array | None:
+        """The elements of a constant, if nobody can replace them later."""
         constant = constant_of(self.values[name], self.weights)
         assert constant is not None, f"{name} is matched as a constant"
-        return constant.array(self.weights)
+        varies = constant.key is not None and self.weights.varies(constant.key.data)
+        return None if varies else constant.array(self.weights)
 
     def constants(self, **terms: Term) -> list[Term]:
         """What is computed of constants as constants, named by what they are of the root."""
@@ -153,10 +156,11 @@ class Match(Struct):
         if not isinstance(expression, Operator):
             return is_splat(value, expression)
         owner = value.owner
-        if not _may_be(expression, type(owner)) or (expression.is_alone and not only_user(value)):
+        if not _may_be(expression, type(owner)):
             return False
         assert isinstance(owner, GraphOp), "an expression is of graph operators"
-        return self.at(expression, owner)
+        goes = only_user(value) is not None and owner.parent is self.root.parent
+        return (goes or not expression.is_alone) and self.at(expression, owner)
 
     def at(self, expression: Operator, op: GraphOp) -> bool:
         """Whether an operator of the right class is the one that an expression says."""

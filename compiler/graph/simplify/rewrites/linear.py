@@ -16,10 +16,11 @@ from msgspec.structs import replace
 from weft.compiler.graph.match import only_user
 from weft.compiler.graph.simplify.evaluate_constants import constant_of
 from weft.compiler.graph.simplify.rewrites.expressions import Match, Operator, Rewrite, Value, graph
+from weft.dialects.expr import Expr
 from weft.dialects.graph import GraphOp
 from weft.dialects.graph.core.accumulate import widen
 from weft.dialects.graph.core.algebra import Term
-from weft.dialects.graph.core.types import F64, FLOATS
+from weft.dialects.graph.core.types import F64, FLOATS, type_of
 from weft.dialects.graph.ops.arithmetic import AddOp, DivOp, MulOp, SubOp
 from weft.dialects.graph.ops.conv import ConvolutionOp, ConvOp, ConvTransposeOp
 from weft.dialects.graph.ops.matmul import GemmOp, MatmulOp
@@ -57,12 +58,21 @@ class Linear(Struct, frozen=True):
 
     def row(self, constant: Term) -> Term | None:
         """A constant beside it as a number for each channel; None where it varies along others."""
-        axis = 1 - self.product.result_type.rank if self.is_convolution else -1
-        channels, shape = self.product.result_type.shape[axis], constant.shape
+        axis, shape = self.axis, constant.shape
         own = shape[axis] if len(shape) >= -axis else 1
-        if constant.type.size != own or own not in (1, channels):
+        if constant.type.size != own or own not in (1, self.channels):
             return None
-        return constant.reshape((own,)).expand((channels,))
+        return constant.reshape((own,)).expand((self.channels,))
+
+    @property
+    def axis(self) -> int:
+        """The axis of channels in the result, counted from the end."""
+        return 1 - self.product.result_type.rank if self.is_convolution else -1
+
+    @property
+    def channels(self) -> Expr:
+        """How many channels the result has."""
+        return self.product.result_type.shape[self.axis]
 
     @property
     def is_convolution(self) -> bool:
@@ -94,7 +104,9 @@ class Linear(Struct, frozen=True):
         return replace(self, bias=alone if self.bias is None else _combined(by, self.bias, row))
 
     def built(self, m: Match) -> Term | None:
-        """The operator anew; None where a number would leave its type."""
+        """The operator anew; None where a number would leave its type, or the bias be larger."""
+        if self.bias is not None and self._has_larger_bias(self.bias):
+            return None
         parts = {"filter" if self.is_convolution else "weights": self.weights}
         if self.bias is not None:
             parts["bias"] = self.bias.cast(self.weights.type.element)
@@ -104,6 +116,18 @@ class Linear(Struct, frozen=True):
             return None
         beta = {"beta": 1.0} if isinstance(self.product, GemmOp) else {}
         return m.again(self.product, self.product.operands[0], *values, **beta)
+
+    def _has_larger_bias(self, bias: Term) -> bool:
+        """Whether a bias would be a matrix that was a row or a column."""
+        before = [type_of(value).size for value in self.product.operands[2:]]
+        limits = [size.constant or 0 for size in (self.channels, *before)]
+        return (bias.type.size.constant or 0) > max(limits)
+
+
+def _is_larger(term: Term, *others: Term) -> bool:
+    """Whether a constant has more elements than each of those that it is computed of."""
+    sizes = [each.type.size.constant or 0 for each in (term, *others)]
+    return sizes[0] > max(sizes[1:])
 
 
 def _is_finite(array: Array) -> bool:
@@ -144,10 +168,11 @@ def _into_bias(m: Match) -> Term | None:
 
 def _into_both(m: Match) -> Term | None:
     """`(x @ w + b) * c` as `x @ (w * c) + b * c`."""
-    product = _into_weights(m)
+    bias = _combined(_operation(m), m["b"], m["c"])
+    product = None if _is_larger(bias, m["b"], m["c"]) else _into_weights(m)
     if product is None:
         return None
-    (bias,) = m.constants(bias=_combined(_operation(m), m["b"], m["c"]))
+    (bias,) = m.constants(bias=bias)
     return product + bias
 
 
@@ -179,8 +204,11 @@ def _normalised(m: Match) -> Term:
     return m["x"] * factor + shift
 
 
-def _sum_of_constants(m: Match) -> Term:
-    (total,) = m.constants(sum=m["b"] + m["c"])
+def _sum_of_constants(m: Match) -> Term | None:
+    total = m["b"] + m["c"]
+    if _is_larger(total, m["b"], m["c"]):
+        return None
+    (total,) = m.constants(sum=total)
     return m["x"] + total
 
 

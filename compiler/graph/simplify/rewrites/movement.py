@@ -150,7 +150,7 @@ def _slice_of_axis(m: Match) -> Term | None:
     gather, source = m.op("gather", GatherOp), m["x"]
     axis, numbers = gather.position, m.array("indices")
     size = source.shape[axis].constant
-    if size is None or numbers.ndim > 1 or not numbers.size:
+    if size is None or numbers is None or numbers.ndim > 1 or not numbers.size:
         return None
     positions = np.where(numbers < 0, numbers + size, numbers).reshape(-1).tolist()
     step = positions[1] - positions[0] if len(positions) > 1 else 1

@@ -63,6 +63,7 @@ REFUSED: dict[str, tuple[Sample, str]] = {
     "statistics": (replace(skip_norm("", 2, 3, 8), outputs="ym"), "no statistics as results"),
     "a scale of angles": (rotary((2, 3, 16), ONE, 4, scale=2.0), "requires a scale of 1"),
     "packed batches": (rotary((2, 3, 16), ONE, 4, is_packed_batching=1), "not packed"),
+    "parts of heads": (rotary((2, 3, 20), ONE, 4), "columns of whole heads, got 20 of 8"),
     "angles without heads": (
         rotary((2, 3, 16), ONE, 4, rotary_embedding_dim=4),
         "requires num_heads beside rotary_embedding_dim",

@@ -48,7 +48,9 @@ def import_rotary_embedding(node: OnnxNode) -> Sequence[SSAValue]:
         if width and not heads:
             raise ModelError("requires num_heads beside rotary_embedding_dim, got none")
         batch, steps, columns = x.shape
-        size = columns // heads if heads else tables[0].shape[1] * 2
+        size = columns // heads if heads > 0 else tables[0].shape[1] * 2
+        if size == 0 or (columns % size).constant != 0:
+            raise ModelError(f"requires columns of whole heads, got {columns} of {size}")
         x = x.reshape((batch, steps, columns // size, size))
     else:
         x = x.transpose([0, 2, 1, 3])

@@ -162,6 +162,7 @@ def lower(
                 maker.make(module)
             else:
                 each().apply(context, module)
+    session.verifier.forget()
     if SchedulePass in passes:
         _require_kernels_of(session)
     return context.meanings

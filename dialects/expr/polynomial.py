@@ -69,18 +69,7 @@ class Expr:
     def __add__(self, other: ExprLike) -> Expr:
         if type(other) is not Expr:
             other = Expr.of(other)
-        if not other.terms:
-            return self
-        if not self.terms:
-            return other
-        terms = dict(self.terms)
-        for monomial, factor in other.terms.items():
-            total = terms.get(monomial, 0) + factor
-            if total:
-                terms[monomial] = total
-            else:
-                del terms[monomial]
-        return _rejoin(terms)
+        return self._plus(other, 1)
 
     __radd__ = __add__
 
@@ -88,15 +77,16 @@ class Expr:
         return Expr({monomial: -factor for monomial, factor in self.terms.items()})
 
     def __sub__(self, other: ExprLike) -> Expr:
-        if type(other) is not Expr:
-            other = Expr.of(other)
+        return self._plus(Expr.of(other), -1)
+
+    def _plus(self, other: Expr, times: int) -> Expr:
         if not other.terms:
             return self
         if not self.terms:
-            return -other
+            return other._times(times)
         terms = dict(self.terms)
         for monomial, factor in other.terms.items():
-            total = terms.get(monomial, 0) - factor
+            total = terms.get(monomial, 0) + factor * times
             if total:
                 terms[monomial] = total
             else:

@@ -26,6 +26,7 @@ from weft.dialects.graph.ops import (
     search,
     softmax,
     sort,
+    tree_ensemble,
     trigonometry,
     unfold,
     winograd,
@@ -69,7 +70,7 @@ FAMILIES = (
     constant, arithmetic, extremum, exponential, trigonometry, activation, comparison, cast,
     derivative, watch, matmul, einsum, determinant, movement, slicing, pad, insert, rearrange,
     gather, scatter, resample, scan, generate, nonzero, random, reduce, conv, unfold, winograd,
-    softmax, search, sort, pool, region_pool, lp_norm, normalize,
+    softmax, search, sort, pool, region_pool, lp_norm, normalize, tree_ensemble,
 )  # fmt: skip
 """Files of operators."""
 

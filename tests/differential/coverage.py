@@ -17,6 +17,7 @@ MADE_BY_PASSES = frozenset(
         "assume",
         "watch",
         "dims",
+        "tree_ensemble",
     }
 )
 """Operators that no program writes: passes, importers and `weft.watch` make them."""

@@ -11,6 +11,7 @@ from tests.support import (
     samples_normalize,
     samples_reduce,
     samples_sampling,
+    samples_trees,
 )
 from tests.support.sample import Sample
 from weft.dialects.graph import GraphOp
@@ -22,5 +23,6 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     **samples_contraction.SAMPLES,
     **samples_normalize.SAMPLES,
     **samples_sampling.SAMPLES,
+    **samples_trees.SAMPLES,
 }
 """By family; `tests/dialects/graph/test_ops.py` runs every facet of an operator on its samples."""

@@ -1,0 +1,357 @@
+"""Ensembles of decision trees: questions about features as tables, which rows walk down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from msgspec import Struct
+from xdsl.dialects.builtin import BoolAttr, IntegerAttr, IntegerType, Signedness, StringAttr
+from xdsl.ir import SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+
+from weft.dialects.expr import Expr, minimum
+from weft.dialects.graph.core.accumulate import highest, lowest
+from weft.dialects.graph.core.assumptions import at_least
+from weft.dialects.graph.core.dtypes import numpy_dtype
+from weft.dialects.graph.core.op import GraphOp
+from weft.dialects.graph.core.types import F32, F64, I32, TensorType, tensor, type_of
+from weft.dialects.loop.builder import Buffers, LoopBuilder
+from weft.dialects.loop.scalar import Scalar, width
+from weft.dialects.weights import Array
+
+BLOCK = 64
+"""Rows, or trees, that go down together: what one of them waits for, others hide."""
+
+VECTOR = 16
+"""Lanes of the widest vectors."""
+
+FEW_ROWS = 28
+"""Up to which trees go down together and not rows."""
+
+TOTAL_BYTES = 128 * 1024
+"""Of the totals of a block that a thread keeps on its stack."""
+
+NODE_BYTES = 16
+CACHED_BYTES = 1 << 20
+"""Of trees that stay in a cache while all rows go down them."""
+
+CHUNK = 8
+"""Blocks of rows that go down a tree while it is there, where trees do not all stay."""
+
+UI32 = IntegerType(32, Signedness.UNSIGNED)
+
+
+@irdl_op_definition
+class TreeEnsembleOp(GraphOp):
+    """`y[n, targets[t] + k] = combine over t of weights[leaf(n, t), k]`: of each tree the leaf that
+    a row comes to.
+
+    Nodes are questions `x[n, codes[q] >> 1] <= thresholds[q]`, then leaves. From `roots[t]` a row
+    takes `depths[t]` steps, to `leads[q, 0]` where the answer is yes and to `leads[q, 1]`
+    otherwise; leaves lead to themselves. With `missing`, a NaN is a yes where the lowest bit of the
+    code is 1. Trees are combined in their order, by `add`, `min` or `max`. Numbers of nodes,
+    features and targets that there are not are moved to the last one that there is.
+    """
+
+    name = "graph.tree_ensemble"
+    COMBINERS: ClassVar = ("add", "min", "max")
+    operand: SSAValue = operand_def(TensorType)
+    codes: SSAValue = operand_def(TensorType)
+    thresholds: SSAValue = operand_def(TensorType)
+    leads: SSAValue = operand_def(TensorType)
+    roots: SSAValue = operand_def(TensorType)
+    depths: SSAValue = operand_def(TensorType)
+    weights: SSAValue = operand_def(TensorType)
+    targets: SSAValue = operand_def(TensorType)
+    count: IntegerAttr[Any] = prop_def(IntegerAttr)
+    combiner: StringAttr = prop_def(StringAttr)
+    missing: BoolAttr = prop_def(BoolAttr)
+    result: SSAValue = result_def(TensorType)
+
+    def infer(self) -> Sequence[TensorType]:
+        rows, codes, thresholds, leads, roots, depths, weights, targets = self.tensor_types()
+        tables = (codes, leads, roots, depths, targets)
+        integers = all(each.element == I32 for each in tables)
+        self.require(integers, "tables of i32", " and ".join(map(str, tables)))
+        floats = rows.element in (F32, F64) and thresholds.element == rows.element
+        self.require(floats, "thresholds of the rows' f32 or f64", f"{rows} and {thresholds}")
+        self.require(weights.element in (F32, F64), "weights of f32 or f64", weights)
+        self.require(rows.has_rank and rows.rank == 2, "rows of features", rows)
+        self._require_tables()
+        combiner = self.combiner.data
+        self.require(combiner in self.COMBINERS, f"one of {self.COMBINERS}", combiner)
+        width = weights.shape[1].constant or 1
+        self.require(width <= self.target_count, "weights of some targets", weights)
+        return [tensor((rows.shape[0], self.target_count), weights.element)]
+
+    def _require_tables(self) -> None:
+        """Tables have sizes that belong together: of nodes, of leaves among them, of trees."""
+        ranks = [each.rank if each.has_rank else None for each in self.tensor_types()]
+        self.require(ranks == [2, 1, 1, 2, 1, 1, 2, 1], "tables of ranks 1 and 2", ranks)
+        _, codes, thresholds, leads, roots, depths, weights, targets = (
+            each.shape for each in self.tensor_types()
+        )
+        fits = thresholds == codes == leads[:1] and depths == roots == targets
+        fits = fits and leads[1].constant in (None, 2)
+        listed = " and ".join(str(each) for each in self.tensor_types()[1:])
+        self.require(fits, "tables for as many nodes and trees", listed)
+        sizes = [each.constant for each in (codes[0], roots[0], weights[0])]
+        known = [size for size in sizes if size is not None]
+        self.require(all(0 < size < 1 << 30 for size in known), "nodes, leaves and trees", listed)
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        """There are a feature, a tree and leaves, which are nodes."""
+        rows, codes, _, leads, roots, _, weights, _ = (each.shape for each in self.tensor_types())
+        sizes = (rows[1], roots[0], *weights)
+        some = [pair for size in sizes for pair in at_least(size, 1)]
+        within = [
+            *at_least(codes[0], weights[0]),
+            *at_least(Expr.of(self.target_count), weights[1]),
+        ]
+        two = [(leads[1], Expr.of(2))] if leads[1].constant is None else []
+        return [*some, *within, *two]
+
+    @property
+    def target_count(self) -> int:
+        """How many numbers a row gets."""
+        return self.count.value.data
+
+    @property
+    def tracks_missing(self) -> bool:
+        """Whether a NaN may be a yes."""
+        return bool(self.missing.value.data)
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        rows, codes, thresholds, leads, roots, depths, weights, targets = operands
+        combine = {"add": np.add, "min": np.minimum, "max": np.maximum}[self.combiner.data]
+        start = _start(self.combiner.data, self.result_type)
+        total = np.full((len(rows), self.target_count), start, weights.dtype)
+        numbers, last = np.arange(len(rows)), len(codes) - 1
+        for root, depth, target in zip(roots, depths, targets, strict=True):
+            node = np.full(len(rows), root)
+            for _ in range(depth):
+                node = _moved(node, last)
+                x = rows[numbers, _moved(codes[node] >> 1, rows.shape[1] - 1)]
+                yes = x <= thresholds[node]
+                if self.tracks_missing:
+                    yes |= np.isnan(x) & ((codes[node] & 1) == 1)
+                node = leads[node, np.where(yes, 0, 1)]
+            leaf = _moved(_moved(node, last) - (len(codes) - len(weights)), len(weights) - 1)
+            first = int(_moved(target, self.target_count - weights.shape[1]))
+            columns = slice(first, first + weights.shape[1])
+            total[:, columns] = combine(total[:, columns], weights[leaf])
+        return [total.astype(numpy_dtype(self.result_type.element))]
+
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
+        walk = Walk(b, self, operands, results[0])
+        rows = type_of(self.operand).shape[0]
+        if not walk.fits_stack() or (rows.constant or FEW_ROWS + 1) <= FEW_ROWS:
+            walk.trees_together()
+        elif rows.constant is not None:
+            walk.rows_together()
+        else:
+            with b.when(b.index(rows) <= FEW_ROWS):
+                walk.trees_together()
+            with b.when(b.index(rows) > FEW_ROWS):
+                walk.rows_together()
+
+
+def _moved(number: Any, last: int) -> Any:
+    """As unsigned numbers of 32 bits, and at most the last: 0 to it."""
+    return np.minimum(np.asarray(number).astype(np.int32).view(np.uint32), last).astype(np.int64)
+
+
+def _start(combiner: str, result: TensorType) -> float:
+    """What a combination of no trees is."""
+    element = result.element
+    return {"add": 0.0, "min": highest(element), "max": lowest(element)}[combiner]
+
+
+ValueAt = Callable[[Scalar, Expr], Scalar]
+"""The value of a feature in a lane."""
+
+
+class Walk(Struct, frozen=True):
+    """The loops of one operator. Blocks have a constant number of lanes; those behind the end
+    repeat what is at the end.
+    """
+
+    b: LoopBuilder
+    op: TreeEnsembleOp
+    operands: Buffers
+    result: SSAValue
+
+    def fits_stack(self, blocks: int = 1) -> bool:
+        """Whether there is room for the totals of so many blocks of rows."""
+        total_bytes = self.op.target_count * width(self.op.result_type.element) // 8
+        return total_bytes * BLOCK * blocks <= TOTAL_BYTES
+
+    # Rows together
+
+    def rows_together(self) -> None:
+        """for chunks of rows: for trees: for blocks of a chunk: for levels: for rows: a step"""
+        b, (count, targets) = self.b, self.op.result_type.shape
+        blocks = self._blocks_of_chunk
+        chunk = BLOCK * blocks
+        with b.loops([count.ceildiv(chunk)]) as (number,):
+            rows = minimum([count - number * chunk, chunk])
+            totals = b.scratch([self.op.target_count, chunk], self.op.result_type.element, "total")
+            with b.loops([targets, chunk], "kl") as index:
+                b.store(totals, index, self._nothing())
+            used = rows.ceildiv(BLOCK) if blocks > 1 else 1
+            with b.loops([self._trees, used], "tb") as (tree, block):
+                nodes = b.scratch([BLOCK], I32, "node")
+                root = b.load(self.operands[4], [tree])
+                with b.loops([BLOCK], "l") as (lane,):
+                    b.store(nodes, [lane], root)
+                depth = b.subscript(b.load(self.operands[5], [tree]))
+                first = number * chunk + block * BLOCK
+                self._descend(nodes, BLOCK, depth, self._of_block(first, count - 1 - first))
+                self._combine_rows(totals, nodes, tree, block)
+            with b.loops([rows, targets], "lk") as (lane, k):
+                b.store(self.result, [number * chunk + lane, k], b.load(totals, [k, lane]))
+
+    @property
+    def _blocks_of_chunk(self) -> int:
+        """How many blocks go down a tree one after the other: several where no cache near by holds
+        all trees.
+        """
+        nodes = type_of(self.op.codes).shape[0].constant or 0
+        return CHUNK if nodes * NODE_BYTES > CACHED_BYTES and self.fits_stack(CHUNK) else 1
+
+    def _combine_rows(self, totals: SSAValue, nodes: SSAValue, tree: Expr, block: Expr) -> None:
+        """What a tree has for each row of a block."""
+        b = self.b
+        with b.loops([self._width], "k") as (k,):
+            target = self._target(tree, k)
+            with b.loops([BLOCK], "l") as (lane,):
+                weight = self._weight(b.load(nodes, [lane]), k)
+                place = [target, block * BLOCK + lane]
+                b.store(totals, place, self._combined(b.load(totals, place), weight))
+
+    def _of_block(self, first: Expr, last_lane: Expr) -> ValueAt:
+        def value_at(feature: Scalar, lane: Expr) -> Scalar:
+            row = first + minimum([lane, last_lane])
+            return self.b.load(self.operands[0], [row, self.b.subscript(self._feature(feature))])
+
+        return value_at
+
+    # Trees together
+
+    def trees_together(self) -> None:
+        """for rows: for blocks of trees: for levels: for trees of the block: a step"""
+        b, rows, lanes = self.b, type_of(self.op.operand).shape[0], self._trees_of_block
+        with b.loops([rows]) as (row,):
+            with b.loops([self.op.target_count], "k") as (k,):
+                b.store(self.result, [row, k], self._nothing())
+            with b.loops([self._trees.ceildiv(lanes)], "t") as (block,):
+                nodes = b.scratch([lanes], I32, "node")
+                last = self._trees - 1 - block * lanes
+                with b.loops([lanes], "l") as (lane,):
+                    tree = block * lanes + minimum([lane, last])
+                    b.store(nodes, [lane], b.load(self.operands[4], [tree]))
+                self._descend(nodes, lanes, self._deepest(block, last), self._of_row(row))
+                self._combine_trees(row, nodes, block, last)
+
+    @property
+    def _trees_of_block(self) -> int:
+        """As many lanes as there are trees, in whole vectors where those are several."""
+        trees = min(self._trees.constant or BLOCK, BLOCK)
+        return trees if trees < VECTOR else -(-trees // VECTOR) * VECTOR
+
+    def _deepest(self, block: Expr, last_lane: Expr) -> Expr:
+        """The depth of the deepest of a block's trees."""
+        b, lanes = self.b, self._trees_of_block
+        deepest = b.scratch([1], I32, "depth")
+        b.store(deepest, [0], b.constant(0, I32))
+        with b.reduce([lanes], "max", "l") as (lane,):
+            depth = b.load(self.operands[5], [block * lanes + minimum([lane, last_lane])])
+            b.store(deepest, [0], b.load(deepest, [0]).maximum(depth))
+        return b.subscript(b.load(deepest, [0]))
+
+    def _of_row(self, row: Expr) -> ValueAt:
+        def value_at(feature: Scalar, lane: Expr) -> Scalar:
+            return self.b.load(self.operands[0], [row, self.b.subscript(self._feature(feature))])
+
+        return value_at
+
+    def _combine_trees(self, row: Expr, nodes: SSAValue, block: Expr, last_lane: Expr) -> None:
+        """What each tree of a block has for a row, one after the other."""
+        b, element, lanes = self.b, self.op.result_type.element, self._trees_of_block
+        with b.loops([self._width], "k") as (k,):
+            weights = b.scratch([lanes], element, "weight")
+            with b.loops([lanes], "l") as (lane,):
+                b.store(weights, [lane], self._weight(b.load(nodes, [lane]), k))
+            with b.loops([minimum([last_lane + 1, lanes])], "l") as (lane,):
+                target = self._target(block * lanes + lane, k)
+                total, weight = b.load(self.result, [row, target]), b.load(weights, [lane])
+                b.store(self.result, [row, target], self._combined(total, weight))
+
+    # Parts of both
+
+    @property
+    def _trees(self) -> Expr:
+        return type_of(self.op.roots).shape[0]
+
+    @property
+    def _width(self) -> Expr:
+        """How many targets a leaf has numbers for."""
+        return type_of(self.op.weights).shape[1]
+
+    def _nothing(self) -> Scalar:
+        """What a combination of no trees is."""
+        start = _start(self.op.combiner.data, self.op.result_type)
+        return self.b.constant(start, self.op.result_type.element)
+
+    def _descend(self, nodes: SSAValue, lanes: int, depth: Expr, value_at: ValueAt) -> None:
+        """All lanes' steps from one level to the next, down to the leaves."""
+        with self.b.loops([depth], "d"), self.b.loops([lanes], "l") as (lane,):
+            node = self.b.load(nodes, [lane])
+            self.b.store(nodes, [lane], self._step(node, value_at, lane))
+
+    def _step(self, node: Scalar, value_at: ValueAt, lane: Expr) -> Scalar:
+        """Where a lane stands one level further down."""
+        b = self.b
+        position = b.subscript(self._node(node))
+        code = b.load(self.operands[1], [position])
+        value = value_at(code.shift_right(1), lane)
+        yes = value <= b.load(self.operands[2], [position])
+        if self.op.tracks_missing:
+            yes = yes | (value.is_nan() & (code & 1).compare("ne", 0))
+        answer = yes.select(b.constant(0, I32), b.constant(1, I32))
+        return b.load(self.operands[3], [position, b.subscript(answer)])
+
+    def _target(self, tree: Expr, k: Expr) -> Expr:
+        """The target of a tree's numbers k."""
+        last = self.op.target_count - self._width
+        if last == 0:
+            return k
+        first = self.b.load(self.operands[7], [tree])
+        return self.b.subscript(self._bounded(first, last)) + k
+
+    def _weight(self, node: Scalar, k: Expr) -> Scalar:
+        """The number k of the leaf that a node is."""
+        (nodes,), (leaves, _) = type_of(self.op.codes).shape, type_of(self.op.weights).shape
+        leaf = self._bounded(self._node(node) - self.b.index(nodes - leaves, I32), leaves - 1)
+        return self.b.load(self.operands[6], [self.b.subscript(leaf), k])
+
+    def _combined(self, total: Scalar, weight: Scalar) -> Scalar:
+        if self.op.combiner.data == "add":
+            return total + weight
+        return total.minimum(weight) if self.op.combiner.data == "min" else total.maximum(weight)
+
+    def _node(self, node: Scalar) -> Scalar:
+        return self._bounded(node, type_of(self.op.codes).shape[0] - 1)
+
+    def _feature(self, feature: Scalar) -> Scalar:
+        return self._bounded(feature, type_of(self.op.operand).shape[1] - 1)
+
+    def _bounded(self, number: Scalar, last: Expr) -> Scalar:
+        """A number of 32 bits from 0 to the last."""
+        limit = self.b.index(last, I32).bitcast(UI32)
+        return number.bitcast(UI32).minimum(limit).bitcast(I32)
+
+
+OPS = (TreeEnsembleOp,)

@@ -26,6 +26,7 @@ from weft.dialects.graph.ops import (
     search,
     softmax,
     sort,
+    strings,
     tree_ensemble,
     trigonometry,
     unfold,
@@ -71,6 +72,7 @@ FAMILIES = (
     derivative, watch, matmul, einsum, determinant, movement, slicing, pad, insert, rearrange,
     gather, scatter, resample, scan, generate, nonzero, random, reduce, conv, unfold, winograd,
     softmax, search, sort, pool, region_pool, lp_norm, normalize, tree_ensemble,
+    strings,
 )  # fmt: skip
 """Files of operators."""
 

@@ -311,3 +311,12 @@ func.func @main(%x: !graph.tensor<[3, 3], f32>, %c: !graph.tensor<[7], i32>, %t:
   %y = graph.tree_ensemble %x, %c, %t, %l, %r, %d, %w, %k {count = 1 : i64, combiner = "add", missing = false} : (!graph.tensor<[3, 3], f32>, !graph.tensor<[7], i32>, !graph.tensor<[6], f32>, !graph.tensor<[7, 2], i32>, !graph.tensor<[2], i32>, !graph.tensor<[2], i32>, !graph.tensor<[4, 1], f32>, !graph.tensor<[2], i32>) -> !graph.tensor<[3, 1], f32>
   func.return
 }
+
+// -----
+
+// Strings are ends and bytes.
+// CHECK: graph.hash_strings requires ends of i64 and bytes of ui8, of rank 1, got [n] i32 and [m] ui8
+func.func @main(%ends: !graph.tensor<[n], i32>, %data: !graph.tensor<[m], ui8>) {
+  %y = graph.hash_strings %ends, %data {seed = 3 : i64} : (!graph.tensor<[n], i32>, !graph.tensor<[m], ui8>) -> !graph.tensor<[n], i32>
+  func.return
+}

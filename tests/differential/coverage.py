@@ -18,6 +18,8 @@ MADE_BY_PASSES = frozenset(
         "watch",
         "dims",
         "tree_ensemble",
+        "hash_strings",
+        "equal_strings",
     }
 )
 """Operators that no program writes: passes, importers and `weft.watch` make them."""

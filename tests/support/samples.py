@@ -11,6 +11,7 @@ from tests.support import (
     samples_normalize,
     samples_reduce,
     samples_sampling,
+    samples_strings,
     samples_trees,
 )
 from tests.support.sample import Sample
@@ -24,5 +25,6 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     **samples_normalize.SAMPLES,
     **samples_sampling.SAMPLES,
     **samples_trees.SAMPLES,
+    **samples_strings.SAMPLES,
 }
 """By family; `tests/dialects/graph/test_ops.py` runs every facet of an operator on its samples."""

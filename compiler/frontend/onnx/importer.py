@@ -26,11 +26,12 @@ from weft.compiler.frontend.onnx.signature import SymbolNames, name_hint, type_p
 from weft.compiler.frontend.onnx.strings import Strings
 from weft.compiler.frontend.onnx.tensor import tensor_array
 from weft.compiler.frontend.onnx.values import Results, Value, tensor_of
+from weft.compiler.frontend.string_outputs import STRING_PARTS
 from weft.dialects.errors import ModelError, TypeInferenceError, UnsupportedError, WeftError
-from weft.dialects.expr import Expr
+from weft.dialects.expr import Expr, product
 from weft.dialects.graph import BindSizesOp, ConstantOp, GraphOp
 from weft.dialects.graph.core.builder import GraphBuilder
-from weft.dialects.graph.core.types import TensorType, type_of
+from weft.dialects.graph.core.types import I64, UI8, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.weights import Array, WeightStore
 
 Values = ChainMap[str, Value | None]
@@ -119,6 +120,23 @@ class GraphImporter:
         """Whether the value of that name was imported."""
         return self.strings.get(name) is not None or self.values.get(name) is not None
 
+    def declared_value(self, name: str) -> Value | None:
+        """The value of that name, if it is what ONNX takes it for: strings are numbers here."""
+        return None if self.strings.are_numbers(name) else self.values.get(name)
+
+    def take_strings(self, name: str, dims: Sequence[Expr]) -> None:
+        """Makes two arguments of an input of strings, and numbers of these."""
+        ends = self.block.insert_arg(tensor(dims, I64), len(self.block.args))
+        size = Expr.of(self.symbols.fresh(f"{name}_bytes"))
+        data = self.block.insert_arg(tensor([size], UI8), len(self.block.args))
+        for argument, part in ((ends, STRING_PARTS[0]), (data, STRING_PARTS[1])):
+            argument.name_hint = name_hint(name + part)
+        flat = self.b.reshape(ends, shape=ShapeAttr((product(dims),)))
+        find = partial(self._insert_constant, self.b, name)
+        numbers = self.strings.vocabulary.find(self.b, find, flat, data)
+        self.values[name] = self.b.reshape(numbers, shape=ShapeAttr(tuple(dims)))
+        self.strings.numbered[name] = True
+
     def _insert_constant(self, b: GraphBuilder, name: str, array: Array) -> SSAValue:
         constant = b.builder.insert(ConstantOp.given(name, array, self.store)).results[0]
         constant.name_hint = name_hint(name)
@@ -133,9 +151,12 @@ class GraphImporter:
         self.count += 1
         self.store.budget.spend_nodes()
         try:
-            if self.strings.concern(node):
+            numbered = self.strings.read_numbers(node)
+            if numbered:
+                self.strings.require_comparable(node)
+            elif self.strings.concern(node):
                 return self._import_strings(node)
-            operands = [self.lookup(name) if name else None for name in node.input]
+            operands = [self._operand(name, numbered) if name else None for name in node.input]
             if any(
                 name and value is None for name, value in zip(node.input, operands, strict=True)
             ):
@@ -146,9 +167,18 @@ class GraphImporter:
             else:
                 tensors = [None if value is None else tensor_of(value) for value in operands]
                 self._import_operator(node, tensors)
+            if numbered:
+                self.strings.note_moved(node)
         except IMPORT_ERRORS as error:
             self._fail(node, self._undecided(node, error))
         return None
+
+    def _operand(self, name: str, numbered: bool) -> Value | None:
+        """A value; known strings are numbers beside others that are."""
+        array = self.strings.get(name) if numbered else None
+        if array is None:
+            return self.lookup(name)
+        return self._insert_constant(self.b, name, self.strings.numbers(array))
 
     def _undecided(self, node: NodeProto, error: WeftError) -> WeftError:
         """The error; a rule of types that was broken by sizes which only a call knows may hold in a
@@ -221,8 +251,9 @@ class GraphImporter:
             return self.bind_size(value, f"{node.name}_size")
 
         return OnnxNode(
-            node, operands, self.b, self.constants, self.used, self.model.base_dir, bind
-        )
+            node, operands, self.b, self.constants, self.used, self.model.base_dir, bind,
+            self.strings,
+        )  # fmt: skip
 
     def _define(self, node: NodeProto, results: Sequence[SSAValue]) -> None:
         """Binds the outputs to the results; raises UnsupportedError where a used one is missing."""
@@ -323,14 +354,14 @@ class GraphImporter:
 
     def import_subgraph(self, graph: GraphProto) -> list[Value | None]:
         """Imports a graph's nodes where the importer stands; returns its outputs."""
-        for tensor in graph.initializer:
-            array = tensor_array(tensor, self.model.base_dir)
-            self.values[tensor.name] = self._insert_constant(self.b, tensor.name, array)
+        for stored in graph.initializer:
+            array = tensor_array(stored, self.model.base_dir)
+            self.values[stored.name] = self._insert_constant(self.b, stored.name, array)
         names = [each.name for each in graph.output]
         self.import_nodes(graph.node, names)
-        check_declared(graph.input, "input", self.values.get)
-        check_declared(graph.output, "output", self.values.get)
-        check_declared(graph.value_info, "value", self.values.get)
+        check_declared(graph.input, "input", self.declared_value)
+        check_declared(graph.output, "output", self.declared_value)
+        check_declared(graph.value_info, "value", self.declared_value)
         return [self.lookup(name) for name in names]
 
     def fresh_size(self, stem: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 from onnx import AttributeProto, NodeProto, defs
@@ -31,6 +31,22 @@ WIDEST = 8
 """Bytes of the largest element."""
 
 
+class Texts(Protocol):
+    """Strings of a model as numbers."""
+
+    def numbers(self, texts: Array | Sequence[str]) -> Array:
+        """The numbers of strings that the model has."""
+        ...
+
+    def are_numbers(self, name: str) -> bool:
+        """Whether a value is numbers of strings."""
+        ...
+
+    def note_numbers(self, name: str) -> None:
+        """Says that a value is numbers of strings that the model has."""
+        ...
+
+
 class OnnxNode:
     """A node at the newest opset, its operands imported. Errors do not name it; the caller does.
 
@@ -46,6 +62,7 @@ class OnnxNode:
         used: Container[str],
         base_dir: Path | None,
         bind: Callable[[SSAValue], Expr],
+        texts: Texts,
     ) -> None:
         self.proto = proto
         self.operands = operands
@@ -53,6 +70,7 @@ class OnnxNode:
         self.constants = constants
         self.base_dir = base_dir
         self._bind = bind
+        self._texts = texts
         self._used = used
         self._attributes = {attribute.name: attribute for attribute in proto.attribute}
 
@@ -227,6 +245,25 @@ class OnnxNode:
         """Whether something reads the output."""
         outputs = self.proto.output
         return position < len(outputs) and outputs[position] in self._used
+
+    # Strings ----------------------------------------------------------------------------------
+
+    def has_strings(self, position: int) -> bool:
+        """Whether an operand is strings, as numbers."""
+        return self._texts.are_numbers(self.proto.input[position])
+
+    def text_numbers(self, name: str) -> Array:
+        """The numbers of an attribute's strings."""
+        return self.numbers_of_texts([decode(text) for text in self.attribute(name).strings])
+
+    def numbers_of_texts(self, texts: Array | Sequence[str]) -> Array:
+        """The numbers of strings that stand in the model."""
+        return self._texts.numbers(texts)
+
+    def give_strings(self, position: int) -> None:
+        """Says that an output is strings that stand in the model, as numbers."""
+        if position < len(self.proto.output):
+            self._texts.note_numbers(self.proto.output[position])
 
     # What importers share ---------------------------------------------------------------------
 

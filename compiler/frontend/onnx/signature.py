@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from onnx import ModelProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto
+from onnx import ModelProto, TensorShapeProto, TypeProto, ValueInfoProto
 
 from weft.compiler.frontend.onnx.node import onnx_element, onnx_number
 from weft.dialects.errors import ExtentError, ModelError, UnsupportedError
@@ -69,24 +69,26 @@ def _identifier(text: str) -> str:
 
 def input_type(value: ValueInfoProto, symbols: SymbolNames) -> TensorType:
     """The type of a graph input; raises UnsupportedError for all but tensors of known rank."""
-    who = f"input '{value.name}'"
-    case = value.type.WhichOneof("value")
-    if case != "tensor_type":
-        raise UnsupportedError(f"{who} requires a tensor type, got {case}")
-    declared = value.type.tensor_type
-    if not declared.HasField("shape"):
-        raise UnsupportedError(f"{who} requires a known rank, got none")
-    if declared.elem_type == TensorProto.STRING:
-        raise UnsupportedError(f"{who} requires numbers or bools, got strings")
+    who, dims = f"input '{value.name}'", input_dims(value, symbols)
     try:
-        element = onnx_element(declared.elem_type)
+        element = onnx_element(value.type.tensor_type.elem_type)
     except UnsupportedError as error:
         raise UnsupportedError(f"{who}: {error}") from error
-    dims = [symbols.dim(dim, value.name, axis) for axis, dim in enumerate(declared.shape.dim)]
     try:
         return tensor(dims, element)
     except ExtentError as error:
         raise ModelError(f"{who}: {error}") from error
+
+
+def input_dims(value: ValueInfoProto, symbols: SymbolNames) -> list[Expr]:
+    """The dims of a graph input; raises UnsupportedError for all but tensors of known rank."""
+    case = value.type.WhichOneof("value")
+    if case != "tensor_type":
+        raise UnsupportedError(f"input '{value.name}' requires a tensor type, got {case}")
+    declared = value.type.tensor_type
+    if not declared.HasField("shape"):
+        raise UnsupportedError(f"input '{value.name}' requires a known rank, got none")
+    return [symbols.dim(dim, value.name, axis) for axis, dim in enumerate(declared.shape.dim)]
 
 
 def type_proto(tensor_type: TensorType) -> TypeProto:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from msgspec import Struct
-from xdsl.dialects.builtin import BoolAttr, IntegerAttr, IntegerType, Signedness, StringAttr
+from xdsl.dialects.builtin import BoolAttr, IntegerAttr, StringAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
@@ -16,7 +16,7 @@ from weft.dialects.graph.core.accumulate import highest, lowest
 from weft.dialects.graph.core.assumptions import at_least
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.op import GraphOp
-from weft.dialects.graph.core.types import F32, F64, I32, TensorType, tensor, type_of
+from weft.dialects.graph.core.types import F32, F64, I32, UI32, TensorType, tensor, type_of
 from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar, width
 from weft.dialects.weights import Array
@@ -39,8 +39,6 @@ CACHED_BYTES = 1 << 20
 
 CHUNK = 8
 """Blocks of rows that go down a tree while it is there, where trees do not all stay."""
-
-UI32 = IntegerType(32, Signedness.UNSIGNED)
 
 
 @irdl_op_definition

@@ -10,6 +10,7 @@ from weft.dialects.graph.ops import (
     cast,
     comparison,
     conv,
+    coupling,
     determinant,
     einsum,
     exponential,
@@ -72,7 +73,7 @@ FAMILIES = (
     derivative, watch, matmul, einsum, determinant, movement, slicing, pad, insert, rearrange,
     gather, scatter, resample, scan, generate, nonzero, random, reduce, conv, unfold, winograd,
     softmax, search, sort, pool, region_pool, lp_norm, normalize, tree_ensemble,
-    strings,
+    strings, coupling,
 )  # fmt: skip
 """Files of operators."""
 

@@ -17,6 +17,7 @@ MADE_BY_PASSES = frozenset(
         "assume",
         "watch",
         "dims",
+        "couple_probabilities",
         "tree_ensemble",
         "hash_strings",
         "equal_strings",

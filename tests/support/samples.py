@@ -6,6 +6,7 @@ from hypothesis.strategies import SearchStrategy
 
 from tests.support import (
     samples_contraction,
+    samples_coupling,
     samples_elementwise,
     samples_movement,
     samples_normalize,
@@ -22,6 +23,7 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     **samples_movement.SAMPLES,
     **samples_reduce.SAMPLES,
     **samples_contraction.SAMPLES,
+    **samples_coupling.SAMPLES,
     **samples_normalize.SAMPLES,
     **samples_sampling.SAMPLES,
     **samples_trees.SAMPLES,

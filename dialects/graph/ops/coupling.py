@@ -12,7 +12,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.op import GraphOp
-from weft.dialects.graph.core.types import F32, I32, Shape, ShapeAttr, TensorType, tensor, type_of
+from weft.dialects.graph.core.types import F32, I32, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar
 from weft.dialects.weights import Array
@@ -37,10 +37,10 @@ class CoupleProbabilitiesOp(GraphOp):
 
     def infer(self) -> Sequence[TensorType]:
         pairs = type_of(self.operand)
-        classes: Shape = self.classes.data or ()
+        classes = self.classes.data or ()
         fits = pairs.has_rank and pairs.shape[1:] == (*classes, *classes) and len(classes) == 1
         self.require(pairs.element == F32 and fits, "a square of f32 for each row", pairs)
-        self.require((classes[0].constant or 0) > 1, "two classes at least", classes[0])
+        self.require(self.count > 1, "two classes at least", pairs)
         return [tensor((pairs.shape[0], *classes), F32)]
 
     @property

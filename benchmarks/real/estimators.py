@@ -188,7 +188,8 @@ def converted(case: Case) -> tuple[Any, dict[str, Array]]:
     model = made.fit(rows) if targets is None else made.fit(rows, targets)
     first = rows[:ROWS] if case.data == "kernel" else rows[:: max(1, len(rows) // ROWS)][:ROWS]
     types = {"initial_types": case.types} if case.types else {"X": first[:1]}
-    return to_onnx(model, target_opset=OPSETS, **types), {"X": np.asarray(first)}
+    inputs = {"X": first[0] if case.data == "dicts" else np.asarray(first)}
+    return to_onnx(model, target_opset=OPSETS, **types), inputs
 
 
 def outcome_of(case: Case) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def _changed(inputs: dict[str, Array]) -> dict[str, Array]:
     rng = np.random.default_rng(3)
     return {
         name: np.asarray(array * (1 + rng.uniform(-NOISE, NOISE, array.shape)), array.dtype)
-        if array.dtype.kind == "f"
+        if isinstance(array, np.ndarray) and array.dtype.kind == "f"
         else array
         for name, array in inputs.items()
     }

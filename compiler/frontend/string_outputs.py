@@ -2,7 +2,8 @@
 artifact's metadata repeats. Compiled code sees no strings.
 
 Outputs that are known while compiling stand there alone. Others are numbers of strings, which stand
-there. An input is two tensors: where each string ends, and the bytes of all.
+there. An input is two tensors: where each string ends, and the bytes of all. An input that is a map
+is rows of numbers, with a column for each key.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from xdsl.utils.hints import isa
 
 from weft.dialects.weights import Array
 
-STRING_OUTPUTS, NUMBERED_OUTPUTS, STRING_INPUTS = (
+STRING_OUTPUTS, NUMBERED_OUTPUTS, STRING_INPUTS, MAP_INPUTS = (
     "string_outputs",
     "numbered_outputs",
     "string_inputs",
+    "map_inputs",
 )
 """The attributes' names."""
 
@@ -50,6 +52,19 @@ def string_inputs(places: Mapping[str, int]) -> Attribute:
     return ArrayAttr([DictionaryAttr(each) for each in described])
 
 
+def map_inputs(found: Mapping[str, tuple[int, Sequence[str | int]]]) -> Attribute:
+    """The attribute for inputs that are maps: by name the place, and the keys of the columns."""
+    described = (
+        {
+            "name": StringAttr(name),
+            "input": IntAttr(place),
+            "keys": ArrayAttr([IntAttr(k) if isinstance(k, int) else StringAttr(k) for k in keys]),
+        }
+        for name, (place, keys) in found.items()
+    )
+    return ArrayAttr([DictionaryAttr(each) for each in described])
+
+
 def string_outputs(names: Sequence[str], known: Mapping[str, Array]) -> ArrayAttr[DictionaryAttr]:
     """The attribute for the outputs of these names: of those that are strings the name, the place
     among all, the shape and the elements in row-major order.
@@ -74,6 +89,7 @@ def described_strings(attributes: Mapping[str, Attribute]) -> dict[str, list[dic
         "strings": STRING_OUTPUTS,
         "numbered_outputs": NUMBERED_OUTPUTS,
         "string_inputs": STRING_INPUTS,
+        "map_inputs": MAP_INPUTS,
     }
     found = {key: attributes.get(name) for key, name in keys.items()}
     return {

@@ -23,10 +23,12 @@ from weft.compiler.frontend.onnx.opset import newest_opset, normalise
 from weft.compiler.frontend.onnx.signature import input_dims, input_type, name_hint
 from weft.compiler.frontend.onnx.values import SequenceValue, Value
 from weft.compiler.frontend.string_outputs import (
+    MAP_INPUTS,
     NUMBERED_OUTPUTS,
     STRING_INPUTS,
     STRING_OUTPUTS,
     STRING_PARTS,
+    map_inputs,
     numbered_outputs,
     string_inputs,
     string_outputs,
@@ -146,6 +148,9 @@ def _declare_inputs(model: LoadedModel, importer: GraphImporter) -> list[Unsuppo
             if value.type.tensor_type.elem_type == TensorProto.STRING:
                 importer.take_strings(value.name, input_dims(value, importer.symbols))
                 continue
+            if value.type.WhichOneof("value") == "map_type":
+                importer.take_maps(value)
+                continue
             tensor_type = input_type(value, importer.symbols)
         except UnsupportedError as error:
             refused.append(error)
@@ -203,6 +208,9 @@ def _finish(
     input_names, places = _argument_names(graph.input)
     if places:
         function.attributes[STRING_INPUTS] = string_inputs(places)
+    if importer.maps:
+        found = {name: (input_names.index(name), keys) for name, keys in importer.maps.items()}
+        function.attributes[MAP_INPUTS] = map_inputs(found)
     numbered = [name for name in output_names if importer.strings.are_numbers(name)]
     if numbered:
         texts, outputs_at = importer.strings.vocabulary.texts, list(output_names).index

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Protocol, cast
 
 from msgspec import Struct
-from onnx import GraphProto, NodeProto, TypeProto, defs
+from onnx import GraphProto, NodeProto, TypeProto, ValueInfoProto, defs
 from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -18,6 +18,7 @@ from weft.compiler.frontend.onnx.constant_values import ConstantValues
 from weft.compiler.frontend.onnx.declared import check_declared
 from weft.compiler.frontend.onnx.graph import brief, used_names
 from weft.compiler.frontend.onnx.load import LoadedModel
+from weft.compiler.frontend.onnx.maps import element_of, keys_of
 from weft.compiler.frontend.onnx.node import Importer, ImporterTable, OnnxNode, import_one_to_one
 from weft.compiler.frontend.onnx.opset import expand_function_op, fresh_names, newest_opset
 from weft.compiler.frontend.onnx.rules import check_rules
@@ -85,6 +86,7 @@ class GraphImporter:
         self.values: Values = ChainMap({})
         self.symbols = SymbolNames(model.proto, sizes)
         self.strings = Strings(model)
+        self.maps: dict[str, Sequence[str | int]] = {}
         self.used: set[str] = set()
         self.failures: list[Failure] = []
         self.count = 0
@@ -136,6 +138,15 @@ class GraphImporter:
         numbers = self.strings.vocabulary.find(self.b, find, flat, data)
         self.values[name] = self.b.reshape(numbers, shape=ShapeAttr(tuple(dims)))
         self.strings.numbered[name] = True
+
+    def take_maps(self, value: ValueInfoProto) -> None:
+        """Makes rows of numbers of an input that is a map: a column for each key."""
+        keys, element = keys_of(value, self.model.proto.graph.node), element_of(value)
+        rows = Expr.of(self.symbols.fresh(f"{value.name}_rows"))
+        argument = self.block.insert_arg(tensor([rows, len(keys)], element), len(self.block.args))
+        argument.name_hint = name_hint(value.name)
+        self.maps[value.name] = keys
+        self.values[value.name] = argument
 
     def _insert_constant(self, b: GraphBuilder, name: str, array: Array) -> SSAValue:
         constant = b.builder.insert(ConstantOp.given(name, array, self.store)).results[0]

@@ -60,8 +60,7 @@ class Executable(_Callable):
         shared = None if base is None else base._checked
         self._checked = CheckedCall(library, prefix, signature, threads, weights, shared)
         call = self.call_or(self._checked) or self._checked
-        names = [spec.name for spec in signature.inputs]
-        self._strings = string_call(call, names, self.metadata)
+        self._strings = string_call(call, signature.inputs, self.metadata)
         self.__call__ = self._strings or call
 
     def __repr__(self) -> str:

@@ -1,15 +1,16 @@
 """Strings of a call from Python: arrays of them become where each ends and the bytes of all, and
-numbers become the strings that they stand for.
+numbers become the strings that they stand for. Maps become rows of numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from msgspec import Struct
 
+from weft.compiler.machine.artifact.signature import TensorSpec
 from weft.compiler.machine.python.fast_call import Call
 from weft.dialects.errors import InputError
 from weft.dialects.weights import Array
@@ -23,14 +24,22 @@ class StringInput(Struct, frozen=True):
     data: str
 
 
+class MapInput(Struct, frozen=True):
+    """An input of maps: its name, the keys of its columns, and their dtype."""
+
+    name: str
+    keys: Sequence[str | int]
+    dtype: str
+
+
 class StringCall(Struct, frozen=True):
-    """A call on strings. `inputs` are all names of the model's inputs, in order; `known` has
-    outputs that are the same in every call, `numbered` by their place the strings that numbers
+    """A call on strings and maps. `inputs` are all names of the model's inputs, in order; `known`
+    has outputs that are the same in every call, `numbered` by their place the strings that numbers
     stand for.
     """
 
     call: Call
-    inputs: Sequence[str | StringInput]
+    inputs: Sequence[str | StringInput | MapInput]
     known: Sequence[tuple[int, Array]]
     numbered: Mapping[int, Array]
 
@@ -46,16 +55,19 @@ class StringCall(Struct, frozen=True):
     def _paired(self, arrays: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         for position, array in enumerate(arrays):
             each = self.inputs[position] if position < len(self.inputs) else ""
-            yield encoded(each.name, array) if isinstance(each, StringInput) else (array,)
+            if isinstance(each, StringInput):
+                yield encoded(each.name, array)
+            else:
+                yield (rows_of(each, array) if isinstance(each, MapInput) else array,)
 
     def _renamed(self, named: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-        strings = {each.name: each for each in self.inputs if isinstance(each, StringInput)}
+        known = {each.name: each for each in self.inputs if not isinstance(each, str)}
         for name, array in named.items():
-            each = strings.get(name)
-            if each is None:
-                yield name, array
-            else:
+            each = known.get(name)
+            if isinstance(each, StringInput):
                 yield from zip((each.ends, each.data), encoded(name, array), strict=True)
+            else:
+                yield name, rows_of(each, array) if each else array
 
 
 def encoded(name: str, array: Any) -> tuple[Array, Array]:
@@ -74,23 +86,41 @@ def encoded(name: str, array: Any) -> tuple[Array, Array]:
     return ends, np.frombuffer(b"".join(parts), np.uint8)
 
 
+def rows_of(each: MapInput, given: Any) -> Any:
+    """A map, or a sequence of maps, as rows of numbers: 0 for a key that is absent, nothing for one
+    that the model does not have. Anything else is left as it is.
+    """
+    if not isinstance(given, (Mapping, list, tuple)):
+        return given
+    maps = cast(Sequence[Any], [given] if isinstance(given, Mapping) else given)
+    if not all(isinstance(row, Mapping) for row in maps):
+        return maps
+    numbers = [[row.get(key, 0) for key in each.keys] for row in maps]
+    return np.array(numbers, each.dtype).reshape(len(maps), len(each.keys))
+
+
 def string_call(
-    call: Call, inputs: Sequence[str], metadata: Mapping[str, Any]
+    call: Call, inputs: Sequence[TensorSpec], metadata: Mapping[str, Any]
 ) -> StringCall | None:
-    """The call of a model that has strings, by the names of its tensors; None of any other."""
+    """The call of a model that has strings or maps; None of any other."""
     pairs = {each["ends"]: each["name"] for each in metadata.get("string_inputs", ())}
+    maps = {each["input"]: each["keys"] for each in metadata.get("map_inputs", ())}
     behind = {place + 1 for place in pairs}
-    listed = [
-        StringInput(pairs[place], name, inputs[place + 1]) if place in pairs else name
-        for place, name in enumerate(inputs)
-        if place not in behind
-    ]
+    listed: list[str | StringInput | MapInput] = []
+    for place, spec in enumerate(inputs):
+        if place in pairs:
+            listed.append(StringInput(pairs[place], spec.name, inputs[place + 1].name))
+        elif place in maps:
+            listed.append(MapInput(spec.name, maps[place], spec.dtype))
+        elif place not in behind:
+            listed.append(spec.name)
     known = [(place, array) for place, _, array in known_strings(metadata)]
     numbered = {
         each["output"]: np.array(each["elements"], np.object_)
         for each in metadata.get("numbered_outputs", ())
     }
-    return StringCall(call, listed, known, numbered) if pairs or known or numbered else None
+    has_own = bool(pairs or maps or known or numbered)
+    return StringCall(call, listed, known, numbered) if has_own else None
 
 
 def known_strings(metadata: Mapping[str, Any]) -> list[tuple[int, str, Array]]:

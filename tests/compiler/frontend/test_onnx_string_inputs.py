@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import ModelProto, parser
+from onnx import ModelProto, TensorProto, helper, parser
 
 import weft
 from tests.models.peer import run_onnxruntime
@@ -159,3 +159,27 @@ def test_an_artifact_takes_ends_and_bytes(tmp_path: Path) -> None:
 def test_what_numbers_of_known_strings_do_not_decide_is_refused(body: str, said: str) -> None:
     with pytest.raises(weft.WeftError, match=said):
         weft.compile(model_of(f"agraph {body}"))
+
+
+def map_model(body: str) -> ModelProto:
+    """A model over a map, which ONNX's text has no syntax for."""
+    model = model_of(f"agraph (float x) => (float[1, 3] y) {{ {body} }}")
+    number = helper.make_tensor_type_proto(TensorProto.FLOAT, [])
+    kind = helper.make_map_type_proto(TensorProto.STRING, number)
+    model.graph.input[0].CopyFrom(helper.make_value_info("x", kind))
+    return model
+
+
+def test_maps_are_rows_with_a_column_for_each_key() -> None:
+    model = map_model('y = ai.onnx.ml.DictVectorizer <string_vocabulary = ["c", "a", "b"]> (x)')
+    run = weft.compile(model, threads=1)
+    row = {"a": 1.5, "b": -2.0, "z": 9.0}
+    (expected,) = run_onnxruntime(model, {"x": row})
+    assert run(row)[0].tolist() == expected.tolist() == [[0.0, 1.5, -2.0]]
+    assert run(x=[row, {}, {"c": 1}])[0].tolist() == [[0.0, 1.5, -2.0], [0, 0, 0], [1, 0, 0]]
+    assert run(np.array([[1, 2, 3]], np.float32))[0].tolist() == [[1, 2, 3]]
+
+
+def test_maps_that_something_else_reads_are_refused() -> None:
+    with pytest.raises(weft.WeftError, match="'x' requires DictVectorizers of the same keys"):
+        weft.compile(map_model("y = Identity(x)"))

@@ -30,7 +30,7 @@ MOVES = frozenset(
 MEASURES = frozenset({"Shape", "Size"})
 """Operators that look at a tensor's dims alone."""
 
-LOOKS_UP = frozenset({"LabelEncoder", "OneHotEncoder", "CategoryMapper"})
+LOOKS_UP = frozenset({"LabelEncoder", "OneHotEncoder", "CategoryMapper", "TfIdfVectorizer"})
 """Operators that compare strings with the model's own."""
 
 _EVALUATION_ERRORS = (RuntimeError, TypeError, ValueError, KeyError, IndexError, AttributeError)

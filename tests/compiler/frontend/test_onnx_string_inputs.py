@@ -85,6 +85,20 @@ def test_strings_move_between_operators_as_others_do() -> None:
     agree(MOVED, x=cities().reshape(-1, 1), y=cities()[::-1].reshape(-1, 1))
 
 
+COUNTED = """agraph (string[n, 6] x) => (float[n, 5] y, string[m] names) {
+  y = TfIdfVectorizer <mode = "TF", min_gram_length = 1, max_gram_length = 2, max_skip_count = 1,
+    ngram_counts = [0, 3], ngram_indexes = [4, 0, 1, 2, 3],
+    pool_strings = ["rome", "oslo", "", "rome", "bern", "oslo", "os"]> (x)
+  some = ai.onnx.ml.LabelEncoder <keys_strings = ["rome", "os", "oslo"],
+    values_strings = ["Ä", "z", "B"], default_string = "a"> (x)
+  names = Unique (some)
+}"""
+
+
+def test_sequences_of_strings_are_counted_and_known_ones_sorted() -> None:
+    agree(COUNTED, x=cities(60).reshape(-1, 6))
+
+
 LABELS = """agraph (float[n, 2] x) => (string[n] label, float[n, 3] scores) {
   label, scores = ai.onnx.ml.LinearClassifier <classlabels_strings = ["b", "a", "c"],
     coefficients = [1.0, -1.0, -1.0, 1.0, 0.5, 0.5], intercepts = [0.0, 0.1, 0.2],

@@ -175,9 +175,9 @@ def test_pools_that_do_not_fit_are_refused(
 def test_pools_of_strings_for_numbers_are_refused() -> None:
     kinds = {key: value for key, value in NGRAMS.items() if key != "pool_int64s"}
     x = [np.arange(4)]
-    prepared = prepare(model_of("TfIdfVectorizer", x, mode="TF", pool_strings=["a"] * 6, **kinds))
+    model = model_of("TfIdfVectorizer", x, mode="TF", pool_strings=["a"] * 6, **kinds)
     with pytest.raises(ModelError, match="a pool of the type of its operand, got another"):
-        prepared.run(x)
+        prepare(model)
 
 
 def forest_of(**changes: Any) -> dict[str, Any]:

@@ -43,3 +43,23 @@ func.func @main(%x: !graph.tensor<[1, 3], f32>, %c: !graph.tensor<[7], i32>, %t:
   %y = graph.tree_ensemble %x, %c, %t, %l, %r, %d, %w, %k {count = 5 : i64, combiner = "add", missing = true} : (!graph.tensor<[1, 3], f32>, !graph.tensor<[7], i32>, !graph.tensor<[7], f32>, !graph.tensor<[7, 2], i32>, !graph.tensor<[2], i32>, !graph.tensor<[2], i32>, !graph.tensor<[4, 1], f32>, !graph.tensor<[2], i32>) -> !graph.tensor<[1, 5], f32>
   func.return %y : !graph.tensor<[1, 5], f32>
 }
+
+// -----
+
+// With masks, each question is asked of all rows of a block, along its column, and takes leaves out
+// of those that are left; the first of these has a row's numbers.
+// CHECK-LABEL: loop.kernel @tree_ensemble
+// CHECK: loop.store %{{.*}}, %columns[%{{.*}}, %{{.*}}]
+// CHECK: %[[COUNT:[0-9]+]] = loop.load %a9[%[[T:[a-z_0-9]+]], 1]
+// CHECK: loop.for %{{.*}} = 0 to %{{.*}} {
+// CHECK: %[[MASK:[0-9]+]] = loop.load %a8[
+// CHECK: loop.for %[[L:[a-z_0-9]+]] = 0 to 64 {
+// CHECK: loop.load %columns[%{{.*}}, %[[L]]]
+// CHECK: %[[STAYS:[0-9]+]] = arith.select %{{.*}}, %{{.*}}, %[[MASK]]
+// CHECK: arith.andi %{{.*}}, %[[STAYS]]
+// CHECK: math.cttz
+// CHECK: loop.load %a6[
+func.func @main(%x: !graph.tensor<[100, 3], f32>, %c: !graph.tensor<[7], i32>, %t: !graph.tensor<[7], f32>, %l: !graph.tensor<[7, 2], i32>, %r: !graph.tensor<[2], i32>, %d: !graph.tensor<[2], i32>, %w: !graph.tensor<[4, 1], f32>, %k: !graph.tensor<[2], i32>, %m: !graph.tensor<[7], i32>, %s: !graph.tensor<[2, 3], i32>) -> !graph.tensor<[100, 1], f32> {
+  %y = graph.tree_ensemble %x, %c, %t, %l, %r, %d, %w, %k, %m, %s {count = 1 : i64, combiner = "add", missing = false} : (!graph.tensor<[100, 3], f32>, !graph.tensor<[7], i32>, !graph.tensor<[7], f32>, !graph.tensor<[7, 2], i32>, !graph.tensor<[2], i32>, !graph.tensor<[2], i32>, !graph.tensor<[4, 1], f32>, !graph.tensor<[2], i32>, !graph.tensor<[7], i32>, !graph.tensor<[2, 3], i32>) -> !graph.tensor<[100, 1], f32>
+  func.return %y : !graph.tensor<[100, 1], f32>
+}

@@ -8,6 +8,12 @@ import numpy as np
 from hypothesis.strategies import SearchStrategy
 
 from tests.support.sample import Sample, seeds
+from weft.compiler.frontend.onnx.ops.classical.tree_tables import (
+    Forest,
+    Leaves,
+    Questions,
+    masked_forest,
+)
 from weft.dialects.graph import GraphOp
 from weft.dialects.graph.ops.tree_ensemble import TreeEnsembleOp
 
@@ -21,8 +27,11 @@ def ensembles(draw) -> Sample:
     width = draw(st.sampled_from([1, count]))
     features = draw(st.integers(1, 3))
     tables = grown([draw(st.integers(0, 4)) for _ in range(draw(st.integers(1, 3)))], features, rng)
-    codes, thresholds, leads, roots, depths, leaves = tables
-    if draw(st.booleans()):
+    form = draw(st.sampled_from(["trees", "masks", "none"]))
+    (codes, thresholds, leads, roots, depths, leaves), masks = tables, []
+    if form == "masks":
+        codes, thresholds, leads, roots, *masks = masked(tables)
+    if form == "none":
         leads = rng.integers(-9, 99, leads.shape, dtype=np.int32)
     rows = rng.integers(-6, 7, (draw(st.sampled_from([1, 3, 70])), features)) / 4
     if missing := draw(st.booleans()):
@@ -39,6 +48,7 @@ def ensembles(draw) -> Sample:
             depths,
             weights,
             targets,
+            *masks,
         ],
         {
             "count": count,
@@ -71,6 +81,29 @@ def grown(questions: list[int], features: int, rng):
     roots = np.array([names[0] for names in named], np.int32)
     depths = np.array([len(tree) // 2 for tree in trees], np.int32)
     return codes, thresholds, leads, roots, depths, leaves
+
+
+def masked(tables):
+    """The same trees in the order of their answers, with masks and spans."""
+    codes, thresholds, leads, roots, _, leaves = tables
+    asked = len(codes) - leaves
+    numbers = np.arange(leaves)
+    questions = Questions(
+        codes[:asked], np.arange(asked), thresholds[:asked], codes[:asked] & 1, *leads[:asked].T
+    )
+    whole = Forest(questions, roots, Leaves(leaves, 1, numbers, 0 * numbers, 0.0 * numbers))
+    found = masked_forest(whole)
+    assert found is not None, "small trees have masks"
+    ordered, ends = found.forest.questions, np.arange(asked, asked + leaves, dtype=np.int32)
+    leads = np.stack([np.append(ordered.true, ends), np.append(ordered.false, ends)], 1)
+    return [
+        np.append(ordered.feature, codes[asked:]).astype(np.int32),
+        np.append(ordered.split, thresholds[asked:]),
+        leads.astype(np.int32),
+        found.forest.roots.astype(np.int32),
+        found.masks,
+        found.spans,
+    ]
 
 
 SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {TreeEnsembleOp: ensembles()}

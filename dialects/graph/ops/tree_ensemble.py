@@ -9,7 +9,14 @@ import numpy as np
 from msgspec import Struct
 from xdsl.dialects.builtin import BoolAttr, IntegerAttr, StringAttr
 from xdsl.ir import SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    prop_def,
+    result_def,
+)
 
 from weft.dialects.expr import Expr, minimum
 from weft.dialects.graph.core.accumulate import highest, lowest
@@ -29,6 +36,9 @@ VECTOR = 16
 
 FEW_ROWS = 28
 """Up to which trees go down together and not rows."""
+
+FEW_MASKED = 6
+"""The same where rows have masks."""
 
 TOTAL_BYTES = 128 * 1024
 """Of the totals of a block that a thread keeps on its stack."""
@@ -51,9 +61,15 @@ class TreeEnsembleOp(GraphOp):
     otherwise; leaves lead to themselves. With `missing`, a NaN is a yes where the lowest bit of the
     code is 1. Trees are combined in their order, by `add`, `min` or `max`. Numbers of nodes,
     features and targets that there are not are moved to the last one that there is.
+
+    Trees of 32 leaves at most may have `masks`: `spans[t]` is the first question of a tree, how
+    many it has, one after the other, and its first leaf. Leaves stand in their order then, those of
+    yes in front, and where the answer is no, `masks[q]` takes the leaves of yes out of those that
+    are left: a row comes to the first that stays (QuickScorer).
     """
 
     name = "graph.tree_ensemble"
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     COMBINERS: ClassVar = ("add", "min", "max")
     operand: SSAValue = operand_def(TensorType)
     codes: SSAValue = operand_def(TensorType)
@@ -63,14 +79,16 @@ class TreeEnsembleOp(GraphOp):
     depths: SSAValue = operand_def(TensorType)
     weights: SSAValue = operand_def(TensorType)
     targets: SSAValue = operand_def(TensorType)
+    masks: SSAValue | None = opt_operand_def(TensorType)
+    spans: SSAValue | None = opt_operand_def(TensorType)
     count: IntegerAttr[Any] = prop_def(IntegerAttr)
     combiner: StringAttr = prop_def(StringAttr)
     missing: BoolAttr = prop_def(BoolAttr)
     result: SSAValue = result_def(TensorType)
 
     def infer(self) -> Sequence[TensorType]:
-        rows, codes, thresholds, leads, roots, depths, weights, targets = self.tensor_types()
-        tables = (codes, leads, roots, depths, targets)
+        rows, codes, thresholds, leads, roots, depths, weights, targets = self._first_types()
+        tables = (codes, leads, roots, depths, targets, *self.tensor_types()[8:])
         integers = all(each.element == I32 for each in tables)
         self.require(integers, "tables of i32", " and ".join(map(str, tables)))
         floats = rows.element in (F32, F64) and thresholds.element == rows.element
@@ -87,13 +105,18 @@ class TreeEnsembleOp(GraphOp):
     def _require_tables(self) -> None:
         """Tables have sizes that belong together: of nodes, of leaves among them, of trees."""
         ranks = [each.rank if each.has_rank else None for each in self.tensor_types()]
-        self.require(ranks == [2, 1, 1, 2, 1, 1, 2, 1], "tables of ranks 1 and 2", ranks)
+        wanted = [2, 1, 1, 2, 1, 1, 2, 1, 1, 2][: len(ranks)]
+        self.require(ranks == wanted, "tables of ranks 1 and 2", ranks)
         _, codes, thresholds, leads, roots, depths, weights, targets = (
-            each.shape for each in self.tensor_types()
+            each.shape for each in self._first_types()
         )
         fits = thresholds == codes == leads[:1] and depths == roots == targets
         fits = fits and leads[1].constant in (None, 2)
         listed = " and ".join(str(each) for each in self.tensor_types()[1:])
+        if self.masks is not None and self.spans is not None:
+            spans = type_of(self.spans).shape
+            fits = fits and type_of(self.masks).shape == codes
+            fits = fits and spans[:1] == roots and spans[1].constant in (None, 3)
         self.require(fits, "tables for as many nodes and trees", listed)
         sizes = [each.constant for each in (codes[0], roots[0], weights[0])]
         known = [size for size in sizes if size is not None]
@@ -101,15 +124,20 @@ class TreeEnsembleOp(GraphOp):
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
         """There are a feature, a tree and leaves, which are nodes."""
-        rows, codes, _, leads, roots, _, weights, _ = (each.shape for each in self.tensor_types())
+        rows, codes, _, leads, roots, _, weights, _ = (each.shape for each in self._first_types())
         sizes = (rows[1], roots[0], *weights)
         some = [pair for size in sizes for pair in at_least(size, 1)]
         within = [
             *at_least(codes[0], weights[0]),
             *at_least(Expr.of(self.target_count), weights[1]),
         ]
-        two = [(leads[1], Expr.of(2))] if leads[1].constant is None else []
-        return [*some, *within, *two]
+        fixed = [(leads[1], Expr.of(2))]
+        if self.spans is not None:
+            fixed.append((type_of(self.spans).shape[1], Expr.of(3)))
+        return [*some, *within, *(pair for pair in fixed if pair[0].constant is None)]
+
+    def _first_types(self) -> list[TensorType]:
+        return self.tensor_types()[:8]
 
     @property
     def target_count(self) -> int:
@@ -122,7 +150,7 @@ class TreeEnsembleOp(GraphOp):
         return bool(self.missing.value.data)
 
     def reference(self, *operands: Array) -> Sequence[Array]:
-        rows, codes, thresholds, leads, roots, depths, weights, targets = operands
+        rows, codes, thresholds, leads, roots, depths, weights, targets = operands[:8]
         combine = {"add": np.add, "min": np.minimum, "max": np.maximum}[self.combiner.data]
         start = _start(self.combiner.data, self.result_type)
         total = np.full((len(rows), self.target_count), start, weights.dtype)
@@ -145,14 +173,15 @@ class TreeEnsembleOp(GraphOp):
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         walk = Walk(b, self, operands, results[0])
         rows = type_of(self.operand).shape[0]
-        if not walk.fits_stack() or (rows.constant or FEW_ROWS + 1) <= FEW_ROWS:
+        few = FEW_MASKED if walk.has_masks else FEW_ROWS
+        if not walk.fits_stack() or (rows.constant or few + 1) <= few:
             walk.trees_together()
         elif rows.constant is not None:
             walk.rows_together()
         else:
-            with b.when(b.index(rows) <= FEW_ROWS):
+            with b.when(b.index(rows) <= few):
                 walk.trees_together()
-            with b.when(b.index(rows) > FEW_ROWS):
+            with b.when(b.index(rows) > few):
                 walk.rows_together()
 
 
@@ -198,15 +227,15 @@ class Walk(Struct, frozen=True):
             totals = b.scratch([self.op.target_count, chunk], self.op.result_type.element, "total")
             with b.loops([targets, chunk], "kl") as index:
                 b.store(totals, index, self._nothing())
+            columns = self._columns(number * BLOCK) if self.has_masks else None
             used = rows.ceildiv(BLOCK) if blocks > 1 else 1
             with b.loops([self._trees, used], "tb") as (tree, block):
                 nodes = b.scratch([BLOCK], I32, "node")
-                root = b.load(self.operands[4], [tree])
-                with b.loops([BLOCK], "l") as (lane,):
-                    b.store(nodes, [lane], root)
-                depth = b.subscript(b.load(self.operands[5], [tree]))
-                first = number * chunk + block * BLOCK
-                self._descend(nodes, BLOCK, depth, self._of_block(first, count - 1 - first))
+                if columns is not None:
+                    self._mask(nodes, columns, tree)
+                else:
+                    first = number * chunk + block * BLOCK
+                    self._walk_rows(nodes, tree, self._of_block(first, count - 1 - first))
                 self._combine_rows(totals, nodes, tree, block)
             with b.loops([rows, targets], "lk") as (lane, k):
                 b.store(self.result, [number * chunk + lane, k], b.load(totals, [k, lane]))
@@ -217,7 +246,64 @@ class Walk(Struct, frozen=True):
         all trees.
         """
         nodes = type_of(self.op.codes).shape[0].constant or 0
+        if self.has_masks:
+            return 1
         return CHUNK if nodes * NODE_BYTES > CACHED_BYTES and self.fits_stack(CHUNK) else 1
+
+    def _walk_rows(self, nodes: SSAValue, tree: Expr, value_at: ValueAt) -> None:
+        """The leaves of one tree that rows walk to."""
+        b = self.b
+        root = b.load(self.operands[4], [tree])
+        with b.loops([BLOCK], "l") as (lane,):
+            b.store(nodes, [lane], root)
+        depth = b.subscript(b.load(self.operands[5], [tree]))
+        self._descend(nodes, BLOCK, depth, value_at)
+
+    @property
+    def has_masks(self) -> bool:
+        """Whether leaves are found by masks: rows are read along columns then, of which the stack
+        has to have room for a copy.
+        """
+        rows = type_of(self.op.operand)
+        row_bytes = (rows.shape[1].constant or TOTAL_BYTES) * width(rows.element) // 8
+        return self.op.spans is not None and row_bytes * BLOCK <= TOTAL_BYTES
+
+    def _columns(self, first: Expr) -> SSAValue:
+        """A transposed copy of a block of rows; those behind the end repeat the last."""
+        b, (count, features) = self.b, type_of(self.op.operand).shape
+        columns = b.scratch(
+            [features.constant or 0, BLOCK], type_of(self.op.operand).element, "columns"
+        )
+        with b.loops([BLOCK, features], "lf") as (lane, feature):
+            row = first + minimum([lane, count - 1 - first])
+            b.store(columns, [feature, lane], b.load(self.operands[0], [row, feature]))
+        return columns
+
+    def _mask(self, nodes: SSAValue, columns: SSAValue, tree: Expr) -> None:
+        """The leaves of one tree that no answer takes out."""
+        b, (masks, spans) = self.b, self.operands[8:]
+        first, count, leaf = (b.load(spans, [tree, part]) for part in range(3))
+        left = b.scratch([BLOCK], I32, "left")
+        with b.loops([BLOCK], "l") as (lane,):
+            b.store(left, [lane], b.constant(-1, I32))
+        with b.loops([b.subscript(count)], "q") as (q,):
+            position = b.subscript(self._node(first + b.index(q, I32)))
+            code, threshold = (
+                b.load(self.operands[1], [position]),
+                b.load(self.operands[2], [position]),
+            )
+            mask, column = (
+                b.load(masks, [position]),
+                b.subscript(self._feature(code.shift_right(1))),
+            )
+            with b.loops([BLOCK], "l") as (lane,):
+                yes = self._answer(b.load(columns, [column, lane]), threshold, code)
+                stays = yes.select(b.constant(-1, I32), mask)
+                b.store(left, [lane], b.load(left, [lane]) & stays)
+        (node_count,), (leaves, _) = type_of(self.op.codes).shape, type_of(self.op.weights).shape
+        behind = leaf + b.index(node_count - leaves, I32)
+        with b.loops([BLOCK], "l") as (lane,):
+            b.store(nodes, [lane], b.load(left, [lane]).math("cttz") + behind)
 
     def _combine_rows(self, totals: SSAValue, nodes: SSAValue, tree: Expr, block: Expr) -> None:
         """What a tree has for each row of a block."""
@@ -315,11 +401,16 @@ class Walk(Struct, frozen=True):
         position = b.subscript(self._node(node))
         code = b.load(self.operands[1], [position])
         value = value_at(code.shift_right(1), lane)
-        yes = value <= b.load(self.operands[2], [position])
-        if self.op.tracks_missing:
-            yes = yes | (value.is_nan() & (code & 1).compare("ne", 0))
+        yes = self._answer(value, b.load(self.operands[2], [position]), code)
         answer = yes.select(b.constant(0, I32), b.constant(1, I32))
         return b.load(self.operands[3], [position, b.subscript(answer)])
+
+    def _answer(self, value: Scalar, threshold: Scalar, code: Scalar) -> Scalar:
+        """Whether the answer to a question is yes."""
+        yes = value <= threshold
+        if not self.op.tracks_missing:
+            return yes
+        return yes | (value.is_nan() & (code & 1).compare("ne", 0))
 
     def _target(self, tree: Expr, k: Expr) -> Expr:
         """The target of a tree's numbers k."""

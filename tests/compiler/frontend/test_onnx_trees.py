@@ -106,6 +106,21 @@ def test_sums_are_in_the_order_of_trees() -> None:
     equal(model_of(trees, 4), rng.normal(size=(90, 4)).astype(np.float32))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_leaves_that_are_bits_agree_with_onnxruntime(dtype: Any) -> None:
+    rng = np.random.default_rng(5)
+    trees = grown([31, 0, 1, 16, *range(31)], 4, rng)
+    trees |= {"target_ids": [0] * len(trees["target_weights"]), "n_targets": 1}
+    tracks = rng.integers(2, size=len(trees["nodes_modes"]))
+    trees["nodes_missing_value_tracks_true"] = tracks.tolist()
+    rows = rng.normal(size=(90, 4)).astype(dtype)
+    rows[rng.random(rows.shape) < 0.2] = np.nan
+    if dtype == np.float64:
+        for name in ("nodes_values", "target_weights"):
+            trees[f"{name}_as_tensor"] = numpy_helper.from_array(np.array(trees.pop(name), dtype))
+    equal(model_of(trees, 4, dtype), rows, (1, 6, 7, 64, 90))
+
+
 def test_trees_of_targets_of_their_own_agree_with_onnxruntime() -> None:
     rng = np.random.default_rng(2)
     trees = grown([6] * 40, 4, rng)

@@ -9,12 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 from xdsl.ir import SSAValue
 
 from weft.compiler.frontend.onnx.node import OnnxNode
 from weft.compiler.frontend.onnx.ops.classical.rows import dims_of
+from weft.compiler.frontend.onnx.ops.classical.tree_tables import (
+    Forest,
+    Questions,
+    masked_forest,
+    moved_behind,
+)
 from weft.dialects.errors import ModelError
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.types import type_of
@@ -27,40 +32,6 @@ AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 """How the trees' numbers for a target become one, by ONNX's numbers and names."""
 
 AVERAGE, SUM, MIN, MAX = range(4)
-
-
-class Questions(Struct, frozen=True):
-    """`row[feature] <mode> split`, in arrays; what is missing, NaN, counts as true where it says
-    so. `true` and `false` are the nodes that answers lead to.
-    """
-
-    feature: Array
-    mode: Array
-    split: Array
-    missing: Array
-    true: Array
-    false: Array
-
-    def __len__(self) -> int:
-        return len(self.feature)
-
-
-class Leaves(Struct, frozen=True):
-    """How many leaves and targets there are, and what some leaves have for some targets."""
-
-    count: int
-    targets: int
-    leaf: Array
-    target: Array
-    weight: Array
-
-
-class Forest(Struct, frozen=True):
-    """All questions, the node where each tree begins, and what leaves have."""
-
-    questions: Questions
-    roots: Array
-    leaves: Leaves
 
 
 def numbered(is_leaf: Array, index: Array, questions: int, leaves: int) -> Array:
@@ -83,6 +54,9 @@ def walk(node: OnnxNode, forest: Forest, rows: SSAValue, aggregate: int) -> SSAV
     dtype = numpy_dtype(type_of(rows).element)
     forest = _compared_by_less_equal(forest, dtype)
     depths, tree_of_leaf = _explored(forest)
+    masked = masked_forest(forest) if (tree_of_leaf >= 0).all() else None
+    if masked is not None:
+        forest, tree_of_leaf = masked.forest, np.repeat(np.arange(len(depths)), masked.leaves)
     weights, targets = _weights(node, forest, tree_of_leaf, aggregate)
     asked, leaves = forest.questions, forest.leaves.count
     ends = np.arange(len(asked), len(asked) + leaves)
@@ -92,8 +66,9 @@ def walk(node: OnnxNode, forest: Forest, rows: SSAValue, aggregate: int) -> SSAV
     whole = (node.constant(x.astype(np.int32)) for x in (leads, forest.roots, depths))
     tables = (node.constant(codes.astype(np.int32)), node.constant(splits), *whole)
     combiner = {MIN: "min", MAX: "max"}.get(aggregate, "add")
+    found = (node.constant(each) for each in (masked.masks, masked.spans)) if masked else ()
     total = node.b.op(
-        "tree_ensemble", rows, *tables, node.constant(weights), node.constant(targets),
+        "tree_ensemble", rows, *tables, node.constant(weights), node.constant(targets), *found,
         count=forest.leaves.targets, combiner=combiner, missing=bool(asked.missing.any()),
     ).results[0]  # fmt: skip
     if aggregate != AVERAGE:
@@ -174,18 +149,6 @@ def _with_second_questions(forest: Forest) -> Forest:
         false=np.append(false, yes),
     )
     return replace(forest, questions=questions)
-
-
-def moved_behind(forest: Forest, more: int) -> Forest:
-    """The forest with its leaves numbered so many further on."""
-    count = len(forest.questions)
-
-    def moved(nodes: Array) -> Array:
-        return nodes + more * (nodes >= count)
-
-    asked = forest.questions
-    questions = replace(asked, true=moved(asked.true), false=moved(asked.false))
-    return replace(forest, questions=questions, roots=moved(forest.roots))
 
 
 # Trees --------------------------------------------------------------------------------------------

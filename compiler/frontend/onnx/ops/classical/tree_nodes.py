@@ -16,9 +16,6 @@ from weft.compiler.frontend.onnx.ops.classical.forest import (
     MAX,
     MIN,
     SUM,
-    Forest,
-    Leaves,
-    Questions,
     walk,
 )
 from weft.compiler.frontend.onnx.ops.classical.rows import DOMAIN, dims_of, numbers_of, rows_of
@@ -31,6 +28,7 @@ from weft.compiler.frontend.onnx.ops.classical.scores import (
     require_untransformed,
     transformed,
 )
+from weft.compiler.frontend.onnx.ops.classical.tree_tables import Forest, Leaves, Questions
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.graph.core.types import F32
 from weft.dialects.weights import Array

@@ -14,14 +14,16 @@ from weft.compiler.frontend.onnx.ops.classical.forest import (
     EQUAL,
     MEMBER,
     SUM,
-    Forest,
-    Leaves,
-    Questions,
-    moved_behind,
     numbered,
     walk,
 )
 from weft.compiler.frontend.onnx.ops.classical.rows import DOMAIN, rows_of
+from weft.compiler.frontend.onnx.ops.classical.tree_tables import (
+    Forest,
+    Leaves,
+    Questions,
+    moved_behind,
+)
 from weft.compiler.frontend.onnx.tensor import tensor_array
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.graph.core.dtypes import numpy_dtype

@@ -79,11 +79,15 @@ def encoded(name: str, array: Any) -> tuple[Array, Array]:
     try:
         if array.dtype.kind not in "OUT":
             raise TypeError(array.dtype)
-        parts = [str.encode(text) for text in array.reshape(-1).tolist()]
+        texts: list[str] = array.reshape(-1).tolist()
+        joined = "".join(texts)
+        data = joined.encode()
     except (TypeError, UnicodeEncodeError) as error:
         raise InputError(f"input '{name}' requires strings, got {error}") from error
-    ends = np.cumsum([len(part) for part in parts], dtype=np.int64).reshape(array.shape)
-    return ends, np.frombuffer(b"".join(parts), np.uint8)
+    # Of ASCII, characters are bytes.
+    parts = texts if joined.isascii() else map(str.encode, texts)
+    lengths = np.fromiter(map(len, parts), np.int64, len(texts))
+    return np.cumsum(lengths).reshape(array.shape), np.frombuffer(data, np.uint8)
 
 
 def rows_of(each: MapInput, given: Any) -> Any:

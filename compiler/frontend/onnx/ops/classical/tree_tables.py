@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from weft.dialects.weights import Array
 
-MOST_LEAVES = 32
-"""Of a tree, for which there are bits in a mask."""
+FEW_LEAVES, MOST_LEAVES = 32, 64
+"""Of a tree, for which there are bits in a mask of 32 and of 64."""
 
 MOST_NODES = 1 << 20
 """Of a forest whose trees are put in order."""
@@ -92,12 +92,14 @@ def masked_forest(forest: Forest) -> Masked | None:
     ends = (place[asked.true], place[asked.false])
     questions = Questions(*(each[order] for each in (*columns, *ends)))
     leaves = replace(forest.leaves, leaf=place[forest.leaves.leaf + count] - count)
-    masks = np.append(np.array(ordered.masks, np.int64), np.full(forest.leaves.count, -1))
     spans = np.array(ordered.spans, np.int64)
+    counts = np.diff(np.append(spans[:, 2], forest.leaves.count))
+    masks = np.array([*ordered.masks, *[(1 << MOST_LEAVES) - 1] * forest.leaves.count], np.uint64)
+    wide = masks.view(np.int64)
     return Masked(
         Forest(questions, place[forest.roots], leaves),
-        np.diff(np.append(spans[:, 2], forest.leaves.count)),
-        masks.astype(np.uint32).view(np.int32),
+        counts,
+        wide.astype(np.int32) if counts.max() <= FEW_LEAVES else wide,
         spans.astype(np.int32),
     )
 

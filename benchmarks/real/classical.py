@@ -239,7 +239,7 @@ def _made(each: Classical) -> tuple[bytes, dict[str, Array]]:
     rows, targets = _data(each.data)
     model = each.make().fit(_typed(rows, each), targets)
     first = _typed(rows[:: max(1, len(rows) // ROWS)][:ROWS], each)
-    return _converted(model, first, each).SerializeToString(), {"X": first}
+    return converted(model, first, each.options).SerializeToString(), {"X": first}
 
 
 def _typed(rows: Array, each: Classical) -> Array:
@@ -250,14 +250,16 @@ def _typed(rows: Array, each: Classical) -> Array:
     return rows.astype(np.float64 if each.double else np.float32)
 
 
-def _converted(model: Any, rows: Array, each: Classical) -> Any:
+def converted(model: Any, rows: Array, options: Mapping[str, Any] | None = None) -> Any:
+    """The ONNX model of a fitted estimator, by the converter of its package."""
     boosted: list[Any] = [("X", more_types.FloatTensorType([None, rows.shape[-1]]))]
     if isinstance(model, xgboost.XGBModel):
         return convert_xgboost(model, initial_types=boosted, target_opset=15)
     if isinstance(model, lightgbm.LGBMModel):
-        return convert_lightgbm(model, initial_types=boosted, target_opset=15)
+        zipmap = (options or {}).get("zipmap", True)
+        return convert_lightgbm(model, initial_types=boosted, target_opset=15, zipmap=zipmap)
     if rows.dtype.kind == "U":
         types = [("X", StringTensorType([None]))]
         return to_onnx(model, initial_types=types)
-    options = {id(model): dict(each.options)} if each.options else None
-    return to_onnx(model, rows[:1], options=options, target_opset=OPSETS)
+    named = {id(model): dict(options)} if options else None
+    return to_onnx(model, rows[:1], options=named, target_opset=OPSETS)

@@ -96,7 +96,8 @@ def _changed(model: Path, inputs: dict[str, Array], seed: int) -> tuple[bytes, d
         if tensor.data_type == onnx.TensorProto.FLOAT:
             array = noisy(numpy_helper.to_array(tensor))
             tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
-    floats = {name: noisy(array) for name, array in inputs.items() if array.dtype.kind == "f"}
+    arrays = {name: array for name, array in inputs.items() if isinstance(array, np.ndarray)}
+    floats = {name: noisy(array) for name, array in arrays.items() if array.dtype.kind == "f"}
     return proto.SerializeToString(), inputs | floats
 
 

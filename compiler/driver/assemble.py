@@ -265,8 +265,7 @@ def _metadata(
     """
     sizes = [workspace_bytes(program) for level in levels for program in level.bodies]
     several_sizes = {"buckets": options.buckets.combinations()} if options.buckets.sizes else {}
-    strings = described_strings(levels[0].program.attributes)
-    known = {"strings": strings} if strings else {}
+    known = described_strings(levels[0].program.attributes)
     inside = [_description(level) for level in levels]
     several = {"levels": inside} if options.artifact.isa else {}
     return (

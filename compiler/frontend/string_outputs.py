@@ -1,5 +1,9 @@
-"""Outputs of a model that are strings known while compiling: an attribute of the graph function,
-which an artifact's metadata repeats. Compiled code never sees them.
+"""Inputs and outputs of a model that are strings: attributes of the graph function, which an
+artifact's metadata repeats. Compiled code sees no strings.
+
+Outputs that are known while compiling stand there alone. Others are numbers of strings, which stand
+there. An input is two tensors: where each string ends, and the bytes of all. An input that is a map
+is rows of numbers, with a column for each key.
 """
 
 from __future__ import annotations
@@ -13,8 +17,52 @@ from xdsl.utils.hints import isa
 
 from weft.dialects.weights import Array
 
-STRING_OUTPUTS = "string_outputs"
-"""The attribute's name."""
+STRING_OUTPUTS, NUMBERED_OUTPUTS, STRING_INPUTS, MAP_INPUTS = (
+    "string_outputs",
+    "numbered_outputs",
+    "string_inputs",
+    "map_inputs",
+)
+"""The attributes' names."""
+
+STRING_PARTS = (".ends", ".bytes")
+"""What the names of an input's two tensors end in."""
+
+
+def numbered_outputs(
+    names: Sequence[str], texts: Sequence[str], places: Sequence[int]
+) -> Attribute:
+    """The attribute for outputs, at these places among those of a call, whose elements are numbers
+    of these strings.
+    """
+    elements = ArrayAttr([StringAttr(text) for text in texts])
+    described = (
+        {"name": StringAttr(name), "output": IntAttr(place), "elements": elements}
+        for name, place in zip(names, places, strict=True)
+    )
+    return ArrayAttr([DictionaryAttr(each) for each in described])
+
+
+def string_inputs(places: Mapping[str, int]) -> Attribute:
+    """The attribute for inputs of strings: by name the place of the first of its two tensors."""
+    described = (
+        {"name": StringAttr(name), "ends": IntAttr(place), "bytes": IntAttr(place + 1)}
+        for name, place in places.items()
+    )
+    return ArrayAttr([DictionaryAttr(each) for each in described])
+
+
+def map_inputs(found: Mapping[str, tuple[int, Sequence[str | int]]]) -> Attribute:
+    """The attribute for inputs that are maps: by name the place, and the keys of the columns."""
+    described = (
+        {
+            "name": StringAttr(name),
+            "input": IntAttr(place),
+            "keys": ArrayAttr([IntAttr(k) if isinstance(k, int) else StringAttr(k) for k in keys]),
+        }
+        for name, (place, keys) in found.items()
+    )
+    return ArrayAttr([DictionaryAttr(each) for each in described])
 
 
 def string_outputs(names: Sequence[str], known: Mapping[str, Array]) -> ArrayAttr[DictionaryAttr]:
@@ -35,22 +83,26 @@ def string_outputs(names: Sequence[str], known: Mapping[str, Array]) -> ArrayAtt
     )
 
 
-def described_strings(attributes: Mapping[str, Attribute]) -> list[dict[str, Any]]:
-    """The same as plain data, for metadata; empty where there is no such attribute."""
-    found = attributes.get(STRING_OUTPUTS)
-    return [_plain(each.data) for each in found] if isa(found, ArrayAttr[DictionaryAttr]) else []
-
-
-def _plain(attributes: Mapping[str, Attribute]) -> dict[str, Any]:
-    name, source = attributes["name"], attributes["place"]
-    shape, elements = attributes["shape"], attributes["elements"]
-    assert isa(name, StringAttr), "an output has a name"
-    assert isa(source, IntAttr), "an output has a place"
-    assert isa(shape, ArrayAttr[IntAttr]), "an output has a shape"
-    assert isa(elements, ArrayAttr[StringAttr]), "an output has elements"
-    return {
-        "name": name.data,
-        "place": source.data,
-        "shape": [size.data for size in shape],
-        "elements": [text.data for text in elements],
+def described_strings(attributes: Mapping[str, Attribute]) -> dict[str, list[dict[str, Any]]]:
+    """The same as plain data, for metadata: by key what there is."""
+    keys = {
+        "strings": STRING_OUTPUTS,
+        "numbered_outputs": NUMBERED_OUTPUTS,
+        "string_inputs": STRING_INPUTS,
+        "map_inputs": MAP_INPUTS,
     }
+    found = {key: attributes.get(name) for key, name in keys.items()}
+    return {
+        key: [{part: _plain(value) for part, value in each.data.items()} for each in listed]
+        for key, listed in found.items()
+        if isa(listed, ArrayAttr[DictionaryAttr])
+    }
+
+
+def _plain(attribute: Attribute) -> Any:
+    if isa(attribute, ArrayAttr[Attribute]):
+        return [_plain(each) for each in attribute]
+    if isinstance(attribute, StringAttr):
+        return attribute.data
+    assert isa(attribute, IntAttr), "strings are described by texts and places"
+    return attribute.data

@@ -10,6 +10,7 @@ from weft.dialects.graph.ops import (
     cast,
     comparison,
     conv,
+    coupling,
     determinant,
     einsum,
     exponential,
@@ -26,6 +27,8 @@ from weft.dialects.graph.ops import (
     search,
     softmax,
     sort,
+    strings,
+    tree_ensemble,
     trigonometry,
     unfold,
     winograd,
@@ -69,7 +72,8 @@ FAMILIES = (
     constant, arithmetic, extremum, exponential, trigonometry, activation, comparison, cast,
     derivative, watch, matmul, einsum, determinant, movement, slicing, pad, insert, rearrange,
     gather, scatter, resample, scan, generate, nonzero, random, reduce, conv, unfold, winograd,
-    softmax, search, sort, pool, region_pool, lp_norm, normalize,
+    softmax, search, sort, pool, region_pool, lp_norm, normalize, tree_ensemble,
+    strings, coupling,
 )  # fmt: skip
 """Files of operators."""
 

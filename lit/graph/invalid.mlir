@@ -302,3 +302,30 @@ func.func @main(%x: !graph.tensor<[2, 3], f32>) {
   %y = graph.det %x : (!graph.tensor<[2, 3], f32>) -> !graph.tensor<[], f32>
   func.return
 }
+
+// -----
+
+// Trees have tables of one size.
+// CHECK: graph.tree_ensemble requires tables for as many nodes and trees, got [7] i32 and [6] f32 and
+func.func @main(%x: !graph.tensor<[3, 3], f32>, %c: !graph.tensor<[7], i32>, %t: !graph.tensor<[6], f32>, %l: !graph.tensor<[7, 2], i32>, %r: !graph.tensor<[2], i32>, %d: !graph.tensor<[2], i32>, %w: !graph.tensor<[4, 1], f32>, %k: !graph.tensor<[2], i32>) {
+  %y = graph.tree_ensemble %x, %c, %t, %l, %r, %d, %w, %k {count = 1 : i64, combiner = "add", missing = false} : (!graph.tensor<[3, 3], f32>, !graph.tensor<[7], i32>, !graph.tensor<[6], f32>, !graph.tensor<[7, 2], i32>, !graph.tensor<[2], i32>, !graph.tensor<[2], i32>, !graph.tensor<[4, 1], f32>, !graph.tensor<[2], i32>) -> !graph.tensor<[3, 1], f32>
+  func.return
+}
+
+// -----
+
+// Strings are ends and bytes.
+// CHECK: graph.hash_strings requires ends of i64 and bytes of ui8, of rank 1, got [n] i32 and [m] ui8
+func.func @main(%ends: !graph.tensor<[n], i32>, %data: !graph.tensor<[m], ui8>) {
+  %y = graph.hash_strings %ends, %data {seed = 3 : i64} : (!graph.tensor<[n], i32>, !graph.tensor<[m], ui8>) -> !graph.tensor<[n], i32>
+  func.return
+}
+
+// -----
+
+// Each class has a probability against each other.
+// CHECK: graph.couple_probabilities requires a square of f32 for each row, got [n, 3, 2] f32
+func.func @main(%x: !graph.tensor<[n, 3, 2], f32>) {
+  %y = graph.couple_probabilities %x {classes = #graph.shape<[3]>} : (!graph.tensor<[n, 3, 2], f32>) -> !graph.tensor<[n, 3], f32>
+  func.return
+}

@@ -17,6 +17,10 @@ MADE_BY_PASSES = frozenset(
         "assume",
         "watch",
         "dims",
+        "couple_probabilities",
+        "tree_ensemble",
+        "hash_strings",
+        "equal_strings",
     }
 )
 """Operators that no program writes: passes, importers and `weft.watch` make them."""

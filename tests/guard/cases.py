@@ -170,6 +170,9 @@ def draw_inputs(model: ModelProto, probe: Probe | None, draw: random.Random) -> 
     inputs: dict[str, Array] = {}
     for value in sorted(model.graph.input, key=lambda value: value.name not in values):
         tensor = value.type.tensor_type
+        if tensor.elem_type == TensorProto.STRING:
+            inputs |= drawn_strings(value.name, _shape(tensor, sizes, draw), draw)
+            continue
         dtype = np.dtype(DTYPES[tensor.elem_type])
         if value.name in values:
             example = np.asarray(draw.choice(list(values[value.name])))
@@ -186,6 +189,14 @@ def draw_inputs(model: ModelProto, probe: Probe | None, draw: random.Random) -> 
             array = drawn(_shape(tensor, sizes, draw), dtype, draw)
         inputs[value.name] = array
     return inputs
+
+
+def drawn_strings(name: str, shape: tuple[int, ...], draw: random.Random) -> dict[str, Array]:
+    """Where strings end, now and then at hostile places, and a few bytes."""
+    generator = np.random.default_rng(draw.randrange(1 << 32))
+    data = generator.choice(np.frombuffer(b"abc", np.uint8), draw.choice([0, 1, 9]))
+    ends = np.sort(generator.integers(0, len(data) + 1, int(np.prod(shape)))).reshape(shape)
+    return {f"{name}.ends": made_hostile(ends, np.dtype(np.int64), draw), f"{name}.bytes": data}
 
 
 def _repeated(example: Array, draw: random.Random) -> Array:
@@ -286,7 +297,7 @@ class Judge:
         self._weights = imported.weights
         self._block = next(op for op in imported.module.ops if isinstance(op, FuncOp)).body.block
         self._constants = [numpy_helper.to_array(each) for each in model.graph.initializer]
-        self._names = [value.name for value in model.graph.input]
+        self._names = list(imported.input_names)
 
     def computed(self, inputs: Arrays, outputs: list[Array]) -> str:
         """What became of a call with these outputs. Raises WrongResult unless they are right."""

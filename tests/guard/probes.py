@@ -20,7 +20,7 @@ ALL = ("float", "double", "float16", "int8", "int64", "bool")
 NUMBERS = ("float", "double", "int32", "int64")
 
 
-HEADER = '<ir_version: 13, opset_import: ["" : 28]>\nagraph '
+HEADER = '<ir_version: 13, opset_import: ["" : 28, "ai.onnx.ml" : 4]>\nagraph '
 
 Choose = Callable[[Sequence[str]], str]
 
@@ -263,6 +263,16 @@ PROBES: tuple[Probe, ...] = (
              z = GlobalMaxPool(x) }"""),
     Probe("MatMul Softmax", """(float[n, m] x) => (float[n, n] y) {
              t = Transpose(x) p = MatMul(x, t) y = Softmax(p) }"""),
+    # Classical models -------------------------------------------------------------------------
+    Probe("LabelEncoder", """(string[n] x) => (int64[n] y) { y = ai.onnx.ml.LabelEncoder
+          <keys_strings = ["a", "bc", ""], values_int64s = [1, 2, 3]> (x) }"""),
+    Probe("TreeEnsembleRegressor", """(T[n, 2] x) => (float[n, 1] y) {
+          y = ai.onnx.ml.TreeEnsembleRegressor <n_targets = 1, nodes_treeids = [0, 0, 0],
+          nodes_nodeids = [0, 1, 2], nodes_modes = ["?(BRANCH_LEQ|BRANCH_EQ)", "LEAF", "LEAF"],
+          nodes_featureids = [1, 0, 0], nodes_values = [0.5, 0.0, 0.0],
+          nodes_truenodeids = [1, 0, 0], nodes_falsenodeids = [2, 0, 0],
+          target_treeids = [0, 0], target_nodeids = [1, 2], target_ids = [0, 0],
+          target_weights = [1.5, -2.0]> (x) }""", {}, ("float", "double")),
 )  # fmt: skip
 
 

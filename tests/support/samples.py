@@ -6,11 +6,14 @@ from hypothesis.strategies import SearchStrategy
 
 from tests.support import (
     samples_contraction,
+    samples_coupling,
     samples_elementwise,
     samples_movement,
     samples_normalize,
     samples_reduce,
     samples_sampling,
+    samples_strings,
+    samples_trees,
 )
 from tests.support.sample import Sample
 from weft.dialects.graph import GraphOp
@@ -20,7 +23,10 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     **samples_movement.SAMPLES,
     **samples_reduce.SAMPLES,
     **samples_contraction.SAMPLES,
+    **samples_coupling.SAMPLES,
     **samples_normalize.SAMPLES,
     **samples_sampling.SAMPLES,
+    **samples_trees.SAMPLES,
+    **samples_strings.SAMPLES,
 }
 """By family; `tests/dialects/graph/test_ops.py` runs every facet of an operator on its samples."""

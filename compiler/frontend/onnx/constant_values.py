@@ -7,16 +7,26 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.ir import SSAValue
 
+from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import Atom, Expr
 from weft.dialects.graph import ConstantOp, DimsOp, GraphOp
 from weft.dialects.graph.core.dim_values import DimValues
 from weft.dialects.graph.core.dtypes import numpy_dtype
-from weft.dialects.graph.core.types import INTEGERS, type_of
+from weft.dialects.graph.core.types import INTEGERS, TensorType, type_of
 from weft.dialects.interval import Range
 from weft.dialects.weights import Array, WeightStore
 
 EVALUATED_ELEMENTS = 1 << 16
 """Arrays above this size are not computed to find out about a shape."""
+
+
+class OpenAxes(UnsupportedError):
+    """A call alone knows the axes, of a value of `rank` dims, that an operand lists."""
+
+    def __init__(self, position: int, rank: int, given: TensorType) -> None:
+        super().__init__(f"requires axes that are known while compiling, got {given}")
+        self.position = position
+        self.rank = rank
 
 
 class ConstantValues:

@@ -68,6 +68,15 @@ def check_strings(
         raise ModelError(f"output '{value.name}' requires the type that its node gives, got {got}")
 
 
+def check_numbered(declared: Iterable[ValueInfoProto]) -> None:
+    """Raises ModelError for outputs that are strings and declared as something else."""
+    for value in declared:
+        element = value.type.tensor_type.elem_type
+        if element not in (TensorProto.STRING, TensorProto.UNDEFINED):
+            rule = f"output '{value.name}' requires the type that its node gives"
+            raise ModelError(f"{rule}, got {_shown(value.type)} declared and strings given")
+
+
 def _fits_strings(declared: TypeProto, array: Array | None) -> bool:
     """Whether a declared type is that of an array of strings, of any other value where that is
     None; types that say nothing are.

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
 from msgspec import Struct
+from onnx import TensorProto, ValueInfoProto
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region, SSAValue
@@ -14,17 +15,29 @@ from xdsl.ir import Region, SSAValue
 from weft.compiler.frontend.model_version import version_attributes
 from weft.compiler.frontend.onnx.channel_blocks import state_blocks
 from weft.compiler.frontend.onnx.check import default_opset
-from weft.compiler.frontend.onnx.declared import check_declared, check_strings
+from weft.compiler.frontend.onnx.declare_inputs import declare_inputs
+from weft.compiler.frontend.onnx.declared import check_declared, check_numbered, check_strings
+from weft.compiler.frontend.onnx.failure import Failure
 from weft.compiler.frontend.onnx.fix_inputs import fix_inputs
 from weft.compiler.frontend.onnx.graph import brief
-from weft.compiler.frontend.onnx.importer import IMPORT_ERRORS, Failure, GraphImporter
+from weft.compiler.frontend.onnx.importer import IMPORT_ERRORS, GraphImporter
 from weft.compiler.frontend.onnx.load import LoadedModel, Source, load_model
 from weft.compiler.frontend.onnx.node import ImporterTable
 from weft.compiler.frontend.onnx.ops.composites import COMPOSITES, CONTROL
 from weft.compiler.frontend.onnx.opset import newest_opset, normalise
-from weft.compiler.frontend.onnx.signature import SymbolNames, input_type, name_hint
+from weft.compiler.frontend.onnx.signature import SymbolNames
 from weft.compiler.frontend.onnx.values import SequenceValue, Value
-from weft.compiler.frontend.string_outputs import STRING_OUTPUTS, string_outputs
+from weft.compiler.frontend.string_outputs import (
+    MAP_INPUTS,
+    NUMBERED_OUTPUTS,
+    STRING_INPUTS,
+    STRING_OUTPUTS,
+    STRING_PARTS,
+    map_inputs,
+    numbered_outputs,
+    string_inputs,
+    string_outputs,
+)
 from weft.compiler.target.target import Target
 from weft.dialects.budget import Budget
 from weft.dialects.errors import (
@@ -94,13 +107,14 @@ def import_model(
     names = tuple(outputs) or tuple(value.name for value in model.proto.graph.output)
     _require_values(model, names)
     try:
-        refused = _declare_inputs(model, importer)
+        refused = declare_inputs(model, importer)
         symbols.require_fixed()
         importer.import_nodes(model.proto.graph.node, names)
         known = {name: importer.strings.get(name) for name in names}
         strings = {name: texts for name, texts in known.items() if texts is not None}
         tensors = [name for name in names if name not in strings]
         results = [importer.lookup(name) for name in tensors]
+        _require_known(tensors, importer)
         _check_declared(model, importer)
     except (BudgetError, OptionError, *IMPORT_ERRORS) as error:
         raise type(error)(f"{model.name}: {brief(error)}") from error
@@ -126,7 +140,7 @@ def import_inputs(
     symbols = SymbolNames(loaded.proto, sizes)
     model = fix_inputs(loaded, values, symbols)
     importer = GraphImporter(model, OPS, COMPOSITES, CONTROL, symbols)
-    _report(_declare_inputs(model, importer), (), model.name, newest_opset())
+    _report(declare_inputs(model, importer), (), model.name, newest_opset())
     symbols.require_fixed()
     return _finish(model, importer, (), [])
 
@@ -137,12 +151,22 @@ def _check_declared(model: LoadedModel, importer: GraphImporter) -> None:
     """
     graph = model.proto.graph
     known = [each for each in graph.output if importer.has_value(each.name)]
-    check_strings(known, importer.strings.get)
-    lookup, warn = importer.values.get, importer.warn
+    numbered = [each for each in known if importer.strings.are_numbers(each.name)]
+    check_strings([each for each in known if each not in numbered], importer.strings.get)
+    check_numbered(numbered)
+    lookup, warn = importer.declared_value, importer.warn
     check_declared(graph.output, "output", lookup, warn, graph.node, dims=True)
     outputs = {each.name for each in graph.output}
     inner = [each for each in graph.value_info if each.name not in outputs]
     check_declared(inner, "value", lookup, warn)
+
+
+def _require_known(names: Sequence[str], importer: GraphImporter) -> None:
+    """Refuses outputs that may be strings which the model does not have."""
+    for name in names:
+        if importer.strings.numbered.get(name):
+            rule = f"output '{name}' requires strings that stand in the model"
+            raise UnsupportedError(f"{rule}, got those of an input")
 
 
 def _expanded(names: Sequence[str], importer: GraphImporter) -> list[str]:
@@ -153,22 +177,6 @@ def _expanded(names: Sequence[str], importer: GraphImporter) -> list[str]:
         count = len(value.items) if isinstance(value, SequenceValue) else None
         expanded += [name] if count is None else [f"{name}/{position}" for position in range(count)]
     return expanded
-
-
-def _declare_inputs(model: LoadedModel, importer: GraphImporter) -> list[UnsupportedError]:
-    """Makes arguments of the inputs; returns why some are none, whose users are skipped then."""
-    refused: list[UnsupportedError] = []
-    for value in model.proto.graph.input:
-        try:
-            tensor_type = input_type(value, importer.symbols, importer.ranks.of)
-        except UnsupportedError as error:
-            refused.append(error)
-            importer.values[value.name] = None
-            continue
-        argument = importer.block.insert_arg(tensor_type, len(importer.block.args))
-        argument.name_hint = name_hint(value.name)
-        importer.values[value.name] = argument
-    return refused
 
 
 def _outputs(
@@ -214,13 +222,36 @@ def _finish(
     block.add_op(ReturnOp(*outputs))
     types = [value.type for value in block.args], [value.type for value in outputs]
     function = FuncOp(MAIN, types, Region(block))
-    input_names = tuple(value.name for value in graph.input)
+    input_names, places = _argument_names(graph.input)
+    if places:
+        function.attributes[STRING_INPUTS] = string_inputs(places)
+    if importer.maps:
+        found = {name: (input_names.index(name), keys) for name, keys in importer.maps.items()}
+        function.attributes[MAP_INPUTS] = map_inputs(found)
+    numbered = [name for name in output_names if importer.strings.are_numbers(name)]
+    if numbered:
+        texts, outputs_at = importer.strings.vocabulary.texts, list(output_names).index
+        function.attributes[NUMBERED_OUTPUTS] = numbered_outputs(
+            numbered, texts, [outputs_at(name) for name in numbered]
+        )
     function.attributes["input_names"] = _strings(input_names)
     function.attributes["output_names"] = _strings(output_names)
     function.attributes["model_name"] = StringAttr(graph.name)
     function.attributes |= version_attributes(model.proto.model_version)
     module = ModuleOp([function])
     return ImportedModel(module, importer.store, graph.name, input_names, output_names)
+
+
+def _argument_names(inputs: Sequence[ValueInfoProto]) -> tuple[tuple[str, ...], dict[str, int]]:
+    """The names of the function's arguments, and where those of strings begin."""
+    names: list[str] = []
+    places: dict[str, int] = {}
+    for value in inputs:
+        strings = value.type.tensor_type.elem_type == TensorProto.STRING
+        if strings:
+            places[value.name] = len(names)
+        names += [value.name + part for part in (STRING_PARTS if strings else ("",))]
+    return tuple(names), places
 
 
 def _report(

@@ -8,20 +8,20 @@ from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
-from msgspec import Struct
 from onnx import GraphProto, NodeProto, TypeProto
 from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from weft.compiler.frontend.onnx.branches import SizeNames, joined_sizes
-from weft.compiler.frontend.onnx.constant_values import ConstantValues
+from weft.compiler.frontend.onnx.constant_values import ConstantValues, OpenAxes
 from weft.compiler.frontend.onnx.declared import check_declared
 from weft.compiler.frontend.onnx.declared_ranks import DeclaredRanks
+from weft.compiler.frontend.onnx.failure import Failure
 from weft.compiler.frontend.onnx.function_bodies import has_body
-from weft.compiler.frontend.onnx.graph import brief, used_names
+from weft.compiler.frontend.onnx.graph import used_names
 from weft.compiler.frontend.onnx.load import LoadedModel
-from weft.compiler.frontend.onnx.node import Importer, ImporterTable, OnnxNode, OpenAxes
+from weft.compiler.frontend.onnx.node import Importer, ImporterTable, OnnxNode
 from weft.compiler.frontend.onnx.one_to_one import import_one_to_one
 from weft.compiler.frontend.onnx.open_axes import Choice, FoundAxes
 from weft.compiler.frontend.onnx.opset import expand_function_op, fresh_names, newest_opset
@@ -43,27 +43,6 @@ Values = ChainMap[str, Value | None]
 """Graph values by ONNX name; None for the outputs of a node that could not be imported."""
 
 IMPORT_ERRORS = (UnsupportedError, TypeInferenceError, ModelError)
-
-
-class Failure(Struct, frozen=True):
-    """A node that could not be imported, and why."""
-
-    node: NodeProto
-    error: WeftError
-    breaks_rule: bool
-    """Whether the sizes of the operands are none that the operator can have."""
-
-    def describe(self, opset: int) -> str:
-        """The node's name, type, domain and opset, and the reason, on one line."""
-        version = "" if self.node.domain else f" {opset}"
-        domain = self.node.domain or "ai.onnx"
-        who = f"node '{self.node.name}' ({self.node.op_type}, {domain}{version})"
-        return brief(f"{who}: {self.error}")
-
-    @property
-    def text(self) -> str:
-        """The node and the reason, shorter."""
-        return f"node '{self.node.name}' ({self.node.op_type}): {self.error}"
 
 
 class GraphImporter:
@@ -98,6 +77,7 @@ class GraphImporter:
         self.symbols = symbols
         self.ranks = DeclaredRanks(model, self.one_to_one)
         self.strings = Strings(model)
+        self.maps: dict[str, Sequence[str | int]] = {}
         self.used: set[str] = set()
         self.numbers = ValueNumbers()
         self.found: ChainMap[int, str] = ChainMap({})
@@ -129,14 +109,19 @@ class GraphImporter:
         if name not in self.values:
             initializer = self.model.initializers[name]
             array = tensor_array(initializer.tensor, self.model.base_dir, initializer.payload)
-            self.values.maps[-1][name] = self._insert_constant(self.root, name, array)
+            self.values.maps[-1][name] = self.insert_constant(self.root, name, array)
         return self.values[name]
 
     def has_value(self, name: str) -> bool:
         """Whether the value of that name was imported."""
         return self.strings.get(name) is not None or self.values.get(name) is not None
 
-    def _insert_constant(self, b: GraphBuilder, name: str, array: Array) -> SSAValue:
+    def declared_value(self, name: str) -> Value | None:
+        """The value of that name, if it is what ONNX takes it for: strings are numbers here."""
+        return None if self.strings.are_numbers(name) else self.values.get(name)
+
+    def insert_constant(self, b: GraphBuilder, name: str, array: Array) -> SSAValue:
+        """The constant of an array that the file calls by a name."""
         constant = b.builder.insert(ConstantOp.given(name, array, self.store)).results[0]
         constant.name_hint = name_hint(name)
         return constant
@@ -151,9 +136,12 @@ class GraphImporter:
         self.store.budget.spend_nodes()
         is_checked = False
         try:
-            if self.strings.concern(node):
+            numbered = self.strings.read_numbers(node)
+            if numbered:
+                self.strings.require_comparable(node)
+            elif self.strings.concern(node):
                 return self._import_strings(node)
-            operands = [self.lookup(name) if name else None for name in node.input]
+            operands = [self._operand(name, numbered) if name else None for name in node.input]
             if any(
                 name and value is None for name, value in zip(node.input, operands, strict=True)
             ):
@@ -165,10 +153,19 @@ class GraphImporter:
             else:
                 tensors = [None if value is None else tensor_of(value) for value in operands]
                 self._import_operator(node, tensors)
+            if numbered:
+                self.strings.note_moved(node)
         except IMPORT_ERRORS as error:
             breaks_rule = is_checked and isinstance(error, ModelError | TypeInferenceError)
             self._fail(node, self._undecided(node, error), breaks_rule)
         return None
+
+    def _operand(self, name: str, numbered: bool) -> Value | None:
+        """A value; known strings are numbers beside others that are."""
+        array = self.strings.get(name) if numbered else None
+        if array is None:
+            return self.lookup(name)
+        return self.insert_constant(self.b, name, self.strings.numbers(array))
 
     def _undecided(self, node: NodeProto, error: WeftError) -> WeftError:
         """The error; a rule of types that was broken by sizes which only a call knows may hold in a
@@ -200,7 +197,7 @@ class GraphImporter:
         results = self.strings.evaluate(node, arrays)
         for name, result in zip(filter(None, node.output), results, strict=False):
             if not self.strings.define(name, result):
-                self.values[name] = self._insert_constant(self.b, name, result)
+                self.values[name] = self.insert_constant(self.b, name, result)
         return None
 
     def _fail(self, node: NodeProto, error: WeftError, breaks_rule: bool) -> None:
@@ -291,6 +288,7 @@ class GraphImporter:
         return OnnxNode(
             node, operands, self.b, self.constants, self.used, self.model.base_dir, bind,
             self.ranks.of,
+            self.strings,
         )  # fmt: skip
 
     def _define(self, node: NodeProto, results: Sequence[SSAValue]) -> None:
@@ -401,9 +399,9 @@ class GraphImporter:
 
     def import_subgraph(self, graph: GraphProto) -> list[Value | None]:
         """Imports a graph's nodes where the importer stands; returns its outputs."""
-        for tensor in graph.initializer:
-            array = tensor_array(tensor, self.model.base_dir)
-            self.values[tensor.name] = self._insert_constant(self.b, tensor.name, array)
+        for stored in graph.initializer:
+            array = tensor_array(stored, self.model.base_dir)
+            self.values[stored.name] = self.insert_constant(self.b, stored.name, array)
         names = [each.name for each in graph.output]
         self.import_nodes(graph.node, names)
         for role, values in (
@@ -411,7 +409,7 @@ class GraphImporter:
             ("output", graph.output),
             ("value", graph.value_info),
         ):
-            check_declared(values, role, self.values.get, self.warn)
+            check_declared(values, role, self.declared_value, self.warn)
         return [self.lookup(name) for name in names]
 
     def warn(self, text: str) -> None:

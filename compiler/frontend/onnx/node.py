@@ -11,8 +11,9 @@ from onnx import AttributeProto, NodeProto
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, SSAValue
 
-from weft.compiler.frontend.onnx.constant_values import ConstantValues
+from weft.compiler.frontend.onnx.constant_values import ConstantValues, OpenAxes
 from weft.compiler.frontend.onnx.tensor import DTYPES
+from weft.compiler.frontend.onnx.values import Texts
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.expr import Expr, ExprLike
 from weft.dialects.graph import ConstantOp, DimsOp
@@ -34,20 +35,11 @@ WIDEST = 8
 """Bytes of the largest element."""
 
 
-class OpenAxes(UnsupportedError):
-    """A call alone knows the axes, of a value of `rank` dims, that an operand lists."""
-
-    def __init__(self, position: int, rank: int, given: TensorType) -> None:
-        super().__init__(f"requires axes that are known while compiling, got {given}")
-        self.position = position
-        self.rank = rank
-
-
 class OnnxNode:
     """A node at the newest opset, its operands imported. Errors do not name it; the caller does.
 
     `b` inserts graph operators by name, at the node's location; `bind` makes an i64 scalar a size;
-    `rank_of` knows the ranks that the file declares.
+    `rank_of` knows the ranks that the file declares, `texts` the numbers of strings.
     """
 
     def __init__(
@@ -60,6 +52,7 @@ class OnnxNode:
         base_dir: Path | None,
         bind: Callable[[SSAValue], Expr],
         rank_of: Callable[[str], int | None],
+        texts: Texts,
     ) -> None:
         self.proto = proto
         self.operands = operands
@@ -68,6 +61,7 @@ class OnnxNode:
         self.base_dir = base_dir
         self._bind = bind
         self._rank_of = rank_of
+        self._texts = texts
         self._used = used
         self._attributes = {attribute.name: attribute for attribute in proto.attribute}
 
@@ -286,6 +280,25 @@ class OnnxNode:
     def declared_rank(self) -> int | None:
         """The rank that the file says the first output has."""
         return self._rank_of(self.proto.output[0])
+
+    # Strings ----------------------------------------------------------------------------------
+
+    def has_strings(self, position: int) -> bool:
+        """Whether an operand is strings, as numbers."""
+        return self._texts.are_numbers(self.proto.input[position])
+
+    def text_numbers(self, name: str) -> Array:
+        """The numbers of an attribute's strings."""
+        return self.numbers_of_texts([decode(text) for text in self.attribute(name).strings])
+
+    def numbers_of_texts(self, texts: Array | Sequence[str]) -> Array:
+        """The numbers of strings that stand in the model."""
+        return self._texts.numbers(texts)
+
+    def give_strings(self, position: int) -> None:
+        """Says that an output is strings that stand in the model, as numbers."""
+        if position < len(self.proto.output):
+            self._texts.note_numbers(self.proto.output[position])
 
     # What importers share ---------------------------------------------------------------------
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from onnx import ModelProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto
+from onnx import ModelProto, TensorShapeProto, TypeProto, ValueInfoProto
 
 from weft.compiler.frontend.onnx.node import onnx_element, onnx_number
 from weft.dialects.errors import ExtentError, ModelError, OptionError, UnsupportedError
 from weft.dialects.expr import Expr
 from weft.dialects.expr_text import RESERVED
 from weft.dialects.graph.core.types import TensorType, tensor
+
+RankOf = Callable[[str], int | None]
+"""The rank of a value by its name, where anything says it."""
 
 
 def name_hint(name: str) -> str | None:
@@ -88,14 +91,24 @@ def _identifier(text: str) -> str:
     return f"dim_{name}" if re.match(r"\d|d\d+$", name) else name
 
 
-def input_type(
-    value: ValueInfoProto, symbols: SymbolNames, rank_of: Callable[[str], int | None]
-) -> TensorType:
+def input_type(value: ValueInfoProto, symbols: SymbolNames, rank_of: RankOf) -> TensorType:
     """The type of a graph input, of a rank that is declared or that `rank_of` knows. Raises
     UnsupportedError for all but tensors of known rank.
     """
-    who = f"input '{value.name}'"
-    case = value.type.WhichOneof("value")
+    who, dims = f"input '{value.name}'", input_dims(value, symbols, rank_of)
+    try:
+        element = onnx_element(value.type.tensor_type.elem_type)
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{who}: {error}") from error
+    try:
+        return tensor(dims, element)
+    except ExtentError as error:
+        raise ModelError(f"{who}: {error}") from error
+
+
+def input_dims(value: ValueInfoProto, symbols: SymbolNames, rank_of: RankOf) -> list[Expr]:
+    """The dims of a graph input, as `input_type` finds them."""
+    who, case = f"input '{value.name}'", value.type.WhichOneof("value")
     if case != "tensor_type":
         raise UnsupportedError(f"{who} requires a tensor type, got {case}")
     declared = value.type.tensor_type
@@ -103,17 +116,7 @@ def input_type(
     if shape is None:
         rule = "a known rank: dims that the file declares, or a node that needs one rank of it"
         raise UnsupportedError(f"{who} requires {rule}, got none")
-    if declared.elem_type == TensorProto.STRING:
-        raise UnsupportedError(f"{who} requires numbers or bools, got strings")
-    try:
-        element = onnx_element(declared.elem_type)
-    except UnsupportedError as error:
-        raise UnsupportedError(f"{who}: {error}") from error
-    dims = [symbols.dim(dim, value.name, axis) for axis, dim in enumerate(shape)]
-    try:
-        return tensor(dims, element)
-    except ExtentError as error:
-        raise ModelError(f"{who}: {error}") from error
+    return [symbols.dim(dim, value.name, axis) for axis, dim in enumerate(shape)]
 
 
 def _open_dims(rank: int | None) -> list[TensorShapeProto.Dimension] | None:

@@ -1,4 +1,6 @@
-"""Strings in ONNX models: compiled code holds none, so operators on them are evaluated here."""
+"""Strings in ONNX models. Compiled code holds none: operators on known ones are evaluated here, and
+those that a call brings are numbers of the model's vocabulary.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +11,49 @@ import numpy as np
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper
 
 from weft.compiler.frontend.onnx.load import LoadedModel
-from weft.compiler.frontend.onnx.node import decode
-from weft.compiler.frontend.onnx.tensor import tensor_array
+from weft.compiler.frontend.onnx.vocabulary import Vocabulary, tensor_texts
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.weights import Array
 
 STRING_ATTRIBUTES = frozenset({"value_string", "value_strings", "values_strings"})
 """Attributes whose text becomes elements of a result."""
 
+MOVES = frozenset(
+    {
+        "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "Gather",
+        "GatherElements", "GatherND", "Concat", "Split", "Expand", "Tile", "Where", "Compress",
+        "ReverseSequence", "ArrayFeatureExtractor",
+    }
+)  # fmt: skip
+"""Operators that move strings and look at none."""
+
+MEASURES = frozenset({"Shape", "Size"})
+"""Operators that look at a tensor's dims alone."""
+
+LOOKS_UP = frozenset({"LabelEncoder", "OneHotEncoder", "CategoryMapper", "TfIdfVectorizer"})
+"""Operators that compare strings with the model's own."""
+
 _EVALUATION_ERRORS = (RuntimeError, TypeError, ValueError, KeyError, IndexError, AttributeError)
 """What ONNX's evaluator raises for operands that it does not expect."""
 
 
 class Strings:
-    """The tensors of strings that are known, by ONNX name."""
+    """The tensors of strings that are known, by ONNX name, and the names of those that are numbers
+    of the vocabulary, with whether one may be unknown to it.
+    """
 
     def __init__(self, model: LoadedModel) -> None:
         self.model = model
         self._arrays: dict[str, Array] = {}
+        self.numbered: dict[str, bool] = {}
+        self._vocabulary: Vocabulary | None = None
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The model's own strings."""
+        if self._vocabulary is None:
+            self._vocabulary = Vocabulary(self.model)
+        return self._vocabulary
 
     def get(self, name: str) -> Array | None:
         """The elements of a tensor of strings, None for any other value."""
@@ -35,14 +62,47 @@ class Strings:
             return self._arrays.get(name)
         if initializer.tensor.data_type != TensorProto.STRING:
             return None
-        stored = tensor_array(initializer.tensor)
-        texts = np.array([decode(text) for text in stored.reshape(-1).tolist()], np.object_)
-        self._arrays[name] = texts.reshape(stored.shape)
+        self._arrays[name] = tensor_texts(initializer.tensor)
         return self._arrays[name]
 
     def concern(self, node: NodeProto) -> bool:
-        """Whether the node reads strings, or gives some."""
-        return any(self.get(name) is not None for name in node.input) or _yields_strings(node)
+        """Whether the node reads known strings, or makes some of what is no string."""
+        reads = any(self.get(name) is not None for name in node.input)
+        return reads or (node.op_type not in LOOKS_UP and _yields_strings(node))
+
+    def read_numbers(self, node: NodeProto) -> bool:
+        """Whether the node reads strings that are numbers."""
+        return not self.numbered.keys().isdisjoint(node.input)
+
+    def numbers(self, texts: Array | Sequence[str]) -> Array:
+        """The numbers of strings that the model has."""
+        return self.vocabulary.numbers(texts)
+
+    def are_numbers(self, name: str) -> bool:
+        """Whether a value is numbers of strings."""
+        return name in self.numbered
+
+    def note_numbers(self, name: str) -> None:
+        """Says that a value is numbers of strings that the model has."""
+        self.numbered[name] = False
+
+    def require_comparable(self, node: NodeProto) -> None:
+        """Raises UnsupportedError for a node that the numbers of its strings do not decide."""
+        unknown = [name for name in node.input if self.numbered.get(name)]
+        known = MOVES | MEASURES | LOOKS_UP | {"Equal", "Unique"}
+        if node.op_type not in known or (node.op_type == "Unique" and unknown):
+            rule = "requires strings that are known while compiling"
+            raise UnsupportedError(f"{rule}, got those of '{(unknown or node.input)[0]}'")
+        if node.op_type == "Equal" and len(set(unknown)) > 1:
+            rule = "requires one operand of the model's own strings"
+            raise UnsupportedError(f"{rule}, got '{unknown[0]}' and '{unknown[1]}'")
+
+    def note_moved(self, node: NodeProto) -> None:
+        """Notes which outputs are strings as operands are."""
+        if node.op_type in MOVES or node.op_type == "Unique":
+            unknown = any(self.numbered.get(name) for name in node.input)
+            moved = node.output if node.op_type in MOVES else node.output[:1]
+            self.numbered |= {name: unknown for name in moved if name}
 
     def define(self, name: str, array: Array) -> bool:
         """Whether the elements are strings, which are then known by the name."""

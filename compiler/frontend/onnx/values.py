@@ -8,11 +8,13 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 from msgspec import Struct
 from xdsl.ir import SSAValue
 
 from weft.dialects.errors import UnsupportedError
+from weft.dialects.weights import Array
 
 
 class SequenceValue(Struct, frozen=True):
@@ -22,6 +24,22 @@ class SequenceValue(Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"a sequence of {len(self.items)}"
+
+
+class Texts(Protocol):
+    """Strings of a model as numbers."""
+
+    def numbers(self, texts: Array | Sequence[str]) -> Array:
+        """The numbers of strings that the model has."""
+        ...
+
+    def are_numbers(self, name: str) -> bool:
+        """Whether a value is numbers of strings."""
+        ...
+
+    def note_numbers(self, name: str) -> None:
+        """Says that a value is numbers of strings that the model has."""
+        ...
 
 
 class Nothing(Struct, frozen=True):

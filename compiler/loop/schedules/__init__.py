@@ -20,6 +20,7 @@ from weft.compiler.loop.schedules import (
     row_wise,
     sliding_window,
     transpose,
+    tree_walk,
 )
 from weft.compiler.loop.schedules.contraction import RefusedPlan
 from weft.compiler.loop.schedules.gemm import small_n, split_k
@@ -41,6 +42,7 @@ class Schedule(Struct, frozen=True):
 
 
 SCHEDULES = (
+    Schedule(tree_walk.NAME, tree_walk.apply_all),
     Schedule(attention.NAME, attention.apply_all),  # two contractions and the softmax between them
     Schedule(split_k.NAME, split_k.apply_all),  # splits contractions for those that follow
     Schedule(small_n.NAME, small_n.apply_all),

@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-
 from weft.compiler.machine.artifact.signature import Signature, TensorSpec
 from weft.compiler.machine.python.checked_call import CheckedCall, Library
 from weft.compiler.machine.python.fast_call import Call, fast_call
+from weft.compiler.machine.python.strings import known_strings, string_call
 from weft.dialects.errors import InputError, OptionError, printable
 from weft.dialects.weights import Array
 
@@ -61,8 +60,8 @@ class Executable(_Callable):
         shared = None if base is None else base._checked
         self._checked = CheckedCall(library, prefix, signature, threads, weights, shared)
         call = self.call_or(self._checked) or self._checked
-        self._strings = known_strings(self.metadata)
-        self.__call__ = _with_strings(call, self._strings) if self._strings else call
+        self._strings = string_call(call, signature.inputs, self.metadata)
+        self.__call__ = self._strings or call
 
     def __repr__(self) -> str:
         inputs = ", ".join(map(_described, self.inputs))
@@ -120,9 +119,10 @@ class Executable(_Callable):
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
         """Runs the model on arrays by input name; returns them by output name. Raises as a call."""
-        results = self(*self._checked.arrange((), inputs))
+        takes_names = self._strings is not None
+        results = self(**inputs) if takes_names else self(*self._checked.arrange((), inputs))
         names = [spec.name for spec in self._signature.outputs]
-        for position, name, _ in self._strings:
+        for position, name, _ in known_strings(self.metadata):
             names.insert(position, name)
         return dict(zip(names, results, strict=True))
 
@@ -162,26 +162,6 @@ class Executable(_Callable):
             raise OptionError(f"{rule}, got compiled code alone")
         else:
             self.save_graph(Path(path))
-
-
-def known_strings(metadata: Mapping[str, Any]) -> list[tuple[int, str, Array]]:
-    """The outputs that are strings: the place among all, the name, and the array."""
-    return [
-        (each["place"], each["name"], np.array(each["elements"], np.object_).reshape(each["shape"]))
-        for each in metadata.get("strings", ())
-    ]
-
-
-def _with_strings(call: Call, strings: Sequence[tuple[int, str, Array]]) -> Call:
-    """A call that also gives outputs of strings, arrays of its own each time."""
-
-    def called(*arrays: Any, **named: Any) -> tuple[Array, ...]:
-        results = list(call(*arrays, **named))
-        for position, _, array in strings:
-            results.insert(position, array.copy())
-        return tuple(results)
-
-    return called
 
 
 def _described(spec: TensorSpec) -> str:

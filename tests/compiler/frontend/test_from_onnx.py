@@ -245,12 +245,6 @@ def test_operands_that_do_not_fit_are_the_models_mistake():
         import_model(model)
 
 
-def test_strings_are_refused_by_the_name_of_the_input():
-    model = model_of("agraph (string[2] x) => (string[2] y) { y = Identity(x) }")
-    with pytest.raises(UnsupportedError, match="input 'x' requires numbers or bools, got strings"):
-        import_model(model)
-
-
 def test_sequences_are_refused():
     model = model_of("agraph (float[2] x) => (float[2] y) { y = Relu(x) }")
     sequence = helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, [2])

@@ -172,12 +172,12 @@ def test_pools_that_do_not_fit_are_refused(
         prepare(model_of("TfIdfVectorizer", [np.arange(4)], **({"mode": "TF"} | NGRAMS | changes)))
 
 
-def test_pools_of_strings_are_refused() -> None:
+def test_pools_of_strings_for_numbers_are_refused() -> None:
     kinds = {key: value for key, value in NGRAMS.items() if key != "pool_int64s"}
     x = [np.arange(4)]
-    prepared = prepare(model_of("TfIdfVectorizer", x, mode="TF", pool_strings=["a"] * 6, **kinds))
-    with pytest.raises(UnsupportedError, match="a pool of integers, got strings"):
-        prepared.run(x)
+    model = model_of("TfIdfVectorizer", x, mode="TF", pool_strings=["a"] * 6, **kinds)
+    with pytest.raises(ModelError, match="a pool of the type of its operand, got another"):
+        prepare(model)
 
 
 def forest_of(**changes: Any) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from xdsl.ir import Block, SSAValue
 
 from weft.compiler.frontend.onnx.branches import SizeNames, joined_sizes, yielded
 from weft.compiler.frontend.onnx.declared import check_branches
-from weft.compiler.frontend.onnx.importer import ControlTable, Failure, GraphImporter
+from weft.compiler.frontend.onnx.failure import Failure
+from weft.compiler.frontend.onnx.importer import ControlTable, GraphImporter
 from weft.compiler.frontend.onnx.node import OnnxNode, only_element
 from weft.compiler.frontend.onnx.values import Results, Value, flattened, forms, rebuilt
 from weft.dialects.errors import UnsupportedError

@@ -1,4 +1,6 @@
-"""ONNX TfIdfVectorizer: how often given sequences of numbers occur, with gaps of several widths."""
+"""ONNX TfIdfVectorizer: how often given sequences of numbers or of strings, which are numbers here,
+occur, with gaps of several widths.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ def import_tf_idf_vectorizer(node: OnnxNode) -> Sequence[SSAValue]:
     mode = node.attribute("mode").s.decode(errors="replace")
     if mode not in ("TF", "IDF", "TFIDF"):
         raise ModelError(f"requires a mode of TF, IDF or TFIDF, got {mode}")
-    if not node.has("pool_int64s"):
-        raise UnsupportedError("requires a pool of integers, got strings")
+    if node.has("pool_strings") != node.has_strings(0):
+        raise ModelError("requires a pool of the type of its operand, got another")
     names = ("min_gram_length", "max_gram_length", "ngram_counts")
     least, most, counts = (node.attribute(name) for name in names)
     if not 1 <= least.i <= most.i <= len(counts.ints):
@@ -42,7 +44,9 @@ def import_tf_idf_vectorizer(node: OnnxNode) -> Sequence[SSAValue]:
 
 def _pools(node: OnnxNode) -> list[Array]:
     """The sequences of each length from 1 up, as rows; the last level takes what remains."""
-    numbers = np.array(node.attribute("pool_int64s").ints, np.int64)
+    strings = node.has("pool_strings")
+    numbers = np.array([] if strings else node.attribute("pool_int64s").ints, np.int64)
+    numbers = node.text_numbers("pool_strings") if strings else numbers
     starts = list(node.attribute("ngram_counts").ints)
     bounds = [*starts, len(numbers)]
     pools: list[Array] = []

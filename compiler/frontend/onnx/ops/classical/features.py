@@ -27,6 +27,11 @@ def import_array_feature_extractor(node: OnnxNode) -> Sequence[SSAValue]:
     return [node.b.gather(value, indices, axis=max(len(shape), 2) - 1)]
 
 
+def import_dict_vectorizer(node: OnnxNode) -> Sequence[SSAValue]:
+    """What the input's maps became."""
+    return [node.operand(0)]
+
+
 def import_binarizer(node: OnnxNode) -> Sequence[SSAValue]:
     """1 above the threshold, else 0."""
     element = node.type().element
@@ -112,6 +117,7 @@ IMPORTERS: dict[str, Importer] = {
     for name, importer in {
         "ArrayFeatureExtractor": import_array_feature_extractor,
         "Binarizer": import_binarizer,
+        "DictVectorizer": import_dict_vectorizer,
         "FeatureVectorizer": import_feature_vectorizer,
         "Imputer": import_imputer,
         "Normalizer": import_normalizer,

@@ -1,28 +1,32 @@
-"""Forests as ONNX's three tree operators have them: all rows go down all trees together, one level
-at a time.
+"""Forests as ONNX's three tree operators have them become the tables of `graph.tree_ensemble`.
 
-Questions and leaves are tables. Where a row stands in a tree is an index into them; leaves are
-behind the questions and lead to themselves.
+Nodes are numbered: questions first, leaves behind them. ONNX has six comparisons and membership,
+the tables have `<=` alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from msgspec import Struct
+from msgspec.structs import replace
 from xdsl.ir import SSAValue
 
-from weft.compiler.frontend.onnx.node import OnnxNode, dims_attr
+from weft.compiler.frontend.onnx.node import OnnxNode
 from weft.compiler.frontend.onnx.ops.classical.rows import dims_of
+from weft.compiler.frontend.onnx.ops.classical.tree_tables import (
+    Forest,
+    Questions,
+    masked_forest,
+    moved_behind,
+)
 from weft.dialects.errors import ModelError
 from weft.dialects.graph.core.dtypes import numpy_dtype
-from weft.dialects.graph.core.types import BOOL, I64, type_of
+from weft.dialects.graph.core.types import type_of
 from weft.dialects.weights import Array
 
-EQUAL, NOT_EQUAL, MEMBER = 4, 5, 6
-COMPARISONS = ("less_equal", "less", "greater_equal", "greater", "equal")
-"""Graph operators by ONNX's number of a node's mode; NOT_EQUAL is the negation of the last."""
+LESS_EQUAL, LESS, GREATER_EQUAL, GREATER, EQUAL, NOT_EQUAL, MEMBER = range(7)
+"""ONNX's numbers of a node's mode."""
 
 AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 """How the trees' numbers for a target become one, by ONNX's numbers and names."""
@@ -30,132 +34,172 @@ AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 AVERAGE, SUM, MIN, MAX = range(4)
 
 
-class Lead(Struct, frozen=True):
-    """Where an answer leads: to a leaf, or to a question."""
-
-    is_leaf: bool
-    index: int
-
-
-class Question(Struct, frozen=True):
-    """`row[feature] <mode> split`; what is missing, NaN, counts as true where it says so."""
-
-    feature: int
-    mode: int
-    split: float
-    missing: bool
-    true: Lead
-    false: Lead
-
-
-class Forest(Struct, frozen=True):
-    """All questions, where each tree begins, and what each leaf has for each target."""
-
-    questions: Sequence[Question]
-    roots: Sequence[Lead]
-    weights: Array
-
-    def node_index(self, lead: Lead) -> int:
-        """The index into tables of questions and leaves."""
-        count = len(self.weights) if lead.is_leaf else len(self.questions)
-        if not 0 <= lead.index < count:
-            what = "a leaf" if lead.is_leaf else "a node"
-            raise ModelError(f"requires {what} out of {count}, got {lead.index}")
-        return lead.index + len(self.questions) * lead.is_leaf
-
-    @property
-    def depth(self) -> int:
-        """How many questions are asked at most; raises ModelError where there is no end."""
-        level, depth = {self.node_index(root) for root in self.roots}, 0
-        while inside := [position for position in level if position < len(self.questions)]:
-            asked = [self.questions[position] for position in inside]
-            level = {self.node_index(lead) for each in asked for lead in (each.true, each.false)}
-            depth += 1
-            if depth > len(self.questions):
-                raise ModelError("requires trees, got nodes that lead back to themselves")
-        return depth
+def numbered(is_leaf: Array, index: Array, questions: int, leaves: int) -> Array:
+    """The nodes that so many questions and leaves are, by their index among themselves. Raises
+    ModelError for one that there is not.
+    """
+    counts = np.where(is_leaf, leaves, questions)
+    outside = np.flatnonzero((index < 0) | (index >= counts))
+    if len(outside):
+        first = outside[0]
+        what = "a leaf" if is_leaf[first] else "a node"
+        raise ModelError(f"requires {what} out of {counts[first]}, got {index[first]}")
+    return index + questions * is_leaf.astype(np.int64)
 
 
 def walk(node: OnnxNode, forest: Forest, rows: SSAValue, aggregate: int) -> SSAValue:
     """For each row and target, the numbers of the leaves that the row comes to, as one."""
-    roots = np.array([[forest.node_index(root) for root in forest.roots]], np.int64)
-    depth, shape = forest.depth, dims_attr([dims_of(rows)[0], len(forest.roots)])
-    node_index = node.b.expand(node.constant(roots), shape=shape)
-    for _ in range(depth):
-        node_index = _step(node, forest, rows, node_index)
-    leaf = node.b.sub(node_index, node.scalar(len(forest.questions), I64))
-    given = _looked_up(node, forest.weights, leaf)
-    name = {MIN: "reduce_min", MAX: "reduce_max"}.get(aggregate, "reduce_sum")
-    total = node.b.op(name, given, axes=[1], keepdims=False).results[0]
+    node.reserve(forest.leaves.targets)
+    _check_questions(forest.questions, rows)
+    dtype = numpy_dtype(type_of(rows).element)
+    forest = _compared_by_less_equal(forest, dtype)
+    depths, tree_of_leaf = _explored(forest)
+    masked = masked_forest(forest) if (tree_of_leaf >= 0).all() else None
+    if masked is not None:
+        forest, tree_of_leaf = masked.forest, np.repeat(np.arange(len(depths)), masked.leaves)
+    weights, targets = _weights(node, forest, tree_of_leaf, aggregate)
+    asked, leaves = forest.questions, forest.leaves.count
+    ends = np.arange(len(asked), len(asked) + leaves)
+    leads = np.stack([np.append(asked.true, ends), np.append(asked.false, ends)], 1)
+    codes = np.append(2 * asked.feature + asked.missing, np.zeros(leaves, np.int64))
+    splits = np.append(asked.split, np.zeros(leaves)).astype(dtype)
+    whole = (node.constant(x.astype(np.int32)) for x in (leads, forest.roots, depths))
+    tables = (node.constant(codes.astype(np.int32)), node.constant(splits), *whole)
+    combiner = {MIN: "min", MAX: "max"}.get(aggregate, "add")
+    found = (node.constant(each) for each in (masked.masks, masked.spans)) if masked else ()
+    total = node.b.op(
+        "tree_ensemble", rows, *tables, node.constant(weights), node.constant(targets), *found,
+        count=forest.leaves.targets, combiner=combiner, missing=bool(asked.missing.any()),
+    ).results[0]  # fmt: skip
     if aggregate != AVERAGE:
         return total
     return node.b.div(total, node.scalar(len(forest.roots), type_of(total).element))
 
 
-def leaf_weights(
-    node: OnnxNode, leaves: Array, targets: Array, weights: Array, shape: tuple[int, int], how: int
-) -> Array:
-    """What each leaf has for each target, as a table of that shape; what it does not name leaves
-    the aggregate as it is.
-    """
-    node.reserve(shape[0] * shape[1])
-    limits = np.finfo(weights.dtype)
-    absent = {MIN: limits.max, MAX: limits.min}.get(how, 0)
-    table = np.full(shape, absent, weights.dtype)
-    if how in (MIN, MAX):
-        combine = np.minimum if how == MIN else np.maximum
-        combine.at(table, (leaves, targets), weights)
-    else:
-        np.add.at(table, (leaves, targets), weights)
-    return table
-
-
-def _looked_up(node: OnnxNode, table: Array, node_index: SSAValue) -> SSAValue:
-    return node.b.gather(node.constant(table), node_index, axis=0)
-
-
-def _step(node: OnnxNode, forest: Forest, rows: SSAValue, node_index: SSAValue) -> SSAValue:
-    """Where each row stands one level further down."""
-    b, asked, leaves = node.b, forest.questions, len(forest.weights)
-
-    def of(numbers: list[int]) -> SSAValue:
-        return _looked_up(node, np.array(numbers + [0] * leaves, np.int64), node_index)
-
-    value = b.gather_elements(rows, of([each.feature for each in asked]), axis=1)
-    splits = np.array([each.split for each in asked] + [0.0] * leaves)
-    split = _looked_up(node, splits.astype(numpy_dtype(type_of(rows).element)), node_index)
-    modes = [each.mode for each in asked]
-    answer = _answer(node, set(modes), value, split, of(modes))
-    if any(each.missing for each in asked):
-        missing = node.cast(of([int(each.missing) for each in asked]), BOOL)
-        answer = b.logical_or(answer, b.logical_and(b.is_nan(value), missing))
-    ends = list(range(len(asked), len(asked) + leaves))
-    true = np.array([*(forest.node_index(each.true) for each in asked), *ends], np.int64)
-    false = np.array([*(forest.node_index(each.false) for each in asked), *ends], np.int64)
-    return b.where(answer, _looked_up(node, true, node_index), _looked_up(node, false, node_index))
-
-
-def _answer(
-    node: OnnxNode, modes: set[int], value: SSAValue, split: SSAValue, mode: SSAValue
-) -> SSAValue:
-    """Whether the value compares with the split as the mode says."""
-    answer: SSAValue | None = None
-    for number in sorted(modes):
-        this = node.b.op(COMPARISONS[min(number, EQUAL)], value, split).results[0]
-        if number == NOT_EQUAL:
-            this = node.b.logical_not(this)
-        if answer is not None:
-            this = node.b.where(node.b.equal(mode, node.scalar(number, I64)), this, answer)
-        answer = this
-    assert answer is not None, "a step is made where there are questions"
-    return answer
-
-
-def check_questions(node: OnnxNode, questions: Sequence[Question], rows: SSAValue) -> None:
+def _check_questions(asked: Questions, rows: SSAValue) -> None:
     """Raises ModelError for modes and features that do not exist."""
     width = dims_of(rows)[1]
-    for each in questions:
-        if not 0 <= each.mode <= MEMBER:
-            raise ModelError(f"requires modes from 0 to {MEMBER}, got {each.mode}")
-        if each.feature < 0 or (width.constant is not None and each.feature >= width.constant):
-            raise ModelError(f"requires features out of {width}, got {each.feature}")
+    unknown = asked.mode[(asked.mode < 0) | (asked.mode > MEMBER)]
+    if len(unknown):
+        raise ModelError(f"requires modes from 0 to {MEMBER}, got {unknown[0]}")
+    limit = 1 << 30 if width.constant is None else width.constant
+    outside = asked.feature[(asked.feature < 0) | (asked.feature >= limit)]
+    if len(outside):
+        raise ModelError(f"requires features out of {width}, got {outside[0]}")
+
+
+# Comparisons --------------------------------------------------------------------------------------
+
+
+def _compared_by_less_equal(forest: Forest, dtype: np.dtype[Any]) -> Forest:
+    """Every question as one of `<=`, in the rows' dtype: `x < s` is `x <= t` with the number `t`
+    below `s`, `x > s` has the answers of `x <= s` the other way round, and `x == s` takes two. NaN
+    as a split has all answers false.
+    """
+    asked = replace(forest.questions, split=forest.questions.split.astype(dtype))
+    forest = _with_second_questions(replace(forest, questions=asked))
+    asked, mode = forest.questions, forest.questions.mode
+    never = np.isnan(asked.split)
+    below = _number_below(asked.split)
+    split = np.where(np.isin(mode, (LESS, GREATER_EQUAL)), below, asked.split)
+    turned = np.isin(mode, (GREATER, GREATER_EQUAL)) & ~never
+    questions = Questions(
+        feature=asked.feature,
+        mode=np.zeros_like(mode),
+        split=split,
+        missing=np.where(turned, 1 - asked.missing, asked.missing),
+        true=np.where(turned, asked.false, asked.true),
+        false=np.where(turned, asked.true, asked.false),
+    )
+    return replace(forest, questions=questions)
+
+
+def _number_below(split: Array) -> Array:
+    """The greatest number below each; NaN, which nothing is less than, for the least of all."""
+    lowest = split == -np.inf
+    return np.where(lowest, np.nan, np.nextafter(split, -np.inf)).astype(split.dtype)
+
+
+def _with_second_questions(forest: Forest) -> Forest:
+    """`x == s` as `x <= s`, and where that is so `x >= s`; `x != s` with answers turned, where NaN
+    is true.
+    """
+    asked, count = forest.questions, len(forest.questions)
+    first = np.flatnonzero(np.isin(asked.mode, (EQUAL, NOT_EQUAL)))
+    if not len(first):
+        return forest
+    second = count + np.arange(len(first))
+    forest = moved_behind(forest, len(first))
+    asked = forest.questions
+    equal = asked.mode[first] == EQUAL
+    yes = np.where(equal, asked.true[first], asked.false[first])
+    no = np.where(equal, asked.false[first], asked.true[first])
+    missing, true, false, mode = (
+        each.copy() for each in (asked.missing, asked.true, asked.false, asked.mode)
+    )
+    missing[first] = np.where(equal, missing[first], 0)
+    true[first], false[first], mode[first] = second, no, LESS_EQUAL
+    # NaN comes to a second question where it counts as equal, hence as no less.
+    questions = Questions(
+        feature=np.append(asked.feature, asked.feature[first]),
+        mode=np.append(mode, np.full(len(first), LESS)),
+        split=np.append(asked.split, asked.split[first]),
+        missing=np.append(missing, np.zeros(len(first), np.int64)),
+        true=np.append(true, no),
+        false=np.append(false, yes),
+    )
+    return replace(forest, questions=questions)
+
+
+# Trees --------------------------------------------------------------------------------------------
+
+
+def _explored(forest: Forest) -> tuple[Array, Array]:
+    """How many questions each tree asks at most, and the tree that each leaf is of, -1 where it is
+    of none or several. Raises ModelError where there is no end.
+    """
+    asked, trees = forest.questions, len(forest.roots)
+    depths, tree_of_leaf = np.zeros(trees, np.int64), np.full(forest.leaves.count, -2)
+    nodes, tree = forest.roots, np.arange(trees)
+    for level in range(len(asked) + 2):
+        is_leaf = nodes >= len(asked)
+        _note_trees(tree_of_leaf, nodes[is_leaf] - len(asked), tree[is_leaf])
+        nodes, tree = nodes[~is_leaf], tree[~is_leaf]
+        if not len(nodes):
+            return depths, np.maximum(tree_of_leaf, -1)
+        depths[tree] = level + 1
+        ends = np.append(asked.true[nodes], asked.false[nodes])
+        stride = len(asked) + forest.leaves.count
+        key = np.unique(np.append(tree, tree) * stride + ends)
+        nodes, tree = key % stride, key // stride
+    raise ModelError("requires trees, got nodes that lead back to themselves")
+
+
+def _note_trees(tree_of_leaf: Array, leaves: Array, tree: Array) -> None:
+    known = tree_of_leaf[leaves]
+    tree_of_leaf[leaves] = np.where((known == -2) | (known == tree), tree, -1)
+    again, counts = np.unique(leaves, return_counts=True)
+    tree_of_leaf[again[counts > 1]] = -1
+
+
+def _weights(node: OnnxNode, forest: Forest, tree_of_leaf: Array, how: int) -> tuple[Array, Array]:
+    """What each leaf has for some neighbouring targets, and the first of them for each tree: one
+    target where each tree is for one, as those of boosted classes are.
+    """
+    leaves, trees = forest.leaves, len(forest.roots)
+    tree = tree_of_leaf[leaves.leaf]
+    first, last = np.full(trees, leaves.targets), np.full(trees, -1)
+    alone = bool((tree_of_leaf >= 0).all())
+    if alone:
+        np.minimum.at(first, tree, leaves.target)
+        np.maximum.at(last, tree, leaves.target)
+    width = max(1, int((last - first).max()) + 1) if alone else leaves.targets
+    first = np.minimum(first, leaves.targets - width) if alone else np.zeros(trees, np.int64)
+    node.reserve(leaves.count * width)
+    limits = np.finfo(leaves.weight.dtype)
+    absent = {MIN: limits.max, MAX: limits.min}.get(how, 0)
+    table = np.full((leaves.count, width), absent, leaves.weight.dtype)
+    place = leaves.leaf, leaves.target - first[tree]
+    combine = {MIN: np.minimum, MAX: np.maximum}.get(how, np.add)
+    combine.at(table, place, leaves.weight)
+    return table, first.astype(np.int32)

@@ -1,7 +1,6 @@
-"""ONNX's operators that look numbers up: encoders of labels and of categories.
+"""ONNX's operators that look keys up: encoders of labels and of categories.
 
-What stands in attributes alone becomes a table; strings, which compiled code does not have, are
-refused.
+Strings are numbers of the model's vocabulary, as keys and as values.
 """
 
 from __future__ import annotations
@@ -9,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import Struct
+from onnx import TensorProto
 from xdsl.ir import SSAValue
 
 from weft.compiler.frontend.onnx.node import Importer, OnnxNode
 from weft.compiler.frontend.onnx.ops.classical.rows import DOMAIN
 from weft.compiler.frontend.onnx.tensor import tensor_array
+from weft.compiler.frontend.onnx.vocabulary import UNUSED, tensor_texts
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.graph.core.dtypes import element_type
 from weft.dialects.graph.core.types import BOOL, F32, I64, type_of
@@ -26,33 +28,61 @@ MOST_COMPARED = 8
 DEFAULTS = {"int64s": -1, "floats": -0.0}
 
 
+class Listed(Struct, frozen=True):
+    """Keys or values, and whether they are strings, as numbers."""
+
+    array: Array
+    are_strings: bool = False
+
+
 def import_label_encoder(node: OnnxNode) -> Sequence[SSAValue]:
     """The value that belongs to each element as a key, or the default."""
     keys, values = _listed(node, "keys"), _listed(node, "values")
-    if len(keys) != len(values):
-        raise ModelError(f"requires a value for each key, got {len(keys)} and {len(values)}")
-    default = _default(node, values)
-    if element_type(keys.dtype) != node.type().element:
-        raise ModelError(f"requires keys of the type of its operand, got {keys.dtype}")
-    return [_looked_up(node, *_sorted(keys, values), default)]
+    if len(keys.array) != len(values.array):
+        got = f"{len(keys.array)} and {len(values.array)}"
+        raise ModelError(f"requires a value for each key, got {got}")
+    return [_mapped(node, keys, values, _default(node, values))]
 
 
-def _listed(node: OnnxNode, role: str) -> Array:
+def _mapped(node: OnnxNode, keys: Listed, values: Listed, default: Array) -> SSAValue:
+    """The values of the operand's elements."""
+    same = element_type(keys.array.dtype) == node.type().element
+    if not same or keys.are_strings != node.has_strings(0):
+        got = "strings" if keys.are_strings else keys.array.dtype
+        raise ModelError(f"requires keys of the type of its operand, got {got}")
+    if values.are_strings:
+        node.give_strings(0)
+    return _looked_up(node, *_sorted(keys.array, values.array), default)
+
+
+def _listed(node: OnnxNode, role: str) -> Listed:
     """Keys or values, of whichever type they are listed in."""
     if node.has(f"{role}_strings"):
-        raise UnsupportedError(f"requires {role} that are numbers, got strings")
+        return Listed(node.text_numbers(f"{role}_strings"), are_strings=True)
     if node.has(f"{role}_tensor"):
-        array = tensor_array(node.attribute(f"{role}_tensor").t, node.base_dir).reshape(-1)
+        stored = node.attribute(f"{role}_tensor").t
+        if stored.data_type == TensorProto.STRING:
+            return Listed(node.numbers_of_texts(tensor_texts(stored).reshape(-1)), True)
+        array = tensor_array(stored, node.base_dir).reshape(-1)
         if array.dtype.kind not in "iuf":
-            raise UnsupportedError(f"requires {role} that are numbers, got {array.dtype}")
-        return array
+            raise UnsupportedError(
+                f"requires {role} that are numbers or strings, got {array.dtype}"
+            )
+        return Listed(array)
     if node.has(f"{role}_int64s"):
-        return np.array(node.attribute(f"{role}_int64s").ints, np.int64)
-    return np.array(node.attribute(f"{role}_floats").floats, np.float32)
+        return Listed(np.array(node.attribute(f"{role}_int64s").ints, np.int64))
+    return Listed(np.array(node.attribute(f"{role}_floats").floats, np.float32))
 
 
-def _default(node: OnnxNode, values: Array) -> Array:
+def _default(node: OnnxNode, listed: Listed) -> Array:
     """The value of what is no key."""
+    values = listed.array
+    if listed.are_strings:
+        if node.has("default_tensor"):
+            return node.numbers_of_texts(
+                tensor_texts(node.attribute("default_tensor").t).reshape(-1)
+            )
+        return node.numbers_of_texts([node.text("default_string", UNUSED)])
     if node.has("default_tensor"):
         given = tensor_array(node.attribute("default_tensor").t, node.base_dir)
         return given.reshape(-1)[:1].astype(values.dtype)
@@ -118,18 +148,30 @@ def _searched(node: OnnxNode, keys: Array, values: Array, fallback: SSAValue) ->
 
 
 def import_category_mapper(node: OnnxNode) -> Sequence[SSAValue]:
-    """Always from or to strings, which compiled code does not have."""
-    raise UnsupportedError("requires categories that are numbers, got strings")
+    """The number of each string, or the string of each number."""
+    texts = Listed(node.text_numbers("cats_strings"), are_strings=True)
+    numbers = Listed(np.array(node.attribute("cats_int64s").ints, np.int64))
+    if len(texts.array) != len(numbers.array):
+        got = f"{len(texts.array)} and {len(numbers.array)}"
+        raise ModelError(f"requires a string for each number, got {got}")
+    if node.has_strings(0):
+        default = np.array([node.integer("default_int64", int(DEFAULTS["int64s"]))])
+        return [_mapped(node, texts, numbers, default)]
+    default = node.numbers_of_texts([node.text("default_string", UNUSED)])
+    return [_mapped(node, numbers, texts, default)]
 
 
 def import_one_hot_encoder(node: OnnxNode) -> Sequence[SSAValue]:
     """1 where the element, as an integer, is the category, in a new last axis; where `zeros` is 0
     each element has to be one of them.
     """
-    if node.has("cats_strings"):
-        raise UnsupportedError("requires categories that are numbers, got strings")
     b, shape = node.b, node.shape()
-    categories = node.constant(np.array(node.attribute("cats_int64s").ints, np.int64))
+    if node.has("cats_strings") != node.has_strings(0):
+        raise ModelError("requires categories of the type of its operand, got others")
+    if node.has("cats_strings"):
+        categories = node.constant(node.text_numbers("cats_strings"))
+    else:
+        categories = node.constant(np.array(node.attribute("cats_int64s").ints, np.int64))
     element = node.reshape(node.cast(node.operand(0), I64), [*shape, 1])
     found = b.equal(element, categories)
     if not node.flag("zeros", default=True):

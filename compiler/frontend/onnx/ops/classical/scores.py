@@ -23,13 +23,12 @@ LABELS = ("classlabels_int64s", "classlabels_ints")
 
 
 def labels_of(node: OnnxNode) -> Array:
-    """The labels of classes. Raises UnsupportedError where something reads those that are strings;
-    where nothing does their numbers stand for them.
+    """The labels of classes; of those that are strings the numbers, as which they are the first
+    output.
     """
     if node.has("classlabels_strings"):
-        if node.uses(0):
-            raise UnsupportedError("requires labels that are numbers, got strings")
-        return np.arange(len(node.attribute("classlabels_strings").strings))
+        node.give_strings(0)
+        return node.text_numbers("classlabels_strings")
     given = [node.integers(name, []) for name in LABELS if node.has(name)]
     return np.array(given[0] if given else [], np.int64)
 

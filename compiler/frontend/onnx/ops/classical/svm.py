@@ -29,6 +29,9 @@ from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.graph.core.types import F32
 from weft.dialects.weights import Array
 
+SURE = 1e-7
+"""How near to 0 and 1 the probability of one of two classes comes."""
+
 
 def import_svm_regressor(node: OnnxNode) -> Sequence[SSAValue]:
     """The sum of weighted kernels and `rho`; of one class 1 where that is above zero, else -1."""
@@ -52,8 +55,6 @@ def import_svm_regressor(node: OnnxNode) -> Sequence[SSAValue]:
 def import_svm_classifier(node: OnnxNode) -> Sequence[SSAValue]:
     """Each two classes decide between them; the class that wins most often, and the decisions."""
     labels = labels_of(node)
-    if node.has("prob_a") and len(node.attribute("prob_a").floats):
-        raise UnsupportedError("requires scores, got probabilities of classes to be coupled")
     counts = node.integers("vectors_per_class", [])
     if not counts:
         raise UnsupportedError("requires support vectors, got a linear machine")
@@ -63,6 +64,9 @@ def import_svm_classifier(node: OnnxNode) -> Sequence[SSAValue]:
     pairs = list(combinations(range(len(counts)), 2))
     weights, rho = _pair_weights(node, counts, pairs), _rho(node, len(pairs))
     decisions = node.b.add(node.b.matmul(kernels, node.constant(weights)), node.constant(rho))
+    if len(floats_of(node, "prob_a")):
+        winner = _winner(node, labels, decisions, pairs)
+        return [winner, transformed(node, _probabilities(node, decisions, pairs))]
     if len(pairs) == 1:
         return _of_two_classes(node, labels, decisions)
     return [_winner(node, labels, decisions, pairs), transformed(node, decisions)]
@@ -88,6 +92,29 @@ def _winner(
     against = node.constant((votes < 0).sum(0, dtype=np.float32))
     held = node.cast(node.b.greater(decisions, node.scalar(0, F32)), F32)
     return label_of(node, labels, node.b.add(node.b.matmul(held, node.constant(votes)), against))
+
+
+def _probabilities(
+    node: OnnxNode, decisions: SSAValue, pairs: Sequence[tuple[int, int]]
+) -> SSAValue:
+    """Of each class: a decision says how probable the first of two is beside the second, and these
+    are coupled.
+    """
+    b, slopes, offsets = node.b, floats_of(node, "prob_a"), floats_of(node, "prob_b")
+    if not len(slopes) == len(offsets) == len(pairs):
+        got = f"{len(slopes)} and {len(offsets)}"
+        raise ModelError(f"requires prob_a and prob_b for {len(pairs)} pairs, got {got}")
+    scaled = b.add(b.mul(decisions, node.constant(slopes)), node.constant(offsets))
+    limits = (node.scalar(limit, F32) for limit in (SURE, 1 - SURE))
+    first = b.clip(b.sigmoid(b.neg(scaled)), *limits)
+    second = b.sub(node.scalar(1, F32), first)
+    none = b.filled(0, first)
+    count, classes = len(pairs), pairs[-1][1] + 1
+    place = np.full((classes, classes), 2 * count)
+    for number, (one, other) in enumerate(pairs):
+        place[one, other], place[other, one] = number, count + number
+    squares = b.gather(b.concat(first, second, none, axis=1), node.constant(place), axis=1)
+    return b.couple_probabilities(squares, classes=[classes])
 
 
 def _pair_weights(node: OnnxNode, counts: Sequence[int], pairs: Sequence[tuple[int, int]]) -> Array:

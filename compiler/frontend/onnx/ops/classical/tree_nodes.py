@@ -4,9 +4,10 @@ leaves' numbers are listed by tree and node.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
+from msgspec import Struct
 from xdsl.ir import SSAValue
 
 from weft.compiler.frontend.onnx.node import Importer, OnnxNode, decode
@@ -15,11 +16,6 @@ from weft.compiler.frontend.onnx.ops.classical.forest import (
     MAX,
     MIN,
     SUM,
-    Forest,
-    Lead,
-    Question,
-    check_questions,
-    leaf_weights,
     walk,
 )
 from weft.compiler.frontend.onnx.ops.classical.rows import DOMAIN, dims_of, numbers_of, rows_of
@@ -32,6 +28,7 @@ from weft.compiler.frontend.onnx.ops.classical.scores import (
     require_untransformed,
     transformed,
 )
+from weft.compiler.frontend.onnx.ops.classical.tree_tables import Forest, Leaves, Questions
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.graph.core.types import F32
 from weft.dialects.weights import Array
@@ -40,9 +37,6 @@ MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRA
 """By the number that TreeEnsemble has for them."""
 
 LEAF = "LEAF"
-
-Name = tuple[int, int]
-"""A node's tree and its number there."""
 
 
 def import_tree_ensemble_regressor(node: OnnxNode) -> Sequence[SSAValue]:
@@ -100,101 +94,119 @@ def _with_base(node: OnnxNode, total: SSAValue, count: int) -> SSAValue:
 
 def _total(node: OnnxNode, role: str, count: int, how: int) -> SSAValue:
     """The numbers of the leaves that each row comes to; `role` is what they are listed for."""
-    rows, names = rows_of(node), _names(node)
-    modes = [decode(mode) for mode in node.attribute("nodes_modes").strings]
-    unknown = sorted(set(modes) - {*MODES, LEAF})
-    if unknown or len(modes) != len(names):
+    rows, listed = rows_of(node), _listed(node)
+    questions = _questions(node, listed)
+    leaves = _leaves(node, role, listed, count, how)
+    return walk(node, Forest(questions, _roots(listed, questions), leaves), rows, how)
+
+
+class Listed(Struct, frozen=True):
+    """The nodes in the order in which they are listed: the tree of each, its mode, -1 of a leaf,
+    and its number in a forest. `keys` are the names, a tree and a number there, in order, and
+    `order` where each of these is listed.
+    """
+
+    trees: Array
+    tree_ids: Array
+    node_ids: Array
+    modes: Array
+    numbers: Array
+    keys: Array
+    order: Array
+
+    def named(self, trees: Array, nodes: Array) -> Array:
+        """Where nodes of these names are listed. Raises ModelError for one that is not."""
+        key = _keys(self.tree_ids, self.node_ids, trees, nodes)
+        place = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
+        absent = np.flatnonzero(self.keys[place] != key)
+        if len(absent):
+            name = f"{nodes[absent[0]]} in tree {trees[absent[0]]}"
+            raise ModelError(f"requires a node out of its tree, got {name}")
+        return self.order[place]
+
+
+def _keys(tree_ids: Array, node_ids: Array, trees: Array, nodes: Array) -> Array:
+    """A number for each name; -1 where the tree or the node's number is unknown."""
+    parts: list[Array] = []
+    for known, given in ((tree_ids, trees), (node_ids, nodes)):
+        place = np.minimum(np.searchsorted(known, given), len(known) - 1)
+        parts.append(np.where(known[place] == given, place, -1))
+    return np.where(np.minimum(*parts) < 0, -1, parts[0] * len(node_ids) + parts[1])
+
+
+def _listed(node: OnnxNode) -> Listed:
+    trees, nodes = _whole(node, "nodes_treeids"), _whole(node, "nodes_nodeids")
+    if len(trees) != len(nodes) or not len(trees):
+        raise ModelError(f"requires nodes that differ in tree or number, got {len(trees)}")
+    tree_ids, node_ids = np.unique(trees), np.unique(nodes)
+    keys = _keys(tree_ids, node_ids, trees, nodes)
+    order = np.argsort(keys, kind="stable")
+    if (np.diff(keys[order]) == 0).any():
+        raise ModelError(f"requires nodes that differ in tree or number, got {len(trees)}")
+    modes = _modes(node, len(trees))
+    is_leaf = modes < 0
+    among = np.where(is_leaf, np.cumsum(is_leaf), np.cumsum(~is_leaf)) - 1
+    numbers = among + is_leaf * np.count_nonzero(~is_leaf)
+    return Listed(trees, tree_ids, node_ids, modes, numbers, keys[order], order)
+
+
+def _modes(node: OnnxNode, count: int) -> Array:
+    """The number of each node's mode; -1 of a leaf."""
+    known = {LEAF: -1, **{name: number for number, name in enumerate(MODES)}}
+    given = [decode(mode) for mode in node.attribute("nodes_modes").strings]
+    if len(given) != count or not known.keys() >= set(given):
         raise ModelError(f"requires a mode of {', '.join(MODES)} or LEAF for each node, got others")
-    leads = _leads(names, modes)
-    questions = _questions(node, names, modes, leads)
-    check_questions(node, questions, rows)
-    weights = _weights(node, role, leads, count, how)
-    forest = Forest(questions, _roots(node, names, modes, leads), weights)
-    return walk(node, forest, rows, how)
+    return np.array([known[name] for name in given], np.int64)
 
 
-def _names(node: OnnxNode) -> list[Name]:
-    trees, numbers = node.integers("nodes_treeids", []), node.integers("nodes_nodeids", [])
-    names = list(zip(trees, numbers, strict=False))
-    if len(trees) != len(numbers) or len(set(names)) != len(names) or not names:
-        raise ModelError(f"requires nodes that differ in tree or number, got {len(names)}")
-    return names
+def _whole(node: OnnxNode, name: str) -> Array:
+    return np.array(node.integers(name, []), np.int64)
 
 
-def _leads(names: Sequence[Name], modes: Sequence[str]) -> Mapping[Name, Lead]:
-    """Leaves and questions are counted apart, in the order in which they are listed."""
-    leads: dict[Name, Lead] = {}
-    counts = {True: 0, False: 0}
-    for name, mode in zip(names, modes, strict=True):
-        is_leaf = mode == LEAF
-        leads[name] = Lead(is_leaf, counts[is_leaf])
-        counts[is_leaf] += 1
-    return leads
-
-
-def _questions(
-    node: OnnxNode, names: Sequence[Name], modes: Sequence[str], leads: Mapping[Name, Lead]
-) -> list[Question]:
+def _questions(node: OnnxNode, listed: Listed) -> Questions:
     """The nodes that are no leaves."""
-    values = numbers_of(node, "nodes_values").tolist()
-    missing = node.integers("nodes_missing_value_tracks_true", []) or [0] * len(names)
-    features = node.integers("nodes_featureids", [])
-    ends = [node.integers(f"nodes_{answer}nodeids", []) for answer in ("true", "false")]
+    values, features = numbers_of(node, "nodes_values"), _whole(node, "nodes_featureids")
+    missing = _whole(node, "nodes_missing_value_tracks_true")
+    missing = missing if len(missing) else np.zeros(len(listed.modes), np.int64)
+    ends = [_whole(node, f"nodes_{answer}nodeids") for answer in ("true", "false")]
     lengths = {len(each) for each in (values, missing, features, *ends)}
-    if lengths != {len(names)}:
+    if lengths != {len(listed.modes)}:
         raise ModelError(f"requires nodes of equally many parts, got {sorted(lengths)}")
-    columns = zip(names, modes, features, values, missing, *ends, strict=True)
-    return [
-        Question(
-            feature, MODES.index(mode), value, bool(tracks),
-            _led(leads, (name[0], true)), _led(leads, (name[0], false)),
-        )
-        for name, mode, feature, value, tracks, true, false in columns
-        if mode != LEAF
-    ]  # fmt: skip
+    asks = listed.modes >= 0
+    trees = listed.trees[asks]
+    leads = [listed.numbers[listed.named(trees, each[asks])] for each in ends]
+    tracks = (missing[asks] != 0).astype(np.int64)
+    return Questions(features[asks], listed.modes[asks], values[asks], tracks, *leads)
 
 
-def _led(leads: Mapping[Name, Lead], name: Name) -> Lead:
-    if name not in leads:
-        raise ModelError(f"requires a node out of its tree, got {name[1]} in tree {name[0]}")
-    return leads[name]
+def _roots(listed: Listed, questions: Questions) -> Array:
+    """In each tree the one node to which no other leads, in the order of the list."""
+    led = np.zeros(len(listed.numbers), bool)
+    led[questions.true] = led[questions.false] = True
+    roots = ~led[listed.numbers]
+    trees = listed.trees[roots]
+    if len(np.unique(trees)) != len(listed.tree_ids) or len(trees) != len(listed.tree_ids):
+        got = f"{len(listed.tree_ids)} trees, got {len(trees)}"
+        raise ModelError(f"requires a root for each of {got}")
+    return listed.numbers[roots]
 
 
-def _roots(
-    node: OnnxNode, names: Sequence[Name], modes: Sequence[str], leads: Mapping[Name, Lead]
-) -> list[Lead]:
-    """In each tree the one node to which no other leads."""
-    ends = [node.integers(f"nodes_{answer}nodeids", []) for answer in ("true", "false")]
-    led = {
-        (name[0], end)
-        for name, mode, *both in zip(names, modes, *ends, strict=True)
-        if mode != LEAF
-        for end in both
-    }
-    roots = [name for name in names if name not in led]
-    trees = {tree for tree, _ in names}
-    if {tree for tree, _ in roots} != trees or len(roots) != len(trees):
-        raise ModelError(f"requires a root for each of {len(trees)} trees, got {len(roots)}")
-    return [leads[name] for name in roots]
-
-
-def _weights(node: OnnxNode, role: str, leads: Mapping[Name, Lead], count: int, how: int) -> Array:
-    """What each leaf has for each target or class."""
-    trees, numbers = (node.integers(f"{role}_{what}ids", []) for what in ("tree", "node"))
-    targets = np.array(node.integers(f"{role}_ids", []), np.int64)
-    weights = numbers_of(node, f"{role}_weights")
-    if len({len(trees), len(numbers), len(targets), len(weights)}) != 1 or not len(targets):
+def _leaves(node: OnnxNode, role: str, listed: Listed, count: int, how: int) -> Leaves:
+    """What leaves have for targets or classes."""
+    trees, nodes = (_whole(node, f"{role}_{what}ids") for what in ("tree", "node"))
+    targets, weights = _whole(node, f"{role}_ids"), numbers_of(node, f"{role}_weights")
+    if len({len(trees), len(nodes), len(targets), len(weights)}) != 1 or not len(targets):
         raise ModelError(f"requires a tree, a node and a {role} for each weight, got others")
     if targets.min() < 0 or targets.max() >= count:
         raise ModelError(f"requires a {role} from 0 to {count - 1}, got {targets.tolist()[:8]}")
-    named = [_led(leads, name) for name in zip(trees, numbers, strict=True)]
-    if not all(lead.is_leaf for lead in named):
+    place = listed.named(trees, nodes)
+    if (listed.modes[place] >= 0).any():
         raise ModelError("requires weights of leaves, got one of a node that is none")
-    leaves = np.array([lead.index for lead in named], np.int64)
-    shape = (sum(lead.is_leaf for lead in leads.values()), count)
-    if how in (MIN, MAX) and len(set(zip(leaves, targets, strict=True))) < shape[0] * count:
+    questions = int(np.count_nonzero(listed.modes >= 0))
+    leaf, leaves = listed.numbers[place] - questions, len(listed.modes) - questions
+    if how in (MIN, MAX) and len(np.unique(leaf * count + targets)) < leaves * count:
         raise UnsupportedError(f"requires a weight of each leaf for each {role} in MIN and MAX")
-    return leaf_weights(node, leaves, targets, weights, shape, how)
+    return Leaves(leaves, count, leaf, targets, weights)
 
 
 IMPORTERS: dict[str, Importer] = {

@@ -1,4 +1,4 @@
-"""graph -> graph: rewrites that one operator decides alone,
+"""graph -> graph: what one operator decides alone,
 and the values of operators on constants.
 
 In one sweep from the inputs on: an operator whose integer result is known as expressions over the

@@ -4,7 +4,7 @@ An operator is one class in one family file. Its facets:
 
     infer      result types from operand types and attributes
     reference  the value of the results, in NumPy
-    fold       rewrites that name this one operator
+    fold       what is simpler by its own attributes and types
     vjp        the vector-Jacobian product, built from graph operators
     lower      the naive loop nest
     ONNX       the operator's name there, where the mapping is one to one

@@ -162,7 +162,7 @@ def lower(
                 maker.make(module)
             else:
                 each().apply(context, module)
-    session.verifier.forget()
+    session.verifier = None  # which lets go of what was verified
     if SchedulePass in passes:
         _require_kernels_of(session)
     return context.meanings

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.session import Session
+from weft.compiler.driver.verify_changes import ChangeVerifier
 from weft.compiler.target.module_target import set_target
 from weft.dialects.graph import CallOp, ControlOp, FusedOp, GraphOp
 from weft.dialects.loop.program import KernelOp, ProgramOp
@@ -35,6 +36,7 @@ def running(session: Session, name: str, module: ModuleOp, notes: list[str]) -> 
     with session.report.module_pass(name, partial(operators_of, module), notes):
         yield
     if session.verify_each:
+        session.verifier = session.verifier or ChangeVerifier()
         session.verifier.verify(module)
     session.passes += 1
     session.dump(f"{session.passes:02}-{name}.mlir", module)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.report import Report
-from weft.compiler.driver.verify_changes import ChangeVerifier
 from weft.dialects.budget import Budget
 
 if TYPE_CHECKING:
     from weft.compiler.driver.compile_kernels import KernelStore
     from weft.compiler.driver.extension import Extension
     from weft.compiler.driver.golden import GoldenRun
+    from weft.compiler.driver.verify_changes import ChangeVerifier
     from weft.compiler.driver.workers import ForkedWorker
 
 OnStage = Callable[[str, int, int], None]
@@ -28,7 +28,7 @@ class Session:
     kernels that were compiled before, what the caller adds to the compiler, the self-test, a worker
     that was started ahead, what it may use, how many processes compile its kernels (one for each
     core that this one may use by default), whether the module is verified behind each pass, how
-    many passes it went through, and what was verified last.
+    many passes it went through, and what verified the module last.
     """
 
     options: Options
@@ -43,7 +43,7 @@ class Session:
     cores: int | None = None
     verify_each: bool = False
     passes: int = 0
-    verifier: ChangeVerifier = field(default_factory=ChangeVerifier)
+    verifier: ChangeVerifier | None = None
 
     def level(self, options: Options) -> Session:
         """The session for one CPU level, from the optimised graph on, with a report of its own but

@@ -28,10 +28,6 @@ class ChangeVerifier:
         self._verify(module, False, states)
         self._verified = states  # without those that are gone
 
-    def forget(self) -> None:
-        """Lets go of the operations, none of which will be verified again."""
-        self._verified = {}
-
     def _verify(self, op: Operation, outer_changed: bool, states: dict[Operation, State]) -> bool:
         """Verifies an operation behind those inside of it; returns whether any of them changed.
         What ends a block returns or yields what the operation around it says.

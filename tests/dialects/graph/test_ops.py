@@ -191,6 +191,7 @@ SPECIAL_ATTRIBUTES: dict[str, dict[str, AttributeValue]] = {
     "selu": {"alpha": 1.5, "gamma": 1.25},
     "swish": {"alpha": 0.5},
     "thresholded_relu": {"alpha": 0.5},
+    "watch": {"label": "hidden"},
 }
 ON_FLOATS = [
     op

@@ -109,7 +109,7 @@ def _source_of(model: Any, specs: Sequence[Any]) -> Source | ImportedModel:
 
 
 def _in_process(compiled: Compiled, threads: int | None) -> Executable:
-    check_runs_on(host_target(), compiled.metadata, compiled.prefix)
+    check_runs_on(host_target(calibrated=False), compiled.metadata, compiled.prefix)
     return compiled.executable(threads)
 
 
@@ -128,4 +128,6 @@ def load(
     OptionError for weights in a form that the artifact does not take, InputError for arrays that
     do not fit.
     """
-    return load_artifact(Path(path), host_target(), threads=threads, weights=weights, verify=verify)
+    return load_artifact(
+        Path(path), host_target(calibrated=False), threads=threads, weights=weights, verify=verify
+    )

@@ -146,13 +146,13 @@ VARIANTS: Final[Mapping[str, Case]] = {
 }  # fmt: skip
 
 
-def case_of(kind: Any) -> Case:
+def case_of(estimator: Any) -> Case:
     """How this class is made and fitted."""
-    name = kind.__name__
+    name = estimator.__name__
     if name in SPECIAL:
-        return SPECIAL[name](kind)
-    made = kind()
-    return Case(kind, "diabetes" if is_regressor(made) and not is_classifier(made) else "iris")
+        return SPECIAL[name](estimator)
+    made = estimator()
+    return Case(estimator, "diabetes" if is_regressor(made) and not is_classifier(made) else "iris")
 
 
 def data_of(name: str) -> tuple[Any, Any]:
@@ -227,9 +227,13 @@ def main() -> None:
 
 def cases() -> dict[str, Callable[[], Case]]:
     """Every estimator of scikit-learn's that skl2onnx lists, and variants."""
-    kinds = [kind for kind in sklearn_operator_name_map if kind.__module__.startswith("sklearn.")]
+    kinds = [
+        estimator
+        for estimator in sklearn_operator_name_map
+        if estimator.__module__.startswith("sklearn.")
+    ]
     own: dict[str, Callable[[], Case]] = {
-        kind.__name__: (lambda kind=kind: case_of(kind)) for kind in kinds
+        estimator.__name__: (lambda estimator=estimator: case_of(estimator)) for estimator in kinds
     }
     return own | {name: (lambda case=case: case) for name, case in VARIANTS.items()}
 

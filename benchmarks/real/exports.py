@@ -104,12 +104,12 @@ def _image(make: Callable[..., nn.Module], shape: tuple[int, ...], **options: An
     return Export(module, {"pixels": torch.randn(shape)}, {"pixels": {0: "batch"}})
 
 
-def _dense(make: Callable[..., nn.Module]) -> Export:
-    """A segmentation of images of any size."""
+def _dense(make: Callable[..., nn.Module], name: str = "x") -> Export:
+    """A segmentation of images of any size, whose parameter has that name."""
     module = make(weights=None, weights_backbone=None, num_classes=21)
     axes = {"pixels": {0: "batch", 2: "height", 3: "width"}}
     inputs = {"pixels": torch.randn(1, 3, 224, 224)}
-    return Export(Flat(module, ("x",), {}), inputs, axes, "script")
+    return Export(Flat(module, (name,), {}), inputs, axes, "script")
 
 
 def _detector(make: Callable[..., nn.Module]) -> Export:
@@ -143,11 +143,6 @@ def _speech(model: str, config: str, **options: Any) -> Export:
     module = Flat(_made(model, config, **options), ("input_values",), {})
     axes = {"input_values": {0: "batch", 1: "samples"}}
     return Export(module, {"input_values": torch.randn(1, 8000)}, axes)
-
-
-def _features(model: str, config: str, shape: tuple[int, ...], **options: Any) -> Export:
-    module = Flat(_made(model, config, **options), ("input_features",), {})
-    return Export(module, {"input_features": torch.randn(shape)})
 
 
 def _pixels(model: str, config: str, size: int, **options: Any) -> Export:
@@ -197,21 +192,17 @@ EXPORTS: Final[Mapping[str, Callable[[], Export]]] = {
             "mixer_s32_224": 224, "cait_xxs24_224": 224, "crossvit_tiny_240": 240,
             "eca_nfnet_l0": 224, "rexnet_100": 224, "swinv2_cr_tiny_ns_224": 224,
             "maxvit_rmlp_pico_rw_256": 256, "starnet_s1": 224, "efficientformer_l1": 224,
-            "twins_svt_small": 224, "inception_next_atto": 224, "davit_tiny": 224,
+            "inception_next_atto": 224, "davit_tiny": 224,
         }.items()
     },
     "deeplabv3_mobilenet": partial(_dense, VISION.segmentation.deeplabv3_mobilenet_v3_large),
-    "lraspp_mobilenet": partial(_dense, VISION.segmentation.lraspp_mobilenet_v3_large),
+    "lraspp_mobilenet": partial(_dense, VISION.segmentation.lraspp_mobilenet_v3_large, "input"),
     "fasterrcnn_mobilenet": partial(_detector, DETECTION.fasterrcnn_mobilenet_v3_large_320_fpn),
     "ssdlite_mobilenet": partial(_one_stage, DETECTION.ssdlite320_mobilenet_v3_large, 320),
     "r2plus1d_18": partial(_image, VISION.video.r2plus1d_18, (1, 3, 8, 64, 64)),
-    "s3d": partial(_image, VISION.video.s3d, (1, 3, 16, 96, 96)),
+    "s3d": partial(_image, VISION.video.s3d, (1, 3, 16, 224, 224)),
     "raft_small": _flow,
     "modernbert": partial(_text, "ModernBertModel", "ModernBertConfig", pad_token_id=0, **_TEXT),
-    "xlnet": partial(_text, "XLNetModel", "XLNetConfig", vocab_size=VOCABULARY, d_model=128,
-                     n_layer=3, n_head=4, d_inner=256),
-    "funnel": partial(_text, "FunnelBaseModel", "FunnelConfig", vocab_size=VOCABULARY,
-                      d_model=128, n_head=4, d_head=32, d_inner=256, block_sizes=[1, 1]),
     "mobilebert": partial(_text, "MobileBertModel", "MobileBertConfig", **_TEXT,
                           embedding_size=128, intra_bottleneck_size=128),
     "gpt2_step": partial(_step, "GPT2LMHeadModel", "GPT2Config", 4, 32, 3, vocab_size=VOCABULARY,
@@ -223,9 +214,6 @@ EXPORTS: Final[Mapping[str, Callable[[], Export]]] = {
     "wav2vec2": partial(_speech, "Wav2Vec2Model", "Wav2Vec2Config", **_SPEECH),
     "hubert": partial(_speech, "HubertModel", "HubertConfig", **_SPEECH),
     "wavlm": partial(_speech, "WavLMModel", "WavLMConfig", **_SPEECH),
-    "audio_spectrogram": partial(_speech, "ASTModel", "ASTConfig", **{
-        key: _TEXT[key] for key in _TEXT if key != "vocab_size"}, max_length=64, num_mel_bins=32),
-    "whisper_encoder": partial(_features, "WhisperModel", "WhisperConfig", (1, 80, 400)),
     "mobilevitv2": partial(_pixels, "MobileViTV2Model", "MobileViTV2Config", 256),
     "dpt": partial(_pixels, "DPTForDepthEstimation", "DPTConfig", 96, image_size=96, patch_size=16,
                    hidden_size=96, num_hidden_layers=4, num_attention_heads=4,

@@ -87,7 +87,7 @@ def _transforms(names: Mapping[BufferType, str]) -> WeightTransforms:
     """The transforms of these names compiled for this machine, to be applied to a part of a tensor
     at a time where the layout permits it.
     """
-    host = host_target()
+    host = host_target(calibrated=False)
     kernels: dict[str, KernelOp] = {}
     each: dict[str, WeightTransform] = {}
     for buffer_type, transform in names.items():

@@ -30,44 +30,44 @@ STRING_PARTS = (".ends", ".bytes")
 
 
 def numbered_outputs(
-    names: Sequence[str], texts: Sequence[str], places: Sequence[int]
+    names: Sequence[str], texts: Sequence[str], positions: Sequence[int]
 ) -> Attribute:
-    """The attribute for outputs, at these places among those of a call, whose elements are numbers
-    of these strings.
+    """The attribute for outputs, at these positions among those of a call, whose elements are
+    numbers of these strings.
     """
     elements = ArrayAttr([StringAttr(text) for text in texts])
     described = (
-        {"name": StringAttr(name), "output": IntAttr(place), "elements": elements}
-        for name, place in zip(names, places, strict=True)
+        {"name": StringAttr(name), "output": IntAttr(position), "elements": elements}
+        for name, position in zip(names, positions, strict=True)
     )
     return ArrayAttr([DictionaryAttr(each) for each in described])
 
 
-def string_inputs(places: Mapping[str, int]) -> Attribute:
-    """The attribute for inputs of strings: by name the place of the first of its two tensors."""
+def string_inputs(positions: Mapping[str, int]) -> Attribute:
+    """The attribute for inputs of strings: by name the position of the first of its two tensors."""
     described = (
-        {"name": StringAttr(name), "ends": IntAttr(place), "bytes": IntAttr(place + 1)}
-        for name, place in places.items()
+        {"name": StringAttr(name), "ends": IntAttr(position), "bytes": IntAttr(position + 1)}
+        for name, position in positions.items()
     )
     return ArrayAttr([DictionaryAttr(each) for each in described])
 
 
 def map_inputs(found: Mapping[str, tuple[int, Sequence[str | int]]]) -> Attribute:
-    """The attribute for inputs that are maps: by name the place, and the keys of the columns."""
+    """The attribute for inputs that are maps: by name the position, and the keys of the columns."""
     described = (
         {
             "name": StringAttr(name),
-            "input": IntAttr(place),
+            "input": IntAttr(position),
             "keys": ArrayAttr([IntAttr(k) if isinstance(k, int) else StringAttr(k) for k in keys]),
         }
-        for name, (place, keys) in found.items()
+        for name, (position, keys) in found.items()
     )
     return ArrayAttr([DictionaryAttr(each) for each in described])
 
 
 def string_outputs(names: Sequence[str], known: Mapping[str, Array]) -> ArrayAttr[DictionaryAttr]:
-    """The attribute for the outputs of these names: of those that are strings the name, the place
-    among all, the shape and the elements in row-major order.
+    """The attribute for the outputs of these names: of those that are strings the name, the
+    position among all, the shape and the elements in row-major order.
     """
     return ArrayAttr(
         DictionaryAttr(
@@ -104,5 +104,5 @@ def _plain(attribute: Attribute) -> Any:
         return [_plain(each) for each in attribute]
     if isinstance(attribute, StringAttr):
         return attribute.data
-    assert isa(attribute, IntAttr), "strings are described by texts and places"
+    assert isa(attribute, IntAttr), "strings are described by texts and positions"
     return attribute.data

@@ -2,6 +2,7 @@
 
 from xdsl.ir import Dialect
 
+from weft.dialects.graph.classical import coupling, strings, tree_ensemble
 from weft.dialects.graph.core.op import GraphOp
 from weft.dialects.graph.core.types import ShapeAttr, TensorType
 from weft.dialects.graph.ops import (
@@ -10,7 +11,6 @@ from weft.dialects.graph.ops import (
     cast,
     comparison,
     conv,
-    coupling,
     determinant,
     einsum,
     exponential,
@@ -27,8 +27,6 @@ from weft.dialects.graph.ops import (
     search,
     softmax,
     sort,
-    strings,
-    tree_ensemble,
     trigonometry,
     unfold,
     winograd,

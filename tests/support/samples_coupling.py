@@ -9,7 +9,7 @@ from hypothesis.strategies import SearchStrategy
 
 from tests.support.sample import Sample, seeds
 from weft.dialects.graph import GraphOp
-from weft.dialects.graph.ops.coupling import CoupleProbabilitiesOp
+from weft.dialects.graph.classical.coupling import CoupleProbabilitiesOp
 
 
 @st.composite

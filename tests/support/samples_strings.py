@@ -9,7 +9,7 @@ from hypothesis.strategies import SearchStrategy
 
 from tests.support.sample import Sample, integers, seeds
 from weft.dialects.graph import GraphOp
-from weft.dialects.graph.ops.strings import EqualStringsOp, HashStringsOp
+from weft.dialects.graph.classical.strings import EqualStringsOp, HashStringsOp
 
 
 def strings(draw, count: int):

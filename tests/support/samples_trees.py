@@ -15,7 +15,7 @@ from weft.compiler.frontend.onnx.ops.classical.tree_tables import (
     masked_forest,
 )
 from weft.dialects.graph import GraphOp
-from weft.dialects.graph.ops.tree_ensemble import TreeEnsembleOp
+from weft.dialects.graph.classical.tree_ensemble import TreeEnsembleOp
 
 
 @st.composite

@@ -11,8 +11,8 @@ from xdsl.ir import SSAValue
 
 from weft.compiler.frontend.onnx.importer import GraphImporter
 from weft.compiler.frontend.onnx.load import LoadedModel
-from weft.compiler.frontend.onnx.maps import element_of, keys_of
 from weft.compiler.frontend.onnx.signature import input_dims, input_type, name_hint
+from weft.compiler.frontend.onnx.strings.maps import element_of, keys_of
 from weft.compiler.frontend.string_outputs import STRING_PARTS
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import Expr, product

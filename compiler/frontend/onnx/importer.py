@@ -28,7 +28,7 @@ from weft.compiler.frontend.onnx.opset import expand_function_op, fresh_names, n
 from weft.compiler.frontend.onnx.rules import check_rules
 from weft.compiler.frontend.onnx.shared_sizes import with_shared_sizes
 from weft.compiler.frontend.onnx.signature import SymbolNames, name_hint, type_proto
-from weft.compiler.frontend.onnx.strings import Strings
+from weft.compiler.frontend.onnx.strings.model_strings import Strings
 from weft.compiler.frontend.onnx.tensor import tensor_array
 from weft.compiler.frontend.onnx.value_numbers import ValueNumbers
 from weft.compiler.frontend.onnx.values import Results, Value, tensor_of

@@ -45,7 +45,7 @@ def read_calibration(path: Path) -> CostModel | None:
     """
     try:
         data = path.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # or a folder of it is a file
         return None
     except OSError as error:
         raise OptionError(_wrong(path, error.strerror)) from error

@@ -290,7 +290,7 @@ def _method() -> _Method | None:
 
 @cache
 def _entry_code() -> LoadedCode:
-    target = host_target()
+    target = host_target(calibrated=False)
     exports = [ENTRY, ALLOCATE, CLEARED, RESIZE, RELEASE, POLL]
     return load_objects([compile_object(entry_ir(target), target)], exports)
 

@@ -373,6 +373,10 @@ def python_value(attribute: Attribute):
 
 
 WITHOUT_VJP = {
+    "couple_probabilities",
+    "equal_strings",
+    "hash_strings",
+    "tree_ensemble",
     "arg_max",
     "arg_min",
     "argsort",

@@ -8,6 +8,7 @@ import pytest
 from tests.weft.cli.command import Command
 from weft.cli.calibrate import UNITS
 from weft.compiler.machine.codegen.host import host_cpu, host_target
+from weft.compiler.machine.python.fast_call import _entry_code
 from weft.compiler.target import TARGETS
 from weft.compiler.target.cost import CALIBRATED, GENERIC
 
@@ -51,6 +52,7 @@ def test_damaged_costs_are_measured_again(weft_command: Command, monkeypatch: py
     path = host_cpu().calibration
     path.parent.mkdir()
     path.write_text("{")
+    _entry_code.cache_clear()  # as in a process that has called nothing yet
     outcome = weft_command("calibrate")
     assert (outcome.status, outcome.error) == (0, f"{path}: costs of {host_cpu().name}\n")
     assert host_target().cost.source == CALIBRATED

@@ -14,8 +14,8 @@ from xdsl.ir import SSAValue
 
 from weft.compiler.frontend.onnx.node import Importer, OnnxNode
 from weft.compiler.frontend.onnx.ops.classical.rows import DOMAIN
+from weft.compiler.frontend.onnx.strings.vocabulary import UNUSED, tensor_texts
 from weft.compiler.frontend.onnx.tensor import tensor_array
-from weft.compiler.frontend.onnx.vocabulary import UNUSED, tensor_texts
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.graph.core.dtypes import element_type
 from weft.dialects.graph.core.types import BOOL, F32, I64, type_of

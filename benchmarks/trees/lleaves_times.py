@@ -1,4 +1,4 @@
-"""The turns of lleaves beside `benchmarks.trees`: `PYTHON -m benchmarks.trees_lleaves MODEL ROWS`.
+"""The turns of lleaves beside weft: `PYTHON -m benchmarks.trees.lleaves_times MODEL ROWS`.
 
 lleaves 1.3 wants an llvmlite older than weft's, hence a process of another Python. In: LightGBM's
 file, rows as a NumPy file, and on stdin numbers of rows a call, one a line. Out: a line when all

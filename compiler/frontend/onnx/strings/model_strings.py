@@ -11,7 +11,7 @@ import numpy as np
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper
 
 from weft.compiler.frontend.onnx.load import LoadedModel
-from weft.compiler.frontend.onnx.vocabulary import Vocabulary, tensor_texts
+from weft.compiler.frontend.onnx.strings.vocabulary import Vocabulary, tensor_texts
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.weights import Array
 

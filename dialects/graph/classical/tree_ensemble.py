@@ -18,11 +18,11 @@ from xdsl.irdl import (
 )
 
 from weft.dialects.expr import Expr
+from weft.dialects.graph.classical.tree_loops import FEW_MASKED, FEW_ROWS, Ensemble, Walk, start_of
 from weft.dialects.graph.core.assumptions import at_least
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.op import GraphOp
 from weft.dialects.graph.core.types import F32, F64, I32, I64, TensorType, tensor, type_of
-from weft.dialects.graph.ops.tree_loops import FEW_MASKED, FEW_ROWS, Ensemble, Walk, start_of
 from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.weights import Array
 

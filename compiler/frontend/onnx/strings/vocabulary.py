@@ -18,9 +18,9 @@ from weft.compiler.frontend.onnx.load import LoadedModel
 from weft.compiler.frontend.onnx.node import decode
 from weft.compiler.frontend.onnx.tensor import tensor_array
 from weft.dialects.errors import UnsupportedError
+from weft.dialects.graph.classical.strings import hash_of
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import I64
-from weft.dialects.graph.ops.strings import hash_of
 from weft.dialects.weights import Array
 
 UNKNOWN = -1

@@ -85,7 +85,7 @@ class Lleaves:
     def __init__(self, python: Path, model: lightgbm.LGBMModel, rows: Array, folder: Path):
         model.booster_.save_model(folder / "model.txt")
         np.save(folder / "rows.npy", rows)
-        command = [python, "-m", "benchmarks.trees_lleaves"]
+        command = [python, "-m", "benchmarks.trees.lleaves_times"]
         self.process = subprocess.Popen(
             [*command, folder / "model.txt", folder / "rows.npy"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,

@@ -7,14 +7,15 @@ from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.op import GraphOp
-from weft.dialects.graph.core.types import F32, I32, ShapeAttr, TensorType, tensor, type_of
+from weft.dialects.graph.core.types import F32, F64, I32, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar
+from weft.dialects.loop.types import buffer_type_of
 from weft.dialects.weights import Array
 
 
@@ -29,7 +30,7 @@ class CoupleProbabilitiesOp(GraphOp):
     """
 
     name = "graph.couple_probabilities"
-    ROUNDS: ClassVar = 100
+    ITERATIONS: ClassVar = 100
     TOLERANCE: ClassVar = 0.005
     operand: SSAValue = operand_def(TensorType)
     classes: ShapeAttr = prop_def(ShapeAttr)
@@ -39,9 +40,10 @@ class CoupleProbabilitiesOp(GraphOp):
         pairs = type_of(self.operand)
         classes = self.classes.data or ()
         fits = pairs.has_rank and pairs.shape[1:] == (*classes, *classes) and len(classes) == 1
-        self.require(pairs.element == F32 and fits, "a square of f32 for each row", pairs)
+        is_float = pairs.element in (F32, F64)
+        self.require(is_float and fits, "a square of f32 or f64 for each row", pairs)
         self.require(self.count > 1, "two classes at least", pairs)
-        return [tensor((pairs.shape[0], *classes), F32)]
+        return [tensor((pairs.shape[0], *classes), pairs.element)]
 
     @property
     def count(self) -> int:
@@ -50,13 +52,13 @@ class CoupleProbabilitiesOp(GraphOp):
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         pairs = operands[0]
-        rows = [_coupled(each, self.ROUNDS, self.TOLERANCE / self.count) for each in pairs]
-        return [np.array(rows, np.float32).reshape(pairs.shape[:2])]
+        rows = [_coupled(each, self.ITERATIONS, self.TOLERANCE / self.count) for each in pairs]
+        return [np.array(rows, pairs.dtype).reshape(pairs.shape[:2])]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         with b.loops(type_of(self.operand).shape[:1]) as (row,):
-            descent = Descent.begun(b, operands[0], row, self.count)
-            with b.loops([self.ROUNDS], "r"):
+            descent = Descent.started(b, operands[0], row, self.count)
+            with b.loops([self.ITERATIONS], "r"):
                 with b.when(descent.is_off):
                     descent.measure(self.TOLERANCE / self.count)
                 with b.when(descent.is_off):
@@ -65,12 +67,12 @@ class CoupleProbabilitiesOp(GraphOp):
                 b.store(results[0], [row, k], b.load(descent.p, [k]))
 
 
-def _coupled(pairs: Array, rounds: int, tolerance: float) -> Array:
+def _coupled(pairs: Array, iterations: int, tolerance: float) -> Array:
     """One row in NumPy."""
     matrix = -pairs * pairs.T
     np.fill_diagonal(matrix, (pairs * pairs).sum(0))
-    p = np.full(len(pairs), 1 / len(pairs), np.float32)
-    for _ in range(rounds):
+    p = np.full(len(pairs), 1 / len(pairs), pairs.dtype)
+    for _ in range(iterations):
         product = matrix @ p
         total = p @ product
         if np.abs(product - total).max() < tolerance:
@@ -91,6 +93,7 @@ class Descent(Struct, frozen=True):
 
     b: LoopBuilder
     classes: int
+    element: Attribute
     matrix: SSAValue
     p: SSAValue
     product: SSAValue
@@ -98,24 +101,26 @@ class Descent(Struct, frozen=True):
     off: SSAValue
 
     @staticmethod
-    def begun(b: LoopBuilder, pairs: SSAValue, row: Expr, classes: int) -> Descent:
+    def started(b: LoopBuilder, pairs: SSAValue, row: Expr, classes: int) -> Descent:
         """All classes equally probable."""
+        element = buffer_type_of(pairs).element
         descent = Descent(
             b,
             classes,
-            matrix=b.scratch([classes, classes], F32, "matrix"),
-            p=b.scratch([classes], F32, "p"),
-            product=b.scratch([classes], F32, "product"),
-            total=b.scratch([1], F32, "total"),
+            element,
+            matrix=b.scratch([classes, classes], element, "matrix"),
+            p=b.scratch([classes], element, "p"),
+            product=b.scratch([classes], element, "product"),
+            total=b.scratch([1], element, "total"),
             off=b.scratch([1], I32, "off"),
         )
         b.store(descent.off, [0], b.constant(1, I32))
         with b.loops([classes], "i") as (i,):
-            b.store(descent.p, [i], b.constant(1 / classes, F32))
+            b.store(descent.p, [i], b.constant(1 / classes, element))
             with b.loops([classes], "j") as (j,):
                 against = b.load(pairs, [row, j, i]) * b.load(pairs, [row, i, j])
                 b.store(descent.matrix, [i, j], -against)
-            b.store(descent.matrix, [i, i], b.constant(0, F32))
+            b.store(descent.matrix, [i, i], b.constant(0, element))
             with b.loops([classes], "j") as (j,):
                 against = b.load(pairs, [row, j, i])
                 diagonal = b.load(descent.matrix, [i, i])
@@ -124,16 +129,16 @@ class Descent(Struct, frozen=True):
 
     @property
     def is_off(self) -> Scalar:
-        """Whether another round is needed."""
+        """Whether another iteration is needed."""
         return self.b.load(self.off, [0]).compare("ne", 0)
 
     def measure(self, tolerance: float) -> None:
         """The product and its sum anew, and how far they are apart."""
         b = self.b
-        b.store(self.total, [0], b.constant(0, F32))
+        b.store(self.total, [0], b.constant(0, self.element))
         b.store(self.off, [0], b.constant(0, I32))
         with b.loops([self.classes], "i") as (i,):
-            b.store(self.product, [i], b.constant(0, F32))
+            b.store(self.product, [i], b.constant(0, self.element))
             with b.loops([self.classes], "j") as (j,):
                 more = b.load(self.matrix, [i, j]) * b.load(self.p, [j])
                 b.store(self.product, [i], b.load(self.product, [i]) + more)

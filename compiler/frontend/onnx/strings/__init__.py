@@ -1,0 +1,1 @@
+"""Strings of ONNX models, which become numbers, and maps, which become rows."""

@@ -1,0 +1,1 @@
+"""Operators of classical models: ensembles of trees, strings, probabilities of classes."""

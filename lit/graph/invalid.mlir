@@ -324,7 +324,7 @@ func.func @main(%ends: !graph.tensor<[n], i32>, %data: !graph.tensor<[m], ui8>) 
 // -----
 
 // Each class has a probability against each other.
-// CHECK: graph.couple_probabilities requires a square of f32 for each row, got [n, 3, 2] f32
+// CHECK: graph.couple_probabilities requires a square of f32 or f64 for each row, got [n, 3, 2] f32
 func.func @main(%x: !graph.tensor<[n, 3, 2], f32>) {
   %y = graph.couple_probabilities %x {classes = #graph.shape<[3]>} : (!graph.tensor<[n, 3, 2], f32>) -> !graph.tensor<[n, 3], f32>
   func.return

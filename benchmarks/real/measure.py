@@ -84,7 +84,7 @@ def _noise(model: Path, inputs: dict[str, Array], seed: int, expected: list[Arra
 
 def _changed(model: Path, inputs: dict[str, Array], seed: int) -> tuple[bytes, dict[str, Array]]:
     """The model and its inputs with noise in all floats: inputs may be integers, or be rounded to
-    such before anything else, and weights too.
+    such before anything else, and weights too. Vectors are left, for they may be scales of sizes.
     """
     rng = np.random.default_rng(seed)
 
@@ -93,7 +93,7 @@ def _changed(model: Path, inputs: dict[str, Array], seed: int) -> tuple[bytes, d
 
     proto = onnx.load(model)
     for tensor in proto.graph.initializer:
-        if tensor.data_type == onnx.TensorProto.FLOAT:
+        if tensor.data_type == onnx.TensorProto.FLOAT and len(tensor.dims) > 1:
             array = noisy(numpy_helper.to_array(tensor))
             tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
     arrays = {name: array for name, array in inputs.items() if isinstance(array, np.ndarray)}

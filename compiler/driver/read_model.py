@@ -101,7 +101,7 @@ def read_model(
         importers |= extension.onnx
     replaceable = options.artifact.weights == CALLER
     frontend = find_frontend(source)
-    choices = options.outputs, sizes, values, replaceable, budget, options.target
+    choices = options.outputs, sizes, values, replaceable, budget
     imported = frontend.read(source, ImportOptions(ops, importers, *choices))
     if frontend.finished:
         _require_no_choice(options)

@@ -23,7 +23,6 @@ from weft.compiler.frontend.onnx.from_onnx import (
     import_model,
 )
 from weft.compiler.frontend.onnx.node import ImporterTable
-from weft.compiler.target.target import Target
 from weft.dialects.budget import Budget
 from weft.dialects.errors import OptionError
 from weft.dialects.graph import GraphOp
@@ -40,7 +39,6 @@ class ImportOptions(Struct, frozen=True):
     values: Mapping[str, Array]
     replaceable: bool
     budget: Budget | None
-    target: Target | None
 
 
 ReadInputs = Callable[[Any, Mapping[str, int], Mapping[str, Array]], ImportedModel]
@@ -81,7 +79,6 @@ def _read_onnx(source: Source, options: ImportOptions) -> ImportedModel:
         options.values,
         replaceable=options.replaceable,
         budget=options.budget,
-        target=options.target,
     )
 
 

@@ -2,20 +2,19 @@
 nodes do not say how large they are -> the same model, whose nodes do.
 
 A file is made for one CPU, and its blocks are as many channels as onnxruntime takes there, 8 or 16.
-Filters that fit one of the two alone tell which it is, for all.
+Filters that fit one of the two alone tell which it is, for all; else the user has to.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 
 from onnx import NodeProto
 
 from weft.compiler.frontend.onnx.graph import all_nodes
 from weft.compiler.frontend.onnx.load import LoadedModel
-from weft.compiler.target.target import Target
-from weft.dialects.errors import ModelError, ModelWarning, UnsupportedError
+from weft.compiler.frontend.onnx.signature import SymbolNames
+from weft.dialects.errors import ModelError, OptionError, UnsupportedError
 
 DOMAIN = "com.microsoft.nchwc"
 BLOCK = "channel_block"
@@ -24,11 +23,12 @@ BLOCK = "channel_block"
 SIZES = (8, 16)
 
 
-def state_blocks(model: LoadedModel, target: Target | None) -> None:
-    """Gives each node on blocks the size of these. Where the filters fit both sizes, it is that of
-    the `target`, for which such files are made, with a ModelWarning.
+def state_blocks(model: LoadedModel, symbols: SymbolNames) -> None:
+    """Gives each node on blocks the size of these: what the user says that `channel_block` is, else
+    what the filters tell.
 
-    Raises ModelError for filters that fit none, UnsupportedError where nothing tells.
+    Raises ModelError for filters that fit none, OptionError for a size that does not fit, and
+    UnsupportedError where nothing tells.
     """
     nodes = [node for node in all_nodes(model.proto) if node.domain == DOMAIN]
     if not nodes:
@@ -38,9 +38,21 @@ def state_blocks(model: LoadedModel, target: Target | None) -> None:
     if not fitting:
         rule = "requires filters in blocks of 8 or of 16 channels"
         raise ModelError(f"{model.name}: {DOMAIN} {rule}, got {filters}")
-    size = fitting[0] if len(fitting) == 1 else _size_for(target, model.name)
+    size = _stated(symbols.given(BLOCK), fitting, f"{model.name}: {DOMAIN}")
     for node in nodes:
         node.attribute.add(name=BLOCK, i=size, type="INT")
+
+
+def _stated(given: int | None, fitting: list[int], who: str) -> int:
+    """The size of blocks, of those that fit."""
+    choices = " or ".join(map(str, fitting))
+    if given is not None and given not in fitting:
+        raise OptionError(f"{who} requires the {BLOCK} {choices}, got {given}")
+    if given is None and len(fitting) > 1:
+        # What onnxruntime does with such a file depends on the CPU that it runs on.
+        rule = f"requires the size of blocks as one of dims, {BLOCK}={choices}"
+        raise UnsupportedError(f"{who} {rule}, got filters that fit both")
+    return fitting[0] if given is None else given
 
 
 def _filters(model: LoadedModel, nodes: list[NodeProto]) -> Iterator[tuple[int, int, int]]:
@@ -64,12 +76,3 @@ def _fits(size: int, results: int, inputs: int, groups: int) -> bool:
     blocked = is_blocked(size, results, inputs, groups)
     return results % size == 0 and (inputs % size == 0 or not blocked)
 
-
-def _size_for(target: Target | None, name: str) -> int:
-    rule = f"{name}: {DOMAIN} requires filters that tell the size of blocks"
-    if target is None:
-        raise UnsupportedError(f"{rule}, got some that fit 8 and 16")
-    size = 16 if target.vector_bytes == 64 or target.arch == "aarch64" else 8
-    said = f"{size} is taken, as onnxruntime does on {target.name}"
-    warnings.warn(f"{rule}, got some that fit 8 and 16; {said}", ModelWarning, stacklevel=2)
-    return size

@@ -38,7 +38,6 @@ from weft.compiler.frontend.string_outputs import (
     string_inputs,
     string_outputs,
 )
-from weft.compiler.target.target import Target
 from weft.dialects.budget import Budget
 from weft.dialects.errors import (
     BudgetError,
@@ -78,7 +77,6 @@ def import_model(
     *,
     replaceable: bool = False,
     budget: Budget | None = None,
-    target: Target | None = None,
 ) -> ImportedModel:
     """Reads a model (a path, bytes or ModelProto) into the graph level.
 
@@ -86,8 +84,7 @@ def import_model(
     function bodies that ONNX defines. `outputs` are the values that the model is to give, any of
     the graph's, by default its own outputs; `sizes` are values of named sizes of its inputs, and
     `values` those of inputs that are none any more.
-    The values of weights may be `replaceable` once the model is compiled. The `target` is the CPU
-    that files which onnxruntime optimised for one CPU are taken to be for.
+    The values of weights may be `replaceable` once the model is compiled.
 
     Raises ModelError for a damaged model, OptionError for outputs, inputs and sizes that it does
     not have, UnsupportedError that lists every node that weft cannot compile, and BudgetError for a
@@ -97,31 +94,52 @@ def import_model(
     loaded = load_model(source)
     symbols = SymbolNames(loaded.proto, sizes)
     loaded = fix_inputs(loaded, values or {}, symbols)
-    opset = default_opset(loaded.proto) or newest_opset()
     budget = Budget() if budget is None else budget
     budget.begin()
     model = normalise(loaded, budget=budget)
-    state_blocks(model, target)
+    state_blocks(model, symbols)
     store = WeightStore(replaceable=replaceable, budget=budget)
     importer = GraphImporter(model, ops, composites, CONTROL, symbols, store)
     names = tuple(outputs) or tuple(value.name for value in model.proto.graph.output)
     _require_values(model, names)
+    refused = _import_nodes(model, importer, symbols, names)
+    _report(refused, importer.failures, model.name, default_opset(loaded.proto) or newest_opset())
+    for text in importer.warnings:
+        warnings.warn(brief(f"{model.name}: {text}"), ModelWarning, stacklevel=2)
+    return _with_outputs(model, importer, names)
+
+
+def _import_nodes(
+    model: LoadedModel, importer: GraphImporter, symbols: SymbolNames, names: Sequence[str]
+) -> list[UnsupportedError]:
+    """Imports what the named outputs need, and returns why inputs are refused. Raises for what ends
+    the import at once; nodes that are refused are the importer's `failures`.
+    """
     try:
         refused = declare_inputs(model, importer)
         symbols.require_fixed()
         importer.import_nodes(model.proto.graph.node, names)
-        known = {name: importer.strings.get(name) for name in names}
-        strings = {name: texts for name, texts in known.items() if texts is not None}
-        tensors = [name for name in names if name not in strings]
-        results = [importer.lookup(name) for name in tensors]
+        tensors = [name for name in names if importer.strings.get(name) is None]
+        for name in tensors:
+            importer.lookup(name)  # those that are initialisers become constants
         _require_known(tensors, importer)
         _check_declared(model, importer)
     except (BudgetError, OptionError, *IMPORT_ERRORS) as error:
         raise type(error)(f"{model.name}: {brief(error)}") from error
-    _report(refused, importer.failures, model.name, opset)
-    for text in importer.warnings:
-        warnings.warn(brief(f"{model.name}: {text}"), ModelWarning, stacklevel=2)
-    present = [value for value in results if value is not None]
+    return refused
+
+
+def _with_outputs(
+    model: LoadedModel, importer: GraphImporter, names: Sequence[str]
+) -> ImportedModel:
+    """The function of what was imported, which returns the named outputs; those that are strings
+    of the model beside the tensors.
+    """
+    known = {name: importer.strings.get(name) for name in names}
+    strings = {name: texts for name, texts in known.items() if texts is not None}
+    tensors = [name for name in names if name not in strings]
+    results = {name: importer.lookup(name) for name in tensors}
+    present = [value for value in results.values() if value is not None]
     imported = _finish(model, importer, *_outputs(model.name, tensors, present))
     if strings:
         function = imported.module.body.block.first_op

@@ -67,6 +67,12 @@ class SymbolNames:
         self._sizes[name] = size
         self._fixed.add(name)
 
+    def given(self, name: str) -> int | None:
+        """The value of a named size that no input has, where the user gives it."""
+        if name in self._sizes:
+            self._fixed.add(name)
+        return self._sizes.get(name)
+
     def require_fixed(self) -> None:
         """Raises OptionError for values of what turned out to be no named size of the inputs."""
         unknown = [name for name in self._sizes if name not in self._fixed]

@@ -1,8 +1,8 @@
 """Naive kernels -> scheduled ones and their machine code, several at a time: this process and its
 workers take them from one list, the longest first.
 
-Everybody compiles the kernel's text, hence who does changes nothing, and what was compiled before
-comes out of a store.
+This process compiles the kernel itself, workers its text, from which they get the same code. What
+was compiled before comes out of a store.
 """
 
 from __future__ import annotations
@@ -65,9 +65,17 @@ class KernelTask(Struct, frozen=True):
     def compile(self) -> KernelCode:
         """Parses, schedules, emits and compiles the kernel, here."""
         start = time.perf_counter()
-        target, options = self.target, self.options
         kernel = parse_kernel(self.text)
+        seconds = {"parse": time.perf_counter() - start}
+        code = self.compile_kernel(kernel)
+        return replace(code, seconds=seconds | dict(code.seconds))
+
+    def compile_kernel(self, kernel: KernelOp) -> KernelCode:
+        """Schedules, emits and compiles the kernel of the text, which is a scheduled one with a
+        summary afterwards.
+        """
         parsed = time.perf_counter()
+        target, options = self.target, self.options
         scheduled = choose_schedule(kernel, target, options, recorded=False)
         summarize_body(kernel)
         text = str(kernel if self.keep_texts else kernel_summary(kernel))
@@ -84,7 +92,6 @@ class KernelTask(Struct, frozen=True):
         emitted = time.perf_counter()
         code = compile_object(ir, target)
         seconds = {
-            "parse": parsed - start,
             "schedule": done - parsed,
             "validation": proved - done,
             "emit": emitted - proved,
@@ -161,11 +168,18 @@ class KernelCompiler:
         self.workers = tuple(workers)
         self.store = store
 
-    def compile(self, tasks: Sequence[Task], on_done: Callable[[int], None]) -> list[KernelCode]:
-        """The code of each task, in their order; `on_done` is told how many are done.
+    def compile(
+        self,
+        tasks: Sequence[Task],
+        on_done: Callable[[int], None],
+        here: Sequence[Callable[[], KernelCode]] = (),
+    ) -> list[KernelCode]:
+        """The code of each task, in their order; `on_done` is told how many are done. `here` are
+        quicker ways to what tasks compile to, for this process.
 
         Raises what compiling a kernel raises.
         """
+        here = here or [task.compile for task in tasks]
         store = None if any(task.keep_texts for task in tasks) else self.store
         found = {} if store is None else _found(tasks, store)
         run = _Run(tasks, found, self.workers)
@@ -173,7 +187,7 @@ class KernelCompiler:
         with run.fed(self.workers):
             for position in run.left:
                 on_done(len(run.done))
-                run.done[position] = tasks[position].compile()
+                run.done[position] = here[position]()
                 if run.errors:
                     break
         codes = run.results()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -23,10 +24,11 @@ from weft.compiler.driver.compile_kernels import (
 from weft.compiler.driver.compile_run_time import RunTimeTask, likely_run_time
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.session import Session
+from weft.compiler.driver.workers import KernelCode
 from weft.compiler.loop.primitives.recording import record
 from weft.compiler.loop.schedules import SCHEDULES, schedule_kernel
 from weft.compiler.loop_to_llvm.program.emit import program_weights
-from weft.compiler.program.kernel_summary import is_scheduled
+from weft.compiler.program.kernel_summary import is_scheduled, kernel_summary
 from weft.compiler.program.memory.plan_memory import kernels_of
 from weft.compiler.target.module_target import target_of
 from weft.dialects.loop.program import AWAITS_LAYOUT, KernelOp, ProgramOp
@@ -114,8 +116,12 @@ class CompiledKernels(Struct):
         is_first = self.made is not None and not self.made
         overlapped = _run_times(module, session.options) if is_first and not dumps else []
         count = len(tasks) + len(overlapped)
+        pairs = zip(tasks, kernels.values(), strict=True)
+        here = [partial(task.compile_kernel, kernel) for task, kernel in pairs]
         codes = self.compiler.compile(
-            [*tasks, *overlapped], lambda done: session.on_stage("compile", done, count)
+            [*tasks, *overlapped],
+            lambda done: session.on_stage("compile", done, count),
+            [*here, *(task.compile for task in overlapped)],
         )
         for task, code in zip(overlapped, codes[len(tasks) :], strict=True):
             assert self.made is not None, "only then there is something beside the kernels"
@@ -123,13 +129,20 @@ class CompiledKernels(Struct):
             session.report.add("run time", sum(code.seconds.values()))
         for (name, kernel), code in zip(kernels.items(), codes[: len(tasks)], strict=True):
             self.code[name] = code.code
-            module.body.block.insert_op_before(parse_kernel(code.kernel), kernel)
-            kernel.detach()
-            kernel.erase()
+            if not (dumps and is_scheduled(kernel)):  # else it was compiled here, and is shown
+                declared = _declaration(kernel, code)
+                module.body.block.insert_op_before(declared, kernel)
+                kernel.detach()
+                kernel.erase()
             session.report.note(name, code.used, code.refused)
             for stage, seconds in code.seconds.items():
                 session.report.add(stage, seconds)
             session.dump(f"{name}.ll", code.ir)
+
+
+def _declaration(kernel: KernelOp, code: KernelCode) -> KernelOp:
+    """What is left of a kernel that was compiled; one that has a summary was compiled here."""
+    return kernel_summary(kernel) if is_scheduled(kernel) else parse_kernel(code.kernel)
 
 
 def _options_of(module: ModuleOp, kernels: dict[str, KernelOp], session: Session) -> CodeOptions:

@@ -30,21 +30,21 @@ class Operand(Struct, frozen=True):
     index: int
 
 
-class Quotient(Struct, frozen=True):
+class Quotient(Struct, frozen=True, cache_hash=True):
     """The dividend over the divisor, rounded towards minus infinity."""
 
     dividend: Expr
     divisor: Expr
 
 
-class Remainder(Struct, frozen=True):
+class Remainder(Struct, frozen=True, cache_hash=True):
     """What `Quotient` leaves; it has the divisor's sign."""
 
     dividend: Expr
     divisor: Expr
 
 
-class Extremum(Struct, frozen=True):
+class Extremum(Struct, frozen=True, cache_hash=True):
     """The greatest (`max`) or least (`min`) of the operands."""
 
     operator: str

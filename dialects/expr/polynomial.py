@@ -28,7 +28,7 @@ from weft.dialects.interval import Range
 class Expr:
     """A polynomial over atoms; immutable, hashable, with Python's arithmetic operators."""
 
-    __slots__ = ("_atoms", "_hash", "constant", "terms")
+    __slots__ = ("_atoms", "_hash", "_text", "constant", "terms")
 
     terms: Mapping[Monomial, int]
     constant: int | None
@@ -39,6 +39,7 @@ class Expr:
         self.constant = (terms.get(()) if len(terms) == 1 else None) if terms else 0
         self._hash: int | None = None
         self._atoms: tuple[Atom, ...] | None = None
+        self._text: str | None = None
 
     @staticmethod
     def of(value: ExprLike) -> Expr:
@@ -85,12 +86,7 @@ class Expr:
         if not self.terms:
             return other._times(times)
         terms = dict(self.terms)
-        for monomial, factor in other.terms.items():
-            total = terms.get(monomial, 0) + factor * times
-            if total:
-                terms[monomial] = total
-            else:
-                del terms[monomial]
+        _add(terms, other.terms, times)
         return _rejoin(terms)
 
     def __rsub__(self, other: ExprLike) -> Expr:
@@ -134,7 +130,9 @@ class Expr:
         return -(-self // divisor)
 
     def __str__(self) -> str:
-        return self.format(str)
+        if self._text is None:
+            self._text = self.format(str)
+        return self._text
 
     def __repr__(self) -> str:
         return f"Expr({self})"
@@ -214,15 +212,19 @@ class Expr:
             return self
         return self._map(lambda atom: _resolve(atom, ranges))
 
-    def _map(self, change: Callable[[Atom], Expr]) -> Expr:
-        """The expression of what each atom becomes, put together anew."""
-        total = _ZERO
+    def _map(self, change: Callable[[Atom], Expr | None]) -> Expr:
+        """The expression of what each atom becomes, put together anew; None is the atom itself."""
+        terms: dict[Monomial, int] = {}
         for monomial, factor in self.terms.items():
-            product = Expr.of(factor)
-            for atom in monomial:
-                product = change(atom) * product
-            total = total + product
-        return total
+            changed = [change(atom) for atom in monomial]
+            if any(each is not None for each in changed):
+                product = Expr.of(factor)
+                for atom, each in zip(monomial, changed, strict=True):
+                    product = (Expr.atom(atom) if each is None else each) * product
+                _add(terms, product.terms, 1)
+            else:
+                _add(terms, {monomial: factor}, 1)
+        return _rejoin(terms)
 
     def range(self, ranges: Mapping[Atom, Range]) -> Range:
         """Bounds of the value, given bounds of the atoms; a symbol without one is at least 0."""
@@ -304,19 +306,27 @@ def row_major_strides(dims: Iterable[Expr]) -> list[Expr]:
     return strides[::-1]
 
 
-def _replace(atom: Atom, values: Mapping[Atom, Expr]) -> Expr:
+def _add(terms: dict[Monomial, int], others: Mapping[Monomial, int], times: int) -> None:
+    """Adds a multiple of other terms to those of a sum."""
+    for monomial, factor in others.items():
+        total = terms.get(monomial, 0) + factor * times
+        if total:
+            terms[monomial] = total
+        else:
+            del terms[monomial]
+
+
+def _replace(atom: Atom, values: Mapping[Atom, Expr]) -> Expr | None:
     value = values.get(atom)
-    if value is not None:
+    if value is not None or type(atom) not in OPERATORS:
         return value
-    if type(atom) not in OPERATORS:
-        return Expr({(atom,): 1})
     children = [child.substitute(values) for child in children_of(atom)]
     return _rebuild(atom, children, {})
 
 
-def _resolve(atom: Atom, ranges: Mapping[Atom, Range]) -> Expr:
+def _resolve(atom: Atom, ranges: Mapping[Atom, Range]) -> Expr | None:
     if type(atom) not in OPERATORS:
-        return Expr({(atom,): 1})
+        return None
     children = [child.simplify(ranges) for child in children_of(atom)]
     return _rebuild(atom, children, ranges)
 
@@ -421,9 +431,17 @@ def _joined(terms: dict[Monomial, int]) -> Expr:
     """
     # Tiling and collapsing loops leave such pairs behind. Once they are put together, equal
     # expressions have equal terms again, and an access is affine in the index of the loop.
+    quotients = {
+        (atom.dividend, atom.divisor)
+        for monomial in terms
+        for atom in monomial
+        if type(atom) is Quotient
+    }
+    if not quotients:
+        return Expr(terms)
     for monomial, factor in terms.items():
         for position, atom in enumerate(monomial):
-            if isinstance(atom, Remainder):
+            if type(atom) is Remainder and (atom.dividend, atom.divisor) in quotients:
                 times = Expr({monomial[:position] + monomial[position + 1 :]: factor})
                 steps = Expr.of(Quotient(atom.dividend, atom.divisor)) * atom.divisor * times
                 if all(terms.get(key) == count for key, count in steps.terms.items()):
@@ -434,8 +452,7 @@ def _joined(terms: dict[Monomial, int]) -> Expr:
                     }
                     return Expr(rest) + atom.dividend * times
     for monomial, factor in terms.items():
-        if len(monomial) == 1 and isinstance(monomial[0], Quotient):
-            quotient = monomial[0]
+        if len(monomial) == 1 and type(quotient := monomial[0]) is Quotient:
             size = quotient.divisor.constant
             count = -factor // size if size and factor % size == 0 else 0
             whole = quotient.dividend.terms

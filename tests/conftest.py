@@ -3,8 +3,10 @@
 import gc
 from functools import partialmethod
 
+import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.shared_kernels import SHARED_KERNELS
 from weft.compiler.driver.session import Session
 from weft.compiler.driver.workers import COLLECTION_THRESHOLDS
 
@@ -20,10 +22,19 @@ settings.load_profile("weft")
 
 # In every test. Those that run beside this one have the other processors, and workers are
 # interpreters, which take longer to start than most compilations of tests; the tests of workers
-# start their own. Each module is verified behind each pass.
-Session.__init__ = partialmethod(Session.__init__, cores=1, verify_each=True)
+# start their own. Each module is verified behind each pass. Kernels that another test needed, too,
+# are compiled once, those aside of tests that ask for `own_kernels`, or for no cache.
+Session.__init__ = partialmethod(
+    Session.__init__, cores=1, verify_each=True, store=SHARED_KERNELS
+)
 
 gc.disable()  # until the tests are collected: what is imported stays
+
+
+@pytest.fixture
+def own_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that look at how kernels are compiled, or change it: all are compiled anew."""
+    monkeypatch.setattr(SHARED_KERNELS, "used", False)
 
 
 def pytest_collection_finish() -> None:

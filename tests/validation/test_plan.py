@@ -43,7 +43,7 @@ def claims_of_before(kernel):
 
 
 @pytest.fixture
-def claiming_as_before(monkeypatch):
+def claiming_as_before(monkeypatch, own_kernels):
     """Kernels claim what they claimed before, in this process, which compiles all of them."""
     monkeypatch.setattr("weft.compiler.program.kernel_summary.in_place_arguments", claims_of_before)
     for started in ("can_fork", "can_start"):

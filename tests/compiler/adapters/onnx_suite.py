@@ -27,7 +27,7 @@ from onnx.backend.test.loader import load_model_tests
 from onnx.backend.test.runner import Runner
 
 from tests.models.light import LIGHT, shipped_input, shipped_output
-from tests.support.shared_kernels import shared_kernels
+from tests.support.shared_kernels import SHARED_KERNELS
 from weft.cli.demo_model import load_light
 from weft.compiler.adapters.onnx_backend import WeftBackend
 from weft.dialects.errors import WeftError
@@ -112,7 +112,7 @@ def _arrays(values: Iterable[Any]) -> list[Any]:
 def outcome(case: Case) -> str:
     """NATIVE, MOVED, FOLDED, or why the case does not pass, on one line."""
     try:
-        prepared = WeftBackend.prepare(case.model, threads=1, store=shared_kernels())
+        prepared = WeftBackend.prepare(case.model, threads=1, store=SHARED_KERNELS)
         for inputs, outputs in case.data_sets:
             results = prepared.run(inputs)
             assert list(map(_length, outputs)) == list(map(_length, results)), "sequences differ"

@@ -135,6 +135,7 @@ def test_a_module_is_verified_behind_each_pass():
     assert session.report.passes[-1].name == DamagingPass.name
 
 
+@pytest.mark.usefixtures("own_kernels")
 def test_workers_compile_a_network_to_the_code_that_one_process_gives():
     model, options = build("lenet"), Options(host_target())
     alone, beside = (compile_model(model, options, Session(options, cores=n)) for n in (1, 3))

@@ -139,6 +139,7 @@ def test_exports_only_the_interface(folder: Path):
     }  # fmt: skip
 
 
+@pytest.mark.usefixtures("own_kernels")
 def test_the_same_model_gives_the_same_bytes(folder: Path, tmp_path: Path):
     model = dense_model("rows")
     again = compile_model(model, options_of(model, prefix="dense"))

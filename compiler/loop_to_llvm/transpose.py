@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 from weft.compiler.loop_to_llvm.frame import LaneNumber
 from weft.compiler.loop_to_llvm.memory.emitter import MemoryEmitter
 from weft.compiler.loop_to_llvm.memory.storage import Lanes, Storage
-from weft.compiler.loop_to_llvm.scalar.elements import I32, lanes_of, splat
+from weft.compiler.loop_to_llvm.scalar.elements import lane_numbers, lanes_of, splat
 from weft.dialects.expr import Expr
 from weft.dialects.loop.ops import AccessOp, ForOp, LoadOp, StoreOp
 
@@ -156,8 +156,7 @@ def transpose(builder: ir.IRBuilder, rows: Sequence[ir.Value]) -> list[ir.Value]
 def _join(builder: ir.IRBuilder, parts: Sequence[ir.Value]) -> ir.Value:
     """A vector of the lanes of all parts, in their order."""
     while len(parts) > 1:
-        vector_type = ir.VectorType(I32, 2 * lanes_of(parts[0]))
-        order = ir.Constant(vector_type, list(range(vector_type.count)))
+        order = lane_numbers(*range(2 * lanes_of(parts[0])))
         parts = [
             builder.shuffle_vector(first, second, order)
             for first, second in zip(parts[::2], parts[1::2], strict=True)
@@ -172,8 +171,7 @@ def _exchange(
     lanes = lanes_of(pair[0])
     upper = [lanes + lane - step if lane & step else lane for lane in range(lanes)]
     lower = [lanes + lane if lane & step else lane + step for lane in range(lanes)]
-    vector_type = ir.VectorType(I32, lanes)
     first, second = (
-        builder.shuffle_vector(*pair, ir.Constant(vector_type, order)) for order in (upper, lower)
+        builder.shuffle_vector(*pair, lane_numbers(*order)) for order in (upper, lower)
     )
     return first, second

@@ -75,4 +75,3 @@ def is_blocked(size: int, results: int, inputs: int, groups: int) -> bool:
 def _fits(size: int, results: int, inputs: int, groups: int) -> bool:
     blocked = is_blocked(size, results, inputs, groups)
     return results % size == 0 and (inputs % size == 0 or not blocked)
-

@@ -18,6 +18,7 @@ from weft.compiler.loop_to_llvm.scalar.elements import (
     POINTER,
     from_storage,
     intrinsic,
+    lane_numbers,
     lanes_of,
     splat,
     to_storage,
@@ -46,7 +47,7 @@ class MemoryEmitter:
             return Lanes(number, ir.Constant(ir.VectorType(I1, count), bits), constant_count)
         builder = self.frame.builder
         limit = builder.trunc(self.index.uniform(active), I32)
-        lanes = ir.Constant(ir.VectorType(I32, count), list(range(count)))
+        lanes = lane_numbers(*range(count))
         return Lanes(number, builder.icmp_signed("<", lanes, splat(builder, limit, count)))
 
     def load(self, storage: Storage, address: Expr, lanes: Lanes | None) -> ir.Value:

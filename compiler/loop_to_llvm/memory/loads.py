@@ -15,7 +15,13 @@ from weft.compiler.loop_to_llvm.memory.addresses import (
     is_run,
 )
 from weft.compiler.loop_to_llvm.memory.storage import Lanes, Storage
-from weft.compiler.loop_to_llvm.scalar.elements import I32, POINTER, intrinsic, lanes_of
+from weft.compiler.loop_to_llvm.scalar.elements import (
+    I32,
+    POINTER,
+    intrinsic,
+    lane_numbers,
+    lanes_of,
+)
 from weft.dialects.expr import Expr
 
 WIDEST_STRIDE = 4
@@ -79,12 +85,11 @@ class LoadEmitter:
         vector_type = ir.VectorType(storage.storage_type, max(offsets) + 1)
         pointer = self.addresses.pointer(storage, base)
         window = self.frame.builder.load(pointer, typ=vector_type, align=storage.alignment)
-        order = ir.Constant(ir.VectorType(I32, len(offsets)), list(offsets))
-        return self.frame.builder.shuffle_vector(window, window, order)
+        return self.frame.builder.shuffle_vector(window, window, lane_numbers(*offsets))
 
     def _descending(self, storage: Storage, base: Expr, lanes: Lanes) -> ir.Value:
         run = self._run(storage, base - (lanes.count - 1), lanes)
-        order = ir.Constant(ir.VectorType(I32, lanes.count), list(range(lanes.count))[::-1])
+        order = lane_numbers(*reversed(range(lanes.count)))
         return self.frame.builder.shuffle_vector(run, run, order)
 
     def _first_strided(self, storage: Storage, base: Expr, stride: int, lanes: Lanes) -> ir.Value:
@@ -99,7 +104,7 @@ class LoadEmitter:
             part = self._strided(storage, base + taken * stride, stride, size)
             if size == count:
                 return part
-            order = ir.Constant(ir.VectorType(I32, count), [n % size for n in range(count)])
+            order = lane_numbers(*[n % size for n in range(count)])
             wide = builder.shuffle_vector(part, part, order)
             value = self._merge(value, wide, taken, range(size))
             taken += size
@@ -138,8 +143,8 @@ class LoadEmitter:
             position // stride if position % stride == 0 else count
             for position in range(start, start + count)
         ]
-        order = ir.Constant(ir.VectorType(I32, count), lanes)
-        return self.frame.builder.shuffle_vector(mask, ir.Constant(mask.type, None), order)
+        nothing = ir.Constant(mask.type, None)
+        return self.frame.builder.shuffle_vector(mask, nothing, lane_numbers(*lanes))
 
     def _merge(
         self, value: ir.Value, window: ir.Value, taken: int, picked: Sequence[int]
@@ -148,8 +153,7 @@ class LoadEmitter:
         count = lanes_of(value)
         order = [*range(taken), *(count + lane for lane in picked)]
         order += [0] * (count - len(order))
-        mask = ir.Constant(ir.VectorType(I32, count), order)
-        return self.frame.builder.shuffle_vector(value, window, mask)
+        return self.frame.builder.shuffle_vector(value, window, lane_numbers(*order))
 
     def _each(self, storage: Storage, addresses: Sequence[Expr], lanes: Lanes) -> ir.Value:
         """Elements one by one: no slower than gathers, and on many processors faster."""

@@ -7,6 +7,7 @@ low bits of a byte. f16 and bf16 travel as their 16 bits, narrower floats as a b
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 
 import ml_dtypes
 import numpy as np
@@ -128,6 +129,12 @@ def splat(builder: ir.IRBuilder, value: ir.Value, lanes: int) -> ir.Value:
     first = builder.insert_element(ir.Constant(wide, ir.Undefined), value, ir.Constant(I32, 0))
     mask = ir.Constant(ir.VectorType(I32, lanes), None)
     return builder.shuffle_vector(first, ir.Constant(wide, ir.Undefined), mask)
+
+
+@lru_cache(maxsize=4096)
+def lane_numbers(*numbers: int) -> ir.Constant:
+    """The vector of these i32, as shuffles take it; llvmlite writes each only once."""
+    return ir.Constant(ir.VectorType(I32, len(numbers)), list(numbers))
 
 
 def mangled(llvm_type: ir.Type) -> str:

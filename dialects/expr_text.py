@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TypeGuard
 
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import BlockArgument, OpResult, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 
@@ -160,6 +160,18 @@ def bind(expr: Expr, values: Sequence[SSAValue]) -> Expr:
 def bind_all(exprs: tuple[Expr, ...], values: tuple[SSAValue, ...]) -> tuple[Expr, ...]:
     """The expressions, each as by `bind`."""
     return tuple(bind(expr, values) for expr in exprs)
+
+
+def bound_exprs(op: Operation, formal: tuple[Expr, ...], first: int = 0) -> tuple[Expr, ...]:
+    """The expressions of an operation over its operands from the first one on. They are kept with
+    the operation, which is asked for them again and again between two changes.
+    """
+    operands, kept = op._operands, op.__dict__.get("bound_exprs")  # pyright: ignore[reportPrivateUsage]
+    if kept is not None and kept[0] is formal and kept[1] is operands:
+        return kept[2]
+    found = bind_all(formal, tuple(operands[first:]))
+    op.__dict__["bound_exprs"] = formal, operands, found
+    return found
 
 
 @lru_cache(maxsize=1 << 14)

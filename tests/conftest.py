@@ -24,9 +24,7 @@ settings.load_profile("weft")
 # interpreters, which take longer to start than most compilations of tests; the tests of workers
 # start their own. Each module is verified behind each pass. Kernels that another test needed, too,
 # are compiled once, those aside of tests that ask for `own_kernels`, or for no cache.
-Session.__init__ = partialmethod(
-    Session.__init__, cores=1, verify_each=True, store=SHARED_KERNELS
-)
+Session.__init__ = partialmethod(Session.__init__, cores=1, verify_each=True, store=SHARED_KERNELS)
 
 gc.disable()  # until the tests are collected: what is imported stays
 

@@ -6,6 +6,7 @@ Everything here looks at or edits the IR; nothing decides whether an edit is leg
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import cast
 
 from msgspec import Struct
@@ -57,7 +58,7 @@ def _collect_loops(root: Operation, found: list[ForOp]) -> None:
         for block in region.blocks:
             for op in block.ops:
                 if op.regions:
-                    if isinstance(op, ForOp):
+                    if type(op) is ForOp:
                         found.append(op)
                     _collect_loops(op, found)
 
@@ -65,7 +66,7 @@ def _collect_loops(root: Operation, found: list[ForOp]) -> None:
 def only_loop(block: Block) -> ForOp | None:
     """The loop that is all a block holds, else None."""
     first = block.first_op
-    return first if isinstance(first, ForOp) and first is block.last_op else None
+    return first if type(first) is ForOp and first is block.last_op else None
 
 
 def perfect_nest(loop: ForOp) -> list[ForOp]:
@@ -78,22 +79,37 @@ def perfect_nest(loop: ForOp) -> list[ForOp]:
 
 def accesses_in(root: Operation) -> list[AccessOp]:
     """The loads and stores inside an operation, itself included, in program order."""
-    return [op for op in root.walk() if isinstance(op, AccessOp)]
+    found: list[AccessOp] = [root] if isinstance(root, AccessOp) else []
+    _collect_accesses(root, found)
+    return found
+
+
+_ACCESSES = (LoadOp, StoreOp)
+
+
+def _collect_accesses(root: Operation, found: list[AccessOp]) -> None:
+    for region in root.regions:
+        for block in region.blocks:
+            for op in block.ops:
+                if op.regions:
+                    _collect_accesses(op, found)
+                elif type(op) in _ACCESSES:
+                    found.append(cast(AccessOp, op))
 
 
 def child_loops(parent: ForOp | KernelOp) -> list[ForOp]:
     """The loops right inside a loop or a kernel, in program order."""
-    return [op for op in parent.body.block.ops if isinstance(op, ForOp)]
+    return [op for op in parent.body.block.ops if type(op) is ForOp]
 
 
 def loads_in(root: Operation) -> list[LoadOp]:
     """The loads inside an operation, itself included, in program order."""
-    return [access for access in accesses_in(root) if isinstance(access, LoadOp)]
+    return [access for access in accesses_in(root) if type(access) is LoadOp]
 
 
 def stores_in(root: Operation) -> list[StoreOp]:
     """The stores inside an operation, itself included, in program order."""
-    return [access for access in accesses_in(root) if isinstance(access, StoreOp)]
+    return [access for access in accesses_in(root) if type(access) is StoreOp]
 
 
 def accesses_to(buffer: SSAValue, root: Operation) -> list[AccessOp]:
@@ -142,6 +158,14 @@ def subscripts(access: AccessOp) -> tuple[Expr, ...]:
     return tuple(expand(expr) for expr in access.index)
 
 
+def element_address(access: AccessOp) -> Expr:
+    """The position in storage of what is accessed, over the loops' indices, as simple as their
+    bounds allow.
+    """
+    address = access.buffer_type.address(subscripts(access))
+    return address.simplify(ranges_around(access)) if address.has_operators() else address
+
+
 def subscript_atoms(access: AccessOp) -> set[Atom]:
     """What the subscripts depend on: indices of loops, loaded values and sizes."""
     return {atom for expr in subscripts(access) for atom in expr.atoms()}
@@ -174,9 +198,15 @@ def bounds_of(loops: Iterable[ForOp]) -> list[Bound]:
     """Least and greatest index of each loop over those around it."""
     bounds: list[Bound] = []
     for loop in loops:
-        last = loop.lower + (loop.extent - 1) * loop.step.data
-        bounds.append(Bound(loop.index, expand(loop.lower), expand(last)))
+        lower = loop.lower
+        last = _last(lower, loop.extent, loop.step.data)
+        bounds.append(Bound(loop.index, expand(lower), expand(last)))
     return bounds
+
+
+@lru_cache(maxsize=1 << 12)
+def _last(lower: Expr, extent: Expr, step: int) -> Expr:
+    return lower + (extent - 1) * step
 
 
 def extreme(expr: Expr, bounds: Sequence[Bound], *, greatest: bool) -> Expr | None:
@@ -226,7 +256,7 @@ def _index_range(value: SSAValue) -> Range:
     loop = block.parent_op() if isinstance(block, Block) else None
     if not isinstance(loop, ForOp):
         return UNBOUNDED
-    last = loop.lower + (loop.extent - 1) * loop.step.data
+    last = _last(loop.lower, loop.extent, loop.step.data)
     return number_range(loop.lower)[0], number_range(last)[1]
 
 
@@ -325,7 +355,7 @@ def replace_index(index: SSAValue, expr: Expr) -> None:
             if isinstance(user, ForOp) or user.parent not in ranges:
                 ranges[user.parent] = ranges_around(user)
             here = ranges[user.parent]
-            exprs = [old.substitute({index: expr}).simplify(here) for old in exprs_of(user)]
+            exprs = [old.substitute({index: expr}, here) for old in exprs_of(user)]
             set_exprs(user, exprs)
         else:
             _materialize(user, index, expr)

@@ -175,7 +175,7 @@ class BodyEmitter:
         known: dict[Atom, Expr] = {
             atom: self._index_value(atom) for atom in expr.atoms() if is_value(atom)
         }
-        return expr.substitute(known).simplify(self.frame.ranges)
+        return expr.substitute(known, self.frame.ranges)
 
     def _address(self, op: SubscriptedOp, storage: Storage) -> Expr:
         """The position in storage, first over the operands, which is the same in all iterations."""
@@ -184,8 +184,7 @@ class BodyEmitter:
         known: dict[Atom, Expr] = {
             Operand(n): self._index_value(value) for n, value in enumerate(op.operands_)
         }
-        address = self.addresses[op].substitute(known)
-        return address.simplify(self.frame.ranges)
+        return self.addresses[op].substitute(known, self.frame.ranges)
 
     def _constant(self, op: arith.ConstantOp) -> None:
         if isinstance(op.result.type, IndexType):

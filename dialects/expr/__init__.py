@@ -11,14 +11,8 @@ Symbols stand for sizes: they are never negative.
 """
 
 from weft.dialects.expr.atoms import Atom, Extremum, Monomial, Operand, Quotient, Remainder, Symbol
-from weft.dialects.expr.polynomial import (
-    Expr,
-    ExprLike,
-    maximum,
-    minimum,
-    product,
-    row_major_strides,
-)
+from weft.dialects.expr.functions import maximum, minimum, product, row_major_strides
+from weft.dialects.expr.polynomial import Expr, ExprLike
 
 __all__ = [
     "Atom", "Expr", "ExprLike", "Extremum", "Monomial", "Operand", "Quotient", "Remainder",

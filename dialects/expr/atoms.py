@@ -101,6 +101,16 @@ def evaluate_atom(atom: Atom, values: Mapping[Atom, int]) -> int:
     raise WeftError(f"evaluation requires a value for every atom, got none for {atom}")
 
 
+def without(monomial: Monomial, factors: Monomial) -> Monomial | None:
+    """The monomial divided by the factors, or None where they do not divide it."""
+    rest = list(monomial)
+    for atom in factors:
+        if atom not in rest:
+            return None
+        rest.remove(atom)
+    return tuple(rest)
+
+
 def format_monomial(monomial: Monomial, name: Callable[[Atom], str]) -> str:
     return " * ".join(_format_atom(atom, name) for atom in monomial)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import reduce
 
 from weft.dialects import interval
 from weft.dialects.errors import WeftError
@@ -21,6 +20,7 @@ from weft.dialects.expr.atoms import (
     children_of,
     evaluate_atom,
     format_monomial,
+    without,
 )
 from weft.dialects.interval import Range
 
@@ -138,9 +138,7 @@ class Expr:
         return f"Expr({self})"
 
     def atoms(self) -> Iterator[Atom]:
-        """Every atom of the expression, the ones inside quotients,
-        remainders and extrema too; may repeat.
-        """
+        """Every atom, the ones inside quotients, remainders and extrema too; may repeat."""
         if self._atoms is None:
             found: list[Atom] = []
             self._collect(found)
@@ -167,9 +165,7 @@ class Expr:
         return found
 
     def symbols(self) -> list[str]:
-        """The names of the sizes that the expression depends on,
-        each once, in order of appearance.
-        """
+        """The names of the sizes in the expression, each once, in order of appearance."""
         return list(dict.fromkeys(atom.name for atom in self.atoms() if isinstance(atom, Symbol)))
 
     def coefficient(self, atom: Atom) -> Expr:
@@ -188,19 +184,33 @@ class Expr:
         """Whether the expression is `coefficient(atom) * atom + rest`,
         neither of which mentions the atom.
         """
-        rest = self - self.coefficient(atom) * Expr.atom(atom)
-        return atom not in set(rest.atoms()) and atom not in set(self.coefficient(atom).atoms())
+        return not any(
+            monomial.count(atom) > 1 or any(_is_within(atom, other) for other in monomial)
+            for monomial in self.terms
+        )
 
-    def substitute(self, values: Mapping[Atom, Expr]) -> Expr:
-        """The expression with atoms replaced, simplified anew."""
+    def has_operators(self) -> bool:
+        """Whether there is a quotient, a remainder or an extremum in the expression."""
+        return any(type(atom) in OPERATORS for monomial in self.terms for atom in monomial)
+
+    def substitute(
+        self, values: Mapping[Atom, Expr], ranges: Mapping[Atom, Range] | None = None
+    ) -> Expr:
+        """The expression with atoms replaced, simplified anew; as far as `ranges` of the atoms
+        allow, if there are any.
+        """
         if not values or not self._mentions(values):
-            return self
-        return self._map(lambda atom: _replace(atom, values))
+            return self if ranges is None else self.simplify(ranges)
+        return self._map(lambda atom: _replace(atom, values, ranges))
 
     def _mentions(self, values: Mapping[Atom, Expr]) -> bool:
         for monomial in self.terms:
             for atom in monomial:
-                if atom in values or any(child._mentions(values) for child in children_of(atom)):
+                if atom in values:
+                    return True
+                if type(atom) in OPERATORS and any(
+                    child._mentions(values) for child in children_of(atom)
+                ):
                     return True
         return False
 
@@ -208,7 +218,7 @@ class Expr:
         """The expression with quotients, remainders and extrema resolved as
         far as the atoms' ranges allow.
         """
-        if not any(children_of(atom) for monomial in self.terms for atom in monomial):
+        if not self.has_operators():
             return self
         return self._map(lambda atom: _resolve(atom, ranges))
 
@@ -279,31 +289,9 @@ _NUMBERS = {number: Expr({(): number}) for number in range(-64, 1025) if number}
 _ZERO = Expr({})
 
 
-def maximum(operands: Iterable[ExprLike]) -> Expr:
-    """The greatest of the operands, resolved where their differences are known."""
-    return _extremum("max", operands, {})
-
-
-def minimum(operands: Iterable[ExprLike]) -> Expr:
-    """The least of the operands, resolved where their differences are known."""
-    return _extremum("min", operands, {})
-
-
-def product(factors: Iterable[ExprLike]) -> Expr:
-    """The product of the factors; 1 for none."""
-    return reduce(lambda left, right: left * right, factors, Expr.of(1))
-
-
-def row_major_strides(dims: Iterable[Expr]) -> list[Expr]:
-    """How many elements apart two neighbours along each dimension lie,
-    the last dimension being the fastest.
-    """
-    strides: list[Expr] = []
-    step = Expr.of(1)
-    for dim in reversed(list(dims)):
-        strides.append(step)
-        step = step * dim
-    return strides[::-1]
+def _is_within(atom: Atom, other: Atom) -> bool:
+    """Whether an atom stands inside of another one."""
+    return type(other) in OPERATORS and any(atom in each.atoms() for each in children_of(other))
 
 
 def _add(terms: dict[Monomial, int], others: Mapping[Monomial, int], times: int) -> None:
@@ -316,12 +304,19 @@ def _add(terms: dict[Monomial, int], others: Mapping[Monomial, int], times: int)
             del terms[monomial]
 
 
-def _replace(atom: Atom, values: Mapping[Atom, Expr]) -> Expr | None:
+def _replace(
+    atom: Atom, values: Mapping[Atom, Expr], ranges: Mapping[Atom, Range] | None
+) -> Expr | None:
     value = values.get(atom)
-    if value is not None or type(atom) not in OPERATORS:
-        return value
-    children = [child.substitute(values) for child in children_of(atom)]
-    return _rebuild(atom, children, {})
+    if value is not None:
+        return value if ranges is None else value.simplify(ranges)
+    if type(atom) not in OPERATORS:
+        return None
+    present = children_of(atom)
+    children = [child.substitute(values, ranges) for child in present]
+    if ranges is None and all(new is old for new, old in zip(children, present, strict=True)):
+        return None
+    return _rebuild(atom, children, ranges or {})
 
 
 def _resolve(atom: Atom, ranges: Mapping[Atom, Range]) -> Expr | None:
@@ -337,7 +332,7 @@ def _rebuild(atom: Atom, children: list[Expr], ranges: Mapping[Atom, Range]) -> 
     if isinstance(atom, Remainder):
         return _divide(children[0], children[1], ranges)[1]
     assert isinstance(atom, Extremum), "one of OPERATORS"
-    return _extremum(atom.operator, children, ranges)
+    return extremum(atom.operator, children, ranges)
 
 
 def _divide(
@@ -376,7 +371,7 @@ def _split_multiples(dividend: Expr, divisor: Expr) -> tuple[Expr, Expr]:
     rest: dict[Monomial, int] = {}
     (monomial, factor), *more = divisor.terms.items()
     for candidate, count in dividend.terms.items():
-        left = None if more else _without(candidate, monomial)
+        left = None if more else without(candidate, monomial)
         if left is None or (count % factor and left):
             rest[candidate] = count
         elif count % factor and not candidate:
@@ -388,17 +383,8 @@ def _split_multiples(dividend: Expr, divisor: Expr) -> tuple[Expr, Expr]:
     return Expr({m: f for m, f in whole.items() if f}), Expr({m: f for m, f in rest.items() if f})
 
 
-def _without(monomial: Monomial, factors: Monomial) -> Monomial | None:
-    """The monomial divided by the factors, or None where they do not divide it."""
-    rest = list(monomial)
-    for atom in factors:
-        if atom not in rest:
-            return None
-        rest.remove(atom)
-    return tuple(rest)
-
-
-def _extremum(operator: str, operands: Iterable[ExprLike], ranges: Mapping[Atom, Range]) -> Expr:
+def extremum(operator: str, operands: Iterable[ExprLike], ranges: Mapping[Atom, Range]) -> Expr:
+    """The greatest (`max`) or least (`min`) of the operands, without those that never are."""
     kept: list[Expr] = []
     for candidate in dict.fromkeys(Expr.of(operand) for operand in operands):
         if any(_dominates(operator, other, candidate, ranges) for other in kept):
@@ -418,11 +404,8 @@ def _dominates(operator: str, winner: Expr, loser: Expr, ranges: Mapping[Atom, R
 
 def _rejoin(terms: dict[Monomial, int]) -> Expr:
     """The sum, put together where it has quotients or remainders."""
-    for monomial in terms:
-        for atom in monomial:
-            if type(atom) in OPERATORS:
-                return _joined(terms)
-    return Expr(terms)
+    total = Expr(terms)
+    return _joined(terms) if total.has_operators() else total
 
 
 def _joined(terms: dict[Monomial, int]) -> Expr:

@@ -36,7 +36,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from weft.dialects.expr import Expr, ExprLike
-from weft.dialects.expr_text import INDEX, bind, bind_all, parse_value_expr, unbind
+from weft.dialects.expr_text import INDEX, bound_exprs, parse_value_expr, unbind
 from weft.dialects.expr_text import print_value_expr as _print_expr
 from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type_of, register_type
 
@@ -96,18 +96,17 @@ class ForOp(IRDLOperation):
     @property
     def lower(self) -> Expr:
         """The first index, over SSA values."""
-        return bind(self.bounds.data[0], self.operands)
+        return bound_exprs(self, self.bounds.data)[0]
 
     @property
     def upper(self) -> Expr:
         """The end of the indices, over SSA values."""
-        return bind(self.bounds.data[1], self.operands)
+        return bound_exprs(self, self.bounds.data)[1]
 
     @property
     def extent(self) -> Expr:
         """How many iterations the loop has."""
-        lower, upper = self.bounds.data
-        return bind(_extent(lower, upper, self.step.data), self.operands)
+        return _extent(*bound_exprs(self, self.bounds.data), self.step.data)
 
     def verify_(self) -> None:
         if self.reduction is not None and self.reduction.data not in REDUCTIONS:
@@ -183,8 +182,7 @@ class SubscriptedOp(IRDLOperation):
     @property
     def index(self) -> tuple[Expr, ...]:
         """The logical subscripts over SSA values."""
-        values = self._operands[self.BUFFER + 1 :]  # quicker than by the operands' name
-        return bind_all(self.subscripts.data, values)
+        return bound_exprs(self, self.subscripts.data, self.BUFFER + 1)
 
     @property
     def buffer_type(self) -> BufferType:
@@ -439,9 +437,10 @@ class WhileOp(IRDLOperation):
 def enclosing_loops(op: Operation) -> list[ForOp]:
     """The loops around an operation, the outermost first."""
     loops: list[ForOp] = []
-    parent = op.parent_op()
-    while parent is not None:
-        if isinstance(parent, ForOp):
+    block = op.parent
+    while block is not None and (region := block.parent) is not None:
+        parent = region.parent
+        if type(parent) is ForOp:  # several times as fast as isinstance
             loops.append(parent)
-        parent = parent.parent_op()
+        block = None if parent is None else parent.parent
     return loops[::-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TypeGuard
 
 from xdsl.dialects.builtin import IntegerType, NoneAttr
@@ -146,15 +147,8 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
 
     def address(self, index: Sequence[Expr]) -> Expr:
         """The position in storage, in elements, of a logical index."""
-        subscripts = tuple(index)
-        if not isinstance(self.layout, NoneAttr):
-            values: dict[Atom, Expr] = {
-                Operand(position): expr for position, expr in enumerate(index)
-            }
-            subscripts = tuple(expr.substitute(values) for expr in self.layout.subscripts.data)
-        strides = row_major_strides(self.storage)
-        terms = (subscript * stride for subscript, stride in zip(subscripts, strides, strict=True))
-        return sum(terms, Expr.of(0))
+        layout = None if isinstance(self.layout, NoneAttr) else self.layout.subscripts.data
+        return _address(tuple(index), layout, self.storage)
 
     def substitute(self, values: Mapping[Atom, Expr]) -> BufferType:
         """The type with symbols replaced, in the dims and in the layout's."""
@@ -190,6 +184,17 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
         if not isinstance(self.layout, NoneAttr):
             printer.print_string(f", {self.layout.body()}")
         printer.print_string(">")
+
+
+@lru_cache(maxsize=1 << 14)
+def _address(index: Exprs, layout: Exprs | None, storage: Exprs) -> Expr:
+    """The position of an index, which the layout's subscripts are over, in storage."""
+    if layout is not None:
+        values: dict[Atom, Expr] = {Operand(position): expr for position, expr in enumerate(index)}
+        index = tuple(expr.substitute(values) for expr in layout)
+    strides = row_major_strides(storage)
+    terms = (subscript * stride for subscript, stride in zip(index, strides, strict=True))
+    return sum(terms, Expr.of(0))
 
 
 def buffer(

@@ -8,9 +8,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from weft.compiler.loop.nest import (
     describe,
+    element_address,
     is_indexed_by_loops,
     is_inside,
-    ranges_around,
     subscript_atoms,
     subscripts,
 )
@@ -102,7 +102,7 @@ def _over_lines(access: AccessOp, loop: ForOp, before: ForOp) -> dict[ForOp, For
     if not is_inside(access, before) or not is_inside(before, loop):
         got = f"{describe(before)} and {describe(access)}"
         raise IllegalSchedule(f"prefetch requires a loop between, got {got}")
-    address = access.buffer_type.address(subscripts(access)).simplify(ranges_around(access))
+    address = element_address(access)
     inside = [each for each in enclosing_loops(access) if each is before or is_inside(each, before)]
     indices: set[SSAValue] = {each.index for each in inside}
     moved = subscript_atoms(access)

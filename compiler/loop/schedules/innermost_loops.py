@@ -14,6 +14,7 @@ from weft.compiler.loop.nest import (
     accesses_in,
     accesses_to,
     child_loops,
+    element_address,
     is_branch,
     is_inside,
     loads_in,
@@ -21,9 +22,7 @@ from weft.compiler.loop.nest import (
     most_iterations,
     only_loop,
     perfect_nest,
-    ranges_around,
     stores_in,
-    subscripts,
 )
 from weft.compiler.loop.primitives import (
     collapse,
@@ -131,8 +130,7 @@ def prefers_streams(target: Target) -> bool:
 
 def stride(access: AccessOp, loop: ForOp) -> Expr | None:
     """The elements between accesses of consecutive iterations; None where that varies."""
-    ranges = ranges_around(access)
-    address = access.buffer_type.address(subscripts(access)).simplify(ranges)
+    address = element_address(access)
     return address.coefficient(loop.index) if address.is_affine_in(loop.index) else None
 
 

@@ -66,7 +66,7 @@ class AddressEmitter:
         return (base, constant_distances) if len(constant_distances) == lanes.count else None
 
     def at_lane(self, address: Expr, lanes: Lanes, lane: int) -> Expr:
-        return address.substitute({lanes.number: Expr.of(lane)}).simplify(self.frame.ranges)
+        return address.substitute({lanes.number: Expr.of(lane)}, self.frame.ranges)
 
     def each_lane(self, address: Expr, lanes: Lanes) -> list[Expr]:
         return [self.at_lane(address, lanes, lane) for lane in range(lanes.count)]

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Attribute, SSAValue
 
 from weft.compiler.loop.layouts import lane_stride
-from weft.compiler.loop.nest import ranges_around, subscripts, weight_arguments
+from weft.compiler.loop.nest import element_address, subscripts, weight_arguments
 from weft.dialects.expr import Expr, product
 from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 from weft.dialects.loop.program import KernelOp
@@ -142,7 +142,7 @@ def _operand(access: AccessOp, loops: Sequence[ForOp], lanes: int, is_weight: bo
 
 def _along(access: AccessOp, loops: Sequence[ForOp], lanes: int) -> Iterator[Along]:
     exprs = subscripts(access)
-    address = access.buffer_type.address(exprs).simplify(ranges_around(access))
+    address = element_address(access)
     atoms = [set(expr.atoms()) for expr in exprs]
     taps = {loop.index for loop in loops if loop.reduction is not None}
     row_major = isinstance(access.buffer_type.layout, NoneAttr)

@@ -17,7 +17,7 @@ from weft.compiler.loop_to_llvm.runtime.cancel import ask_to_go_on, cancels_so_f
 from weft.compiler.loop_to_llvm.runtime.code import POINTER, Code, constant_bytes, i64
 from weft.compiler.loop_to_llvm.runtime.context import ALLOCATE, PRINT, RELEASE, ContextFunctions
 from weft.compiler.loop_to_llvm.runtime.dlpack import DlpackCall
-from weft.compiler.loop_to_llvm.runtime.entry import EntryPoints
+from weft.compiler.loop_to_llvm.runtime.entry import CHECK, RUN, EntryPoints
 from weft.compiler.loop_to_llvm.runtime.layout import CHECK_SIZES, CONTEXT, PROGRAM, WORKSPACE
 from weft.compiler.loop_to_llvm.runtime.metadata import WEIGHTS, Counts, Metadata, metadata_of
 from weft.compiler.loop_to_llvm.runtime.platform import LIBC_NAMES, Platform
@@ -74,7 +74,8 @@ class Runtime:
         define_cancel(self.pool)
         EntryPoints(self.pool, self.metadata, table, processor.refusal).define()
         DlpackCall(self.pool, self.metadata, table).define()
-        self._hide_internals({self.pool.parallel_for.name, *processor.shared})
+        run = self.pool.declare(RUN, CHECK)
+        self._hide_internals({self.pool.parallel_for.name, run.name, *processor.shared})
 
     def define_self_test(self, golden: Golden, counts: Counts) -> None:
         """Defines the test of a model with this golden data here, beside the run time."""

@@ -24,7 +24,7 @@ from weft.compiler.loop_to_llvm.runtime.code import (
     i64,
 )
 from weft.compiler.loop_to_llvm.runtime.context import ALLOCATE, RELEASE
-from weft.compiler.loop_to_llvm.runtime.entry import CHECK, is_missing
+from weft.compiler.loop_to_llvm.runtime.entry import CHECK, RUN, is_missing
 from weft.compiler.loop_to_llvm.runtime.layout import (
     CALL,
     CONTEXT,
@@ -306,7 +306,7 @@ class DlpackCall:
         for side, table in zip(("input", "output"), tables, strict=True):
             self._each(code, call, side, number, sizes, table)
         self._lend_workspace(code, local, memory)
-        status = code.call(self.pool.declare("run", CHECK), [context, local])
+        status = code.call(self.pool.declare(RUN, CHECK), [context, local])
         self._release(code, context, memory)
         self._continue(code, status)
         self._transfer_outputs(code, call, tables[1], sizes, number)

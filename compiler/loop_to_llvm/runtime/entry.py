@@ -42,6 +42,11 @@ from weft.dialects.extent import MOST
 CHECK: Final = ir.FunctionType(I32, [POINTER, POINTER])
 """A status of a context and a weft_call."""
 
+RUN: Final = "call.run"
+"""What `m_run` does, behind the prefix; no kernel is called so. A self-test, another object, calls
+this one: that of another library cannot take its place.
+"""
+
 _NO_WORKSPACE: Final = -1
 _EXTENT: Final = f"0 to {MOST}"
 
@@ -245,7 +250,7 @@ class EntryPoints:
 
     def _define_run(self) -> None:
         visible = self._export("run", I32, [POINTER, POINTER])
-        code = Code(self._check("run").append_basic_block("entry"))
+        code = Code(self._check(RUN).append_basic_block("entry"))
         visible.ret(visible.call(code.function, visible.arguments, tail=True))
         context, call = code.arguments
         code.return_if(code.is_null(context), i32(Status.NULL_POINTER))

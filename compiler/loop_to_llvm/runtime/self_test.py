@@ -25,12 +25,11 @@ from weft.compiler.loop_to_llvm.runtime.code import (
     Code,
     compile_plainly,
     constant_integers,
-    declare_function,
     i32,
     i64,
 )
 from weft.compiler.loop_to_llvm.runtime.context import ALLOCATE, RELEASE
-from weft.compiler.loop_to_llvm.runtime.entry import CHECK
+from weft.compiler.loop_to_llvm.runtime.entry import CHECK, RUN
 from weft.compiler.loop_to_llvm.runtime.layout import CALL, CONTEXT, TENSOR, WORKSPACE
 from weft.compiler.loop_to_llvm.runtime.metadata import Counts
 from weft.compiler.loop_to_llvm.runtime.pool import Pool
@@ -109,8 +108,7 @@ class SelfTestFunction:
         self._fill_call(code, call, inputs, outputs, sizes)
         CALL.store(code, call, "workspace", code.at(memory, self._outputs_bytes))
         CALL.store(code, call, "workspace_size", workspace)
-        run = declare_function(self.module, f"{self.pool.prefix}_run", CHECK, visible=True)
-        code.store(code.call(run, [context, call]), status)
+        code.store(code.call(self.pool.declare(RUN, CHECK), [context, call]), status)
         self._compare_all(code, outputs, sizes, status)
         for position in sorted(self.counts.made):
             made = code.element(outputs, i64(position), POINTER)

@@ -166,11 +166,11 @@ def bound_exprs(op: Operation, formal: tuple[Expr, ...], first: int = 0) -> tupl
     """The expressions of an operation over its operands from the first one on. They are kept with
     the operation, which is asked for them again and again between two changes.
     """
-    operands, kept = op._operands, op.__dict__.get("bound_exprs")  # pyright: ignore[reportPrivateUsage]
+    operands, kept = op._operands, vars(op).get("bound_exprs")  # pyright: ignore[reportPrivateUsage]
     if kept is not None and kept[0] is formal and kept[1] is operands:
         return kept[2]
     found = bind_all(formal, tuple(operands[first:]))
-    op.__dict__["bound_exprs"] = formal, operands, found
+    vars(op)["bound_exprs"] = formal, operands, found
     return found
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.utils.hints import isa
 
-from weft.compiler.driver.compile_run_time import RunTimeTask, features, identity, run_time_task
+from weft.compiler.driver.compile_run_time import features, identity, run_time_task
 from weft.compiler.driver.derive_weights import DerivedWeights
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.prepare_weights import (
@@ -37,7 +37,8 @@ from weft.compiler.loop_to_llvm.program.emit import (
     program_weights,
     workspace_bytes,
 )
-from weft.compiler.loop_to_llvm.runtime import LIBC_NAMES, exported_symbols, metadata_of
+from weft.compiler.loop_to_llvm.run_time import emit_external_weights, emit_self_test
+from weft.compiler.loop_to_llvm.runtime import LIBC_NAMES, Counts, exported_symbols, metadata_of
 from weft.compiler.loop_to_llvm.runtime.external_weights import (
     ExternalWeights,
     external_weight_exports,
@@ -105,10 +106,8 @@ def assemble(
     options: Options,
     report: Report,
     golden: GoldenRun | None = None,
-    made: Mapping[RunTimeTask, bytes] | None = None,
 ) -> Compiled:
-    """The compiled model of all levels, which start with the least. Times go into the report. The
-    run time may be `made` already.
+    """The compiled model of all levels, which start with the least. Times go into the report.
 
     With golden data it can test itself, which it is made to do here where this machine runs it:
     raises OptionError where it does not compute them.
@@ -124,9 +123,8 @@ def assemble(
     if golden is not None:
         metadata["self_test"] = golden.identity()
     outside = external_weights(prepared, derived, metadata, options)
-    objects = _common_objects(
-        signature, prepared, metadata, outside, options, report, golden, made or {}
-    )
+    with report.stage("run time"):
+        objects = _common_objects(signature, prepared, metadata, outside, options, golden)
     objects |= transform_objects(keys, derived, options)
     with report.stage("program code"):
         for level in levels:
@@ -166,35 +164,30 @@ def _common_objects(
     metadata: dict[str, object],
     outside: ExternalWeights | None,
     options: Options,
-    report: Report,
     golden: GoldenRun | None,
-    made: Mapping[RunTimeTask, bytes],
 ) -> dict[str, bytes]:
-    """Machine code by name of what every model has, for any processor of the architecture."""
-    target, prefix = options.target, options.prefix
-    objects: dict[str, bytes] = {}
-    described = _bare(metadata) if options.artifact.bare else metadata
-    layout = None if golden is None else golden.layout(signature.symbols)
-    task = run_time_task(
-        signature, described, options,
-        has_weights=bool(weights.sources), outside=outside, golden=layout,
+    """Machine code by name of what no level has for itself, for any processor of the
+    architecture.
+    """
+    target, prefix, bare = options.target, options.prefix, options.artifact.bare
+    counts = Counts(
+        len(signature.inputs), len(signature.outputs), len(signature.symbols),
+        len(signature.found), signature.made, not bare,
     )  # fmt: skip
-    with report.stage("run time"):
-        if layout is None and outside is None and task in made:
-            objects["runtime"] = made[task]
-        else:
-            objects["runtime"] = task.compile().code
-        text = "{}" if options.artifact.bare else json.dumps(metadata, sort_keys=True)
-        blob = None if outside else f"{prefix}.weights"
-        blob_offsets = [(blob, offset) for offset in weight_offsets(weights)]
-        record = metadata_of(prefix, text, model_table(described), blob_offsets)
-        objects["facts"] = compile_object(data_ir(target.triple, record), baseline(target))
-        if golden is not None:
-            text = data_ir(target.triple, {f"{prefix}.golden": golden.content()})
-            objects["golden"] = compile_object(text, baseline(target))
-        if is_standalone(target):
-            objects["standalone"] = compile_object(emit_standalone(prefix), target)
-    return objects
+    text = "{}" if bare else json.dumps(metadata, sort_keys=True)
+    table = model_table(_bare(metadata) if bare else metadata)
+    offsets = [None if outside else offset for offset in weight_offsets(weights)]
+    texts = {"facts": data_ir(target.triple, metadata_of(prefix, text, table, counts, offsets))}
+    if outside is not None:
+        texts["external_weights"] = emit_external_weights(target, prefix, outside)
+    if golden is not None:
+        layout = golden.layout(signature.symbols)
+        texts["self_test"] = emit_self_test(target, prefix, layout, counts)
+        texts["golden"] = data_ir(target.triple, {f"{prefix}.golden": golden.content()})
+    if is_standalone(target):
+        texts["standalone"] = emit_standalone(prefix)
+    objects = {name: compile_object(text, baseline(target)) for name, text in texts.items()}
+    return {"runtime": run_time_task(options).object_for(prefix), **objects}
 
 
 def _bare(metadata: Mapping[str, object]) -> dict[str, object]:

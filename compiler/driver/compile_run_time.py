@@ -1,14 +1,12 @@
-"""The run time of an artifact -> its object. What the artifact says of itself is another object, so
-that the run time is compiled beside the kernels.
+"""The run time of artifacts -> its object. It is the same for all models, so that a process
+compiles it once, beside the kernels of the first; what differs is data in other objects.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping
-from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -16,16 +14,21 @@ from weft.compiler.abi.constants import ABI_VERSION
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.workers import KernelCode
 from weft.compiler.loop_to_llvm.run_time import emit_run_time
-from weft.compiler.loop_to_llvm.runtime import Counts, Level, TableLayout
-from weft.compiler.loop_to_llvm.runtime.external_weights import ExternalWeights
-from weft.compiler.loop_to_llvm.runtime.self_test import Golden
-from weft.compiler.machine.artifact.model_table import model_table
-from weft.compiler.machine.artifact.signature import Signature
+from weft.compiler.loop_to_llvm.runtime import Level
+from weft.compiler.loop_to_llvm.runtime.standalone import is_standalone
 from weft.compiler.machine.codegen.object_code import compile_object
-from weft.compiler.machine.weights.file import EMBEDDED
+from weft.compiler.machine.elf.rename_symbols import rename_symbols
 from weft.compiler.target.features import baseline, feature_groups
 from weft.compiler.target.target import Target
 from weft.compiler.version import VERSION
+
+if TYPE_CHECKING:
+    from weft.compiler.driver.compile_kernels import KernelStore
+
+_ANY_PREFIX: Final = "<prefix>"
+"""What symbols start with until the object is taken into an artifact."""
+
+_MOST_OBJECTS: Final = 64
 
 
 class RunTimeTask(Struct, frozen=True):
@@ -33,12 +36,7 @@ class RunTimeTask(Struct, frozen=True):
 
     target: Target
     prefix: str
-    counts: Counts
-    table: TableLayout
-    blobs: tuple[str, ...]
     levels: tuple[Level, ...]
-    outside: ExternalWeights | None = None
-    golden: Golden | None = None
     keep_texts: bool = False
 
     @property
@@ -52,71 +50,48 @@ class RunTimeTask(Struct, frozen=True):
         return hashlib.sha256(repr(self).encode()).hexdigest()
 
     def compile(self) -> KernelCode:
-        """The object."""
+        """The object, which this process compiles once."""
         start = time.perf_counter()
-        is_own = self.outside is not None or self.golden is not None  # a model's, with its weights
-        code = _object(self) if is_own else _shared_object(self)
+        code = _OBJECTS.get(self)
+        if code is None:
+            text = emit_run_time(self.target, self.prefix, self.levels)
+            code = compile_object(text, self.target)
+            self.remember(code)
         return KernelCode(code, "", [], [], seconds={"run time": time.perf_counter() - start})
 
+    def remember(self, code: bytes) -> None:
+        """Keeps the object for other models of this process."""
+        if len(_OBJECTS) >= _MOST_OBJECTS:
+            _OBJECTS.clear()
+        _OBJECTS[self] = code
 
-@lru_cache(maxsize=64)
-def _shared_object(task: RunTimeTask) -> bytes:
-    """The object of models that differ in their kernels alone."""
-    return _object(task)
+    def is_known(self, store: KernelStore | None) -> bool:
+        """Whether this process has the object, or has now found it in the store."""
+        if self not in _OBJECTS and store is not None:
+            data = store.find_kernel(self.key)
+            if data is not None:
+                self.remember(KernelCode.of_bytes(data).code)
+        return self in _OBJECTS
+
+    def object_for(self, prefix: str) -> bytes:
+        """The object with the symbols of a model."""
+        code = self.compile().code
+        return code if self.prefix == prefix else rename_symbols(code, self.prefix, prefix)
 
 
-def _object(task: RunTimeTask) -> bytes:
-    text = emit_run_time(
-        task.target, task.prefix, task.counts, task.table, task.blobs, task.levels,
-        task.outside, task.golden,
-    )  # fmt: skip
-    return compile_object(text, baseline(task.target))
+_OBJECTS: Final[dict[RunTimeTask, bytes]] = {}
 
 
-def run_time_task(
-    signature: Signature,
-    metadata: Mapping[str, Any],
-    options: Options,
-    *,
-    has_weights: bool,
-    outside: ExternalWeights | None = None,
-    golden: Golden | None = None,
-) -> RunTimeTask:
-    """The task for a model of which these facts, its metadata or the part of it that tables have
-    room for, are known.
+def run_time_task(options: Options) -> RunTimeTask:
+    """The task for all models with these options; where objects are ELF, of any prefix: there
+    symbols get another name later.
     """
-    counts = Counts(
-        len(signature.inputs), len(signature.outputs), len(signature.symbols),
-        len(signature.found), signature.made,
-        max((len(spec.dims) for spec in (*signature.inputs, *signature.outputs)), default=0),
-    )  # fmt: skip
-    inside = has_weights and outside is None
-    return RunTimeTask(
-        options.target,
-        options.prefix,
-        counts,
-        TableLayout.of(model_table(metadata)),
-        (f"{options.prefix}.weights",) if inside else (),
-        tuple(Level(each.prefix, feature_groups(each.target)) for each in options.levels()),
-        outside,
-        golden,
+    prefix = options.prefix if is_standalone(options.target) else _ANY_PREFIX
+    levels = (
+        Level(prefix + each.prefix.removeprefix(options.prefix), feature_groups(each.target))
+        for each in options.levels()
     )
-
-
-def likely_run_time(
-    signature: Signature, options: Options, *, has_weights: bool
-) -> RunTimeTask | None:
-    """The task of a model that is not planned yet, which is very likely that of its artifact; None
-    for models whose run time waits for what is only known then.
-    """
-    artifact = options.artifact
-    if artifact.weights != EMBEDDED or artifact.self_test or artifact.isa:
-        return None
-    if options.buckets.sizes or artifact.bare:
-        return None
-    unknown: dict[str, object] = {"weights_in": EMBEDDED, "weights": [], "workspace_bytes": 0}
-    metadata = {**identity(options), **signature.to_json(), **unknown}
-    return run_time_task(signature, metadata, options, has_weights=has_weights)
+    return RunTimeTask(baseline(options.target), prefix, tuple(levels))
 
 
 def identity(options: Options) -> dict[str, object]:

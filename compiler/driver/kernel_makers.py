@@ -13,7 +13,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from weft.compiler.driver.assemble import signature_of
 from weft.compiler.driver.compile_kernels import (
     KernelCompiler,
     KernelTask,
@@ -21,17 +20,15 @@ from weft.compiler.driver.compile_kernels import (
     options_of_kernel,
     parse_kernel,
 )
-from weft.compiler.driver.compile_run_time import RunTimeTask, likely_run_time
-from weft.compiler.driver.options import Options
+from weft.compiler.driver.compile_run_time import RunTimeTask
 from weft.compiler.driver.session import Session
 from weft.compiler.driver.workers import KernelCode
 from weft.compiler.loop.primitives.recording import record
 from weft.compiler.loop.schedules import SCHEDULES, schedule_kernel
-from weft.compiler.loop_to_llvm.program.emit import program_weights
 from weft.compiler.program.kernel_summary import is_scheduled, kernel_summary
 from weft.compiler.program.memory.plan_memory import kernels_of
 from weft.compiler.target.module_target import target_of
-from weft.dialects.loop.program import AWAITS_LAYOUT, KernelOp, ProgramOp
+from weft.dialects.loop.program import AWAITS_LAYOUT, KernelOp
 from weft.dialects.module_attributes import CodeOptions, code_options, set_code_options
 
 
@@ -87,12 +84,12 @@ class ScheduledKernels(Struct):
 
 class CompiledKernels(Struct):
     """Compiles kernels, which are declarations in the module afterwards; `code` is their machine
-    code by name. The run time is compiled beside the first of them where `made` takes it.
+    code by name. The run time is compiled beside the first of them, unless it is known.
     """
 
     compiler: KernelCompiler
     session: Session
-    made: dict[RunTimeTask, bytes] | None = None
+    run_time: RunTimeTask | None = None
     code: dict[str, bytes] = msgspec.field(default_factory=dict[str, bytes])
 
     def make(self, module: ModuleOp) -> None:
@@ -105,16 +102,16 @@ class CompiledKernels(Struct):
             for name, kernel in kernels_of(module).items()
             if AWAITS_LAYOUT not in kernel.attributes and name not in self.code
         }
-        if not kernels:
+        dumps, common = session.dump_dir is not None, self.run_time
+        is_wanted = common is not None and not dumps and not common.is_known(session.store)
+        overlapped = [common] if common is not None and is_wanted else []
+        if not kernels and not overlapped:
             return
-        dumps = session.dump_dir is not None
         target, options = target_of(module), _options_of(module, kernels, session)
         tasks = [
             KernelTask(name, str(each), target, options_of_kernel(options, name), dumps)
             for name, each in kernels.items()
         ]
-        is_first = self.made is not None and not self.made
-        overlapped = _run_times(module, session.options) if is_first and not dumps else []
         count = len(tasks) + len(overlapped)
         pairs = zip(tasks, kernels.values(), strict=True)
         here = [partial(task.compile_kernel, kernel) for task, kernel in pairs]
@@ -124,8 +121,7 @@ class CompiledKernels(Struct):
             [*here, *(task.compile for task in overlapped)],
         )
         for task, code in zip(overlapped, codes[len(tasks) :], strict=True):
-            assert self.made is not None, "only then there is something beside the kernels"
-            self.made[task] = code.code
+            task.remember(code.code)
             session.report.add("run time", sum(code.seconds.values()))
         for (name, kernel), code in zip(kernels.items(), codes[: len(tasks)], strict=True):
             self.code[name] = code.code
@@ -158,13 +154,3 @@ def _options_of(module: ModuleOp, kernels: dict[str, KernelOp], session: Session
         options = replace(options, schedules=taken | dict(options.schedules))
         set_code_options(module, options)
     return options
-
-
-def _run_times(module: ModuleOp, options: Options) -> list[RunTimeTask]:
-    """The run time of a module of one program, where it does not wait for what comes later."""
-    programs = [op for op in module.ops if isinstance(op, ProgramOp)]
-    if len(programs) != 1:
-        return []
-    signature, has_weights = signature_of(programs[0]), bool(program_weights(programs[0]))
-    task = likely_run_time(signature, options, has_weights=has_weights)
-    return [] if task is None else [task]

@@ -21,7 +21,7 @@ from weft.compiler.driver.compile_kernels import (
     infrequent_collections,
     kernel_compiler,
 )
-from weft.compiler.driver.compile_run_time import RunTimeTask
+from weft.compiler.driver.compile_run_time import run_time_task
 from weft.compiler.driver.kernel_makers import CompiledKernels, ScheduledKernels
 from weft.compiler.driver.lowering import (
     LAYOUT_PASSES,
@@ -75,14 +75,13 @@ def compile_model(
     optimize_graph(module, WeftContext(weights), session)
     chosen = options.levels()
     levels: list[CompiledLevel] = []
-    made: dict[RunTimeTask, bytes] = {}
     expected = _expected_kernels(module) * len(chosen)
     with _kernel_compiler(expected, session) as compiler:
         for level, own in zip(chosen, [module, *(module.clone() for _ in chosen[1:])], strict=True):
-            kernels = CompiledKernels(compiler, session.level(level), made)
+            kernels = CompiledKernels(compiler, session.level(level), run_time_task(options))
             lower(own, weights, kernels, kernels.session)
             levels.append(_level(own, kernels))
-        return assemble(levels, weights, options, session.report, session.golden, made)
+        return assemble(levels, weights, options, session.report, session.golden)
 
 
 def compile_module(
@@ -120,7 +119,8 @@ def _compile_buckets(
             own = session.level(level)
             parts: list[CompiledLevel] = []
             for graph in graphs:
-                kernels, module = CompiledKernels(compiler, own), graph.clone()
+                kernels = CompiledKernels(compiler, own, run_time_task(options))
+                module = graph.clone()
                 lower(module, store, kernels, own)
                 parts.append(_level(module, kernels))
             parts[len(table) : len(table)] = _padding_levels(chooser, parts, compiler, own)

@@ -418,13 +418,13 @@ def _joined(terms: dict[Monomial, int]) -> Expr:
         (atom.dividend, atom.divisor)
         for monomial in terms
         for atom in monomial
-        if type(atom) is Quotient
+        if isinstance(atom, Quotient)
     }
     if not quotients:
         return Expr(terms)
     for monomial, factor in terms.items():
         for position, atom in enumerate(monomial):
-            if type(atom) is Remainder and (atom.dividend, atom.divisor) in quotients:
+            if isinstance(atom, Remainder) and (atom.dividend, atom.divisor) in quotients:
                 times = Expr({monomial[:position] + monomial[position + 1 :]: factor})
                 steps = Expr.of(Quotient(atom.dividend, atom.divisor)) * atom.divisor * times
                 if all(terms.get(key) == count for key, count in steps.terms.items()):
@@ -435,7 +435,7 @@ def _joined(terms: dict[Monomial, int]) -> Expr:
                     }
                     return Expr(rest) + atom.dividend * times
     for monomial, factor in terms.items():
-        if len(monomial) == 1 and type(quotient := monomial[0]) is Quotient:
+        if len(monomial) == 1 and isinstance(quotient := monomial[0], Quotient):
             size = quotient.divisor.constant
             count = -factor // size if size and factor % size == 0 else 0
             whole = quotient.dividend.terms

@@ -17,20 +17,20 @@ from weft.compiler.loop_to_llvm.runtime.cancel import ask_to_go_on, cancels_so_f
 from weft.compiler.loop_to_llvm.runtime.code import POINTER, Code, constant_bytes, i64
 from weft.compiler.loop_to_llvm.runtime.context import ALLOCATE, PRINT, RELEASE, ContextFunctions
 from weft.compiler.loop_to_llvm.runtime.dlpack import DlpackCall
-from weft.compiler.loop_to_llvm.runtime.entry import Counts, EntryPoints
+from weft.compiler.loop_to_llvm.runtime.entry import CHECK, RUN, EntryPoints
 from weft.compiler.loop_to_llvm.runtime.layout import CHECK_SIZES, CONTEXT, PROGRAM, WORKSPACE
-from weft.compiler.loop_to_llvm.runtime.metadata import Metadata, Weight, blobs_of, metadata_of
+from weft.compiler.loop_to_llvm.runtime.metadata import WEIGHTS, Counts, Metadata, metadata_of
 from weft.compiler.loop_to_llvm.runtime.platform import LIBC_NAMES, Platform
 from weft.compiler.loop_to_llvm.runtime.pool import Pool
 from weft.compiler.loop_to_llvm.runtime.processor import Level, Processor
 from weft.compiler.loop_to_llvm.runtime.self_test import Golden, SelfTestFunction
 from weft.compiler.loop_to_llvm.runtime.status import Shown, Sizes, clipped, fail
-from weft.compiler.loop_to_llvm.runtime.table import Table, TableLayout
+from weft.compiler.loop_to_llvm.runtime.table import Table
 from weft.compiler.target.target import Target
 
 __all__ = [
-    "CHECK_SIZES", "EXPORTS", "LIBC_NAMES", "PROGRAM", "WORKSPACE", "Counts", "Level", "Runtime",
-    "Sizes", "TableLayout", "Weight", "blobs_of", "clipped", "exported_symbols", "metadata_of",
+    "CHECK_SIZES", "EXPORTS", "LIBC_NAMES", "PROGRAM", "WEIGHTS", "WORKSPACE", "Counts", "Level",
+    "Runtime", "Sizes", "clipped", "exported_symbols", "metadata_of",
 ]  # fmt: skip
 
 EXPORTS = (
@@ -57,32 +57,31 @@ class Runtime:
         self.pool = Pool(module, self.platform, prefix)
         self.metadata = Metadata(module, prefix)
 
-    def define(
-        self,
-        counts: Counts,
-        table: TableLayout,
-        blobs: Sequence[str] = (),
-        levels: Sequence[Level] = (),
-        golden: Golden | None = None,
-    ) -> None:
-        """Defines all code of the run time here. A linker adds the program, the workspace, the
-        blobs of weights and the metadata, where the `table` of `m_query` has this layout.
+    def define(self, levels: Sequence[Level] = ()) -> None:
+        """Defines all code of the run time here, which is that of any model. A linker adds the
+        program, the workspace, the blob of weights and the metadata.
 
         Of several `levels`, from the least on, each has a program and a workspace under its own
-        prefix; none is one that any CPU runs. A model with `golden` data can test itself.
+        prefix; none is one that any CPU runs.
         """
         processor = Processor(self.pool, levels or [Level(self.pool.prefix)])
         self.pool.define()
         processor.define()
-        ContextFunctions(self.pool, blobs, self.metadata, processor).define()
-        own = Table(self.pool, table, self.metadata.table)
-        own.define()
+        ContextFunctions(self.pool, self.metadata, processor).define()
+        table = Table(self.pool, self.metadata.table)
+        table.define()
+        table.define_sizes()
         define_cancel(self.pool)
-        EntryPoints(self.pool, counts, self.metadata, own, processor.refusal).define()
-        DlpackCall(self.pool, counts, own).define()
-        if golden is not None:
-            SelfTestFunction(self.pool, golden, own, counts).define()
-        self._hide_internals({self.pool.parallel_for.name, *processor.shared})
+        EntryPoints(self.pool, self.metadata, table, processor.refusal).define()
+        DlpackCall(self.pool, self.metadata, table).define()
+        run = self.pool.declare(RUN, CHECK)
+        self._hide_internals({self.pool.parallel_for.name, run.name, *processor.shared})
+
+    def define_self_test(self, golden: Golden, counts: Counts) -> None:
+        """Defines the test of a model with this golden data here, beside the run time."""
+        table = Table(self.pool, self.metadata.table)
+        SelfTestFunction(self.pool, golden, table, counts).define()
+        self._hide_internals(())
 
     def _hide_internals(self, shared: Container[str]) -> None:
         """Keeps what only this module calls to itself, so that kernels may have any other name."""

@@ -80,6 +80,12 @@ class Code(ir.IRBuilder):
             self.store(initial, address)
         return address
 
+    def array(self, llvm_type: ir.Type, count: ir.Value) -> ir.Value:
+        """Room for an i64 of values on the stack, and for one more: it is never empty."""
+        address = self.alloca(llvm_type, self.add(count, i64(1)))
+        address.type = POINTER  # llvmlite still makes it a typed one
+        return address
+
     def variable_at_entry(self, llvm_type: ir.Type) -> ir.Value:
         """A variable that is made where the function starts, however far it has got."""
         with self.goto_entry_block():

@@ -12,7 +12,6 @@ from llvmlite import ir
 from weft.compiler.abi.constants import MOST_THREADS
 from weft.compiler.loop_to_llvm.runtime.code import (
     I1,
-    I8,
     I32,
     I64,
     NULL,
@@ -43,12 +42,11 @@ _CPU_SET_BYTES: Final = 1024
 class ContextFunctions:
     """Emits `m_create` and `m_destroy`."""
 
-    def __init__(self, pool: Pool, blobs: Sequence[str], metadata: Metadata, processor: Processor):
+    def __init__(self, pool: Pool, metadata: Metadata, processor: Processor):
         self.module: ir.Module = pool.module
         self.platform: Platform = pool.platform
         self.prefix = pool.prefix
         self.pool = pool
-        self.blobs = blobs
         self.metadata = metadata
         self.processor = processor
         self.failure = CreateFailure(self.module, self.platform, self.prefix)
@@ -103,18 +101,14 @@ class ContextFunctions:
 
     def _define_bind_weights(self) -> None:
         """Fills the context's table from the caller's, and where that has nothing, from the
-        blobs; whether there is something for each weight.
+        blob; whether there is something for each weight.
         """
         code = Code(self._bind_weights.append_basic_block("entry"))
         context, given = code.arguments
         number, pointer = code.variable(I64), code.variable(POINTER)
-        bases = code.variable(ir.ArrayType(I64, len(self.blobs) + 1))
-        code.store(NULL, bases)
-        for position, symbol in enumerate(self.blobs, 1):
-            code.store(self._blob(symbol), code.element(bases, i64(position), POINTER))
         table = CONTEXT.load(code, context, "weights")
         with code.repeat(self.metadata.weight_count(code), number) as weight:
-            code.store(self._embedded(code, weight, bases), pointer)
+            code.store(self.metadata.embedded(code, weight), pointer)
             with code.if_then(code.not_(code.is_null(given))):
                 own = code.load(code.element(given, weight, POINTER), typ=POINTER)
                 with code.if_then(code.not_(code.is_null(own))):
@@ -125,19 +119,6 @@ class ContextFunctions:
                 self._fail(code, text, [weight])
             code.store(chosen, code.element(table, weight, POINTER))
         code.ret(I1(1))
-
-    def _blob(self, symbol: str) -> ir.Value:
-        """The start of a blob: reached through the global offset table, for it may lie far away."""
-        blob = self.module.globals.get(symbol) or ir.GlobalVariable(self.module, I8, symbol)
-        blob.global_constant = True
-        blob.type = POINTER
-        return blob
-
-    def _embedded(self, code: Code, weight: ir.Value, bases: ir.Value) -> ir.Value:
-        """Where the artifact itself holds a weight, or NULL; the first of `bases` is NULL."""
-        blob, offset = self.metadata.weight(code, weight)
-        base = code.load(code.element(bases, blob, POINTER), typ=POINTER)
-        return code.select(code.is_null(base), NULL, code.at(base, offset))
 
     @property
     def _read_options(self) -> ir.Function:

@@ -24,7 +24,7 @@ from weft.compiler.loop_to_llvm.runtime.code import (
     i64,
 )
 from weft.compiler.loop_to_llvm.runtime.context import ALLOCATE, RELEASE
-from weft.compiler.loop_to_llvm.runtime.entry import CHECK, Counts
+from weft.compiler.loop_to_llvm.runtime.entry import CHECK, RUN, is_missing
 from weft.compiler.loop_to_llvm.runtime.layout import (
     CALL,
     CONTEXT,
@@ -33,6 +33,7 @@ from weft.compiler.loop_to_llvm.runtime.layout import (
     TENSOR,
     WORKSPACE,
 )
+from weft.compiler.loop_to_llvm.runtime.metadata import Metadata
 from weft.compiler.loop_to_llvm.runtime.pool import Pool
 from weft.compiler.loop_to_llvm.runtime.status import Shown, Sizes, fail
 from weft.compiler.loop_to_llvm.runtime.table import Table
@@ -40,13 +41,12 @@ from weft.compiler.loop_to_llvm.runtime.table import Table
 CPU: Final = 1
 """DLPack's device type of memory that this processor reaches."""
 
-EXPECTED: Final = ir.FunctionType(VOID, [POINTER] * 3)
 _TAKE: Final = ir.FunctionType(I32, [POINTER] * 4)
 _MOST_RANK: Final = 64
 _MADE: Final = 1
 _FUNCTIONS: Final = (
-    ".check_tensor", ".expected_shape", ".check_shape", ".is_compact", ".bind_sizes",
-    ".take_tensor", ".describe_tensor", "_run_dlpack",
+    ".check_tensor", ".check_shape", ".is_compact", ".bind_sizes", ".take_tensor",
+    ".describe_tensor", "_run_dlpack",
 )  # fmt: skip
 
 
@@ -55,19 +55,15 @@ class DlpackCall:
     status, where the kind is the text `input` or `output`.
     """
 
-    def __init__(self, pool: Pool, counts: Counts, table: Table):
+    def __init__(self, pool: Pool, metadata: Metadata, table: Table):
         self.pool = pool
         self.module: ir.Module = pool.module
-        self.counts = counts
+        self.metadata = metadata
         self.table = table
 
     def define(self) -> None:
         """Defines the function, which fails where the model says nothing of itself."""
-        if self.table.count("inputs") != self.counts.inputs:
-            self._define_refusal()
-            return
         self._define_check_tensor()
-        self._define_expected()
         self._define_check_shape()
         self._define_is_compact()
         self._define_bind()
@@ -76,13 +72,6 @@ class DlpackCall:
         self._define_run()
         for name in _FUNCTIONS:
             compile_plainly(self.module.globals[f"{self.pool.prefix}{name}"])
-
-    def _define_refusal(self) -> None:
-        code = self.pool.define_exported("run_dlpack", CHECK)
-        context, _ = code.arguments
-        code.return_if(code.is_null(context), i32(Status.NULL_POINTER))
-        text = "run_dlpack requires a model that says what it takes, got one that does not"
-        code.ret(fail(code, context, Status.BAD_CALL, text))
 
     def _fail(
         self, code: Code, status: Status, rule: str, got: str, shown: Sequence[Shown] = ()
@@ -140,22 +129,6 @@ class DlpackCall:
             self._fail(code, Status.BAD_DIMS, "shape {}", "{} dims", [shape, number])
 
     @property
-    def _expected(self) -> ir.Function:
-        """`void (entry, sizes, shape)`: writes the shape that a tensor has for these sizes."""
-        return self.pool.declare("expected_shape", EXPECTED)
-
-    def _define_expected(self) -> None:
-        code = Code(self._expected.append_basic_block("entry"))
-        entry, sizes, shape = code.arguments
-        number = code.variable(I64)
-        rank = code.zext(TENSOR.load(code, entry, "rank"), I64)
-        with code.repeat(rank, number) as axis:
-            dim = self.table.dim(code, entry, axis)
-            size = code.call(self.table.size_of, [dim, sizes])
-            code.store(size, code.element(shape, axis, I64), align=8)
-        code.ret_void()
-
-    @property
     def _check_shape(self) -> ir.Function:
         """`i32 (context, kind, entry, tensor, sizes)`."""
         return self.pool.declare("check_shape", ir.FunctionType(I32, [POINTER] * 5))
@@ -165,9 +138,9 @@ class DlpackCall:
         code = Code(self._check_shape.append_basic_block("entry"))
         _, _, entry, tensor, sizes = code.arguments
         number, empty = code.variable(I64), code.variable(I64, i64(0))
-        wanted = code.variable(ir.ArrayType(I64, self._most_rank))
-        code.call(self._expected, [entry, sizes, wanted])
         rank = code.zext(TENSOR.load(code, entry, "rank"), I64)
+        wanted = code.array(I64, rank)
+        code.call(self.table.expected_shape, [entry, sizes, wanted])
         given = DLTENSOR.load(code, tensor, "shape")
         with code.repeat(rank, number) as axis:
             size = code.load(code.element(given, axis, I64), typ=I64)
@@ -213,10 +186,6 @@ class DlpackCall:
         self._fail(code, Status.BAD_DIMS, "shape {}", "{}", [shape, given])
 
     @property
-    def _most_rank(self) -> int:
-        return max(1, self.counts.rank)
-
-    @property
     def _is_compact(self) -> ir.Function:
         """`i1 (shape, strides, rank)`: whether elements are contiguous."""
         return self.pool.declare("is_compact", ir.FunctionType(I1, [POINTER, POINTER, I64]))
@@ -247,7 +216,7 @@ class DlpackCall:
         code = Code(self._bind.append_basic_block("entry"))
         context, tensors, dims, sizes = code.arguments
         number = code.variable(I64)
-        with code.repeat(i64(self.counts.dims), number) as position:
+        with code.repeat(self.metadata.count(code, "dims"), number) as position:
             symbol = self.table.entry(code, "symbols", position, SYMBOL)
             address = code.element(sizes, position, I64)
             given = SYMBOL.load(code, symbol, "input")
@@ -303,29 +272,32 @@ class DlpackCall:
         DLTENSOR.store(code, tensor, "strides", NULL)
         DLTENSOR.store(code, tensor, "byte_offset", i64(0))
         shape = DLTENSOR.load(code, tensor, "shape")
-        code.call(self._expected, [entry, sizes, shape])
+        code.call(self.table.expected_shape, [entry, sizes, shape])
         code.ret_void()
 
     def _define_run(self) -> None:
-        counts = self.counts
         code = self.pool.define_exported("run_dlpack", CHECK)
         context, call = code.arguments
         local = code.variable(ir.ArrayType(I64, CALL.size // 8))
-        tables = [
-            code.variable(ir.ArrayType(POINTER, 1 + count))
-            for count in (counts.inputs, counts.outputs)
-        ]
-        sizes = code.variable(ir.ArrayType(I64, 1 + counts.dims + counts.found))
+        inputs, outputs, free, found = (
+            self.metadata.count(code, name) for name in ("inputs", "outputs", "dims", "found")
+        )
+        tables = [code.array(POINTER, count) for count in (inputs, outputs)]
+        all_sizes = code.add(free, found)
+        sizes = code.array(I64, all_sizes)
         number = code.variable(I64)
         memory = code.variable(POINTER, NULL)
         code.return_if(code.is_null(context), i32(Status.NULL_POINTER))
+        with code.if_then(code.not_(self.metadata.is_described(code))):
+            text = "run_dlpack requires a model that says what it takes, got one that does not"
+            code.ret(fail(code, context, Status.BAD_CALL, text))
         self._continue(code, code.call(self.pool.declare("check_head", CHECK), [context, call]))
         for side in ("input", "output"):
             self._each(code, call, side, number, None, None)
         given, dims = CALL.load(code, call, "inputs"), CALL.load(code, call, "dims")
         self._continue(code, code.call(self._bind, [context, given, dims, sizes]))
         with code.if_then(code.not_(code.is_null(dims))):
-            self._copy(code, dims, sizes, counts.dims)
+            self._copy(code, dims, sizes, free)
         self.pool.platform.call(code, "memcpy", [local, call, i64(CALL.size)])
         for field, value in zip(("inputs", "outputs", "dims"), (*tables, sizes), strict=True):
             CALL.store(code, local, field, value)
@@ -334,16 +306,16 @@ class DlpackCall:
         for side, table in zip(("input", "output"), tables, strict=True):
             self._each(code, call, side, number, sizes, table)
         self._lend_workspace(code, local, memory)
-        status = code.call(self.pool.declare("run", CHECK), [context, local])
+        status = code.call(self.pool.declare(RUN, CHECK), [context, local])
         self._release(code, context, memory)
         self._continue(code, status)
-        self._transfer_outputs(code, call, tables[1], sizes)
+        self._transfer_outputs(code, call, tables[1], sizes, number)
         with code.if_then(code.not_(code.is_null(dims))):
-            self._copy(code, dims, sizes, counts.dims + counts.found)
+            self._copy(code, dims, sizes, all_sizes)
         code.ret(status)
 
-    def _copy(self, code: Code, target: ir.Value, source: ir.Value, count: int) -> None:
-        self.pool.platform.call(code, "memcpy", [target, source, i64(8 * count)])
+    def _copy(self, code: Code, target: ir.Value, source: ir.Value, count: ir.Value) -> None:
+        self.pool.platform.call(code, "memcpy", [target, source, code.mul(count, i64(8))])
 
     def _continue(self, code: Code, status: ir.Value) -> None:
         """Returns a status that is not good."""
@@ -355,17 +327,15 @@ class DlpackCall:
         table: ir.Value | None,
     ) -> None:  # fmt: skip
         """Checks all tensors of a side; with sizes also their shapes, which fills the table."""
-        count = self.counts.inputs if side == "input" else self.counts.outputs
-        if not count:
-            return
+        count = self.metadata.count(code, f"{side}s")
         side_text = constant_bytes(self.module, f"{self.pool.prefix}.{side}", f"{side}\0".encode())
         context = code.arguments[0]
         tensors = CALL.load(code, call, f"{side}s")
         if sizes is None:
-            with code.unlikely(code.is_null(tensors)):
-                text = f"run_dlpack requires a table of {count} {side}s, got NULL"
-                code.ret(fail(code, context, Status.NULL_POINTER, text))
-        with code.repeat(i64(count), number) as position:
+            with code.unlikely(is_missing(code, tensors, count)):
+                text = f"run_dlpack requires a table of {{}} {side}s, got NULL"
+                code.ret(fail(code, context, Status.NULL_POINTER, text, [count]))
+        with code.repeat(count, number) as position:
             entry = self.table.entry(code, f"{side}s", position, TENSOR)
             tensor = code.load(code.element(tensors, position, POINTER), typ=POINTER)
             if sizes is None:
@@ -407,12 +377,13 @@ class DlpackCall:
             code.call_pointer(function, RELEASE, [user, taken])
 
     def _transfer_outputs(
-        self, code: Code, call: ir.Value, table: ir.Value, sizes: ir.Value
+        self, code: Code, call: ir.Value, table: ir.Value, sizes: ir.Value, number: ir.Value
     ) -> None:
         """Fills the tensors of the outputs that the call has made."""
         tensors = CALL.load(code, call, "outputs")
-        for position in sorted(self.counts.made):
-            entry = self.table.entry(code, "outputs", i64(position), TENSOR)
-            tensor = code.load(code.element(tensors, i64(position), POINTER), typ=POINTER)
-            elements = code.load(code.element(table, i64(position), POINTER), typ=POINTER)
-            code.call(self._describe, [entry, tensor, sizes, elements])
+        with code.repeat(self.metadata.count(code, "outputs"), number) as position:
+            entry = self.table.entry(code, "outputs", position, TENSOR)
+            tensor = code.load(code.element(tensors, position, POINTER), typ=POINTER)
+            elements = code.load(code.element(table, position, POINTER), typ=POINTER)
+            with code.if_then(self.metadata.is_made(code, position)):
+                code.call(self._describe, [entry, tensor, sizes, elements])

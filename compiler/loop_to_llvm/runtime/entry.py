@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from llvmlite import ir
-from msgspec import Struct
 
 from weft.compiler.abi.constants import ABI_VERSION, WORKSPACE_ALIGNMENT, Status
 from weft.compiler.loop_to_llvm.runtime.code import (
+    I1,
     I32,
     I64,
     NULL,
@@ -42,35 +42,23 @@ from weft.dialects.extent import MOST
 CHECK: Final = ir.FunctionType(I32, [POINTER, POINTER])
 """A status of a context and a weft_call."""
 
+RUN: Final = "call.run"
+"""What `m_run` does, behind the prefix; no kernel is called so. A self-test, another object, calls
+this one: that of another library cannot take its place.
+"""
+
 _NO_WORKSPACE: Final = -1
 _EXTENT: Final = f"0 to {MOST}"
-
-
-class Counts(Struct, frozen=True):
-    """How many inputs, outputs and free symbolic dims a model has, how many sizes it finds while it
-    runs, and which outputs it makes itself since their sizes are among these. `rank` is the
-    greatest of an input or output.
-    """
-
-    inputs: int
-    outputs: int
-    dims: int
-    found: int = 0
-    made: frozenset[int] = frozenset()
-    rank: int = 0
 
 
 class EntryPoints:
     """Emits the exported functions; the program and its workspace are defined in another module."""
 
-    def __init__(
-        self, pool: Pool, counts: Counts, metadata: Metadata, table: Table, refusal: ir.Function
-    ):
+    def __init__(self, pool: Pool, metadata: Metadata, table: Table, refusal: ir.Function):
         self.module: ir.Module = pool.module
         self.platform = pool.platform
         self.prefix = pool.prefix
         self.pool = pool
-        self.counts = counts
         self.metadata = metadata
         self.table = table
         self.refusal = refusal
@@ -135,10 +123,10 @@ class EntryPoints:
         """Bytes, or the greatest number where dims are missing or not allowed."""
         code = self._export("workspace_size", I64, [POINTER])
         (dims,) = code.arguments
-        if self.counts.dims:
-            code.return_if(code.is_null(dims), i64(_NO_WORKSPACE))
-        for position in range(self.counts.dims):
-            dim = code.load(code.at(dims, 8 * position), typ=I64)
+        number, count = code.variable(I64), self.metadata.count(code, "dims")
+        code.return_if(is_missing(code, dims, count), i64(_NO_WORKSPACE))
+        with code.repeat(count, number) as position:
+            dim = code.load(code.element(dims, position, I64), typ=I64)
             code.return_if(code.icmp_unsigned(">", dim, i64(MOST)), i64(_NO_WORKSPACE))
         status = code.call(self.pool.declare("check_sizes", CHECK_SIZES), [NULL, dims])
         refused = code.icmp_unsigned("!=", status, i32(Status.OK))
@@ -170,69 +158,59 @@ class EntryPoints:
         """Whether the call has the buffers that it needs."""
         code = Code(self._check("check_tables").append_basic_block("entry"))
         _, call = code.arguments
-        self._check_pointers(code, call, "inputs", self.counts.inputs, frozenset())
-        self._check_pointers(code, call, "outputs", self.counts.outputs, self.counts.made)
+        number = code.variable(I64)
+        for name in ("inputs", "outputs"):
+            self._check_pointers(code, call, name, number)
         code.ret(i32(Status.OK))
 
-    def _check_pointers(
-        self, code: Code, call: ir.Value, name: str, count: int, made: frozenset[int]
-    ) -> None:
+    def _check_pointers(self, code: Code, call: ir.Value, name: str, number: ir.Value) -> None:
         """Fails where the table or one of its entries is NULL, those that the model makes aside."""
-        if not count:
-            return
-        table = CALL.load(code, call, name)
-        with code.unlikely(code.is_null(table)):
-            text = f"run requires a table of {count} {name}, got NULL"
-            self._fail(code, Status.NULL_POINTER, text)
-        for each in range(count) if made else ():
-            if each not in made:
-                self._check_pointer(code, table, name, i64(each))
-        if made:
-            return
-        # Where every call of the function makes it once.
-        with code.goto_entry_block():
-            number = code.variable(I64)
-        with code.repeat(i64(count), number) as position:
-            self._check_pointer(code, table, name, position)
+        count, table = self.metadata.count(code, name), CALL.load(code, call, name)
+        with code.unlikely(is_missing(code, table, count)):
+            text = f"run requires a table of {{}} {name}, got NULL"
+            self._fail(code, Status.NULL_POINTER, text, [count])
+        with code.repeat(count, number) as position:
+            pointer = code.load(code.element(table, position, POINTER), typ=POINTER)
+            with code.unlikely(code.is_null(pointer)):
+                made = self.metadata.is_made(code, position) if name == "outputs" else I1(0)
+                with code.if_then(code.not_(made)):
+                    self._refuse_null(code, name, position)
 
-    def _check_pointer(self, code: Code, table: ir.Value, name: str, position: ir.Value) -> None:
-        pointer = code.load(code.element(table, position, POINTER), typ=POINTER)
-        with code.unlikely(code.is_null(pointer)):
-            if not self.table.count(name):
-                text = f"run requires a buffer in {name}[{{}}], got NULL"
-                self._fail(code, Status.NULL_POINTER, text, [position])
-                return
-            entry = self.table.entry(code, name, position, TENSOR)
-            shown = [
-                self.table.address_of(code, entry, TENSOR, each)
-                for each in ("dtype", "shape", "shown_name")
-            ]
-            text = f"run requires a buffer of {{}} {{}} for {name[:-1]} '{{}}', got NULL"
-            self._fail(code, Status.NULL_POINTER, text, shown)
+    def _refuse_null(self, code: Code, name: str, position: ir.Value) -> None:
+        """Fails for a tensor without an address."""
+        with code.if_then(code.not_(self.metadata.is_described(code))):
+            text = f"run requires a buffer in {name}[{{}}], got NULL"
+            self._fail(code, Status.NULL_POINTER, text, [position])
+        entry = self.table.entry(code, name, position, TENSOR)
+        shown = [
+            self.table.address_of(code, entry, TENSOR, each)
+            for each in ("dtype", "shape", "shown_name")
+        ]
+        text = f"run requires a buffer of {{}} {{}} for {name[:-1]} '{{}}', got NULL"
+        self._fail(code, Status.NULL_POINTER, text, shown)
 
     def _define_check_dims(self) -> None:
         """Whether the free dims are there, each an extent, and are allowed together."""
         code = Code(self._check("check_dims").append_basic_block("entry"))
         context, call = code.arguments
-        dims = CALL.load(code, call, "dims")
-        count = self.counts.dims + self.counts.found
-        if count:
-            with code.unlikely(code.is_null(dims)):
-                text = f"run requires a table of {count} dims, got NULL"
-                self._fail(code, Status.NULL_POINTER, text)
-        for position in range(self.counts.dims):
-            dim = code.load(code.at(dims, 8 * position), typ=I64)
+        number, dims = code.variable(I64), CALL.load(code, call, "dims")
+        free = self.metadata.count(code, "dims")
+        count = code.add(free, self.metadata.count(code, "found"))
+        with code.unlikely(is_missing(code, dims, count)):
+            text = "run requires a table of {} dims, got NULL"
+            self._fail(code, Status.NULL_POINTER, text, [count])
+        with code.repeat(free, number) as position:
+            dim = code.load(code.element(dims, position, I64), typ=I64)
             with code.unlikely(code.icmp_unsigned(">", dim, i64(MOST))):
                 self._refuse_dim(code, position, dim)
         code.ret(code.call(self.pool.declare("check_sizes", CHECK_SIZES), [context, dims]))
 
-    def _refuse_dim(self, code: Code, position: int, dim: ir.Value) -> None:
+    def _refuse_dim(self, code: Code, position: ir.Value, dim: ir.Value) -> None:
         """Fails for a size that is no extent, with the first input that has it."""
-        if not self.table.count("symbols"):
-            text = f"run requires dims[{position}] to be {_EXTENT}, got {{}}"
-            self._fail(code, Status.BAD_DIMS, text, [dim])
-            return
-        symbol = self.table.entry(code, "symbols", i64(position), SYMBOL)
+        with code.if_then(code.not_(self.metadata.is_described(code))):
+            text = f"run requires dims[{{}}] to be {_EXTENT}, got {{}}"
+            self._fail(code, Status.BAD_DIMS, text, [position, dim])
+        symbol = self.table.entry(code, "symbols", position, SYMBOL)
         name = self.table.address_of(code, symbol, SYMBOL, "name")
         given = SYMBOL.load(code, symbol, "input")
         text = f"run requires size {{}} to be {_EXTENT}, got {{}}"
@@ -272,7 +250,7 @@ class EntryPoints:
 
     def _define_run(self) -> None:
         visible = self._export("run", I32, [POINTER, POINTER])
-        code = Code(self._check("run").append_basic_block("entry"))
+        code = Code(self._check(RUN).append_basic_block("entry"))
         visible.ret(visible.call(code.function, visible.arguments, tail=True))
         context, call = code.arguments
         code.return_if(code.is_null(context), i32(Status.NULL_POINTER))
@@ -283,3 +261,8 @@ class EntryPoints:
         names = ("inputs", "outputs", "dims", "workspace")
         arguments = [context, *(CALL.load(code, call, name) for name in names)]
         code.ret(code.call(self.pool.declare("program", PROGRAM), arguments, tail=True))
+
+
+def is_missing(code: Code, array: ir.Value, count: ir.Value) -> ir.Value:
+    """Whether there is no array of something, which there has to be of what there is any of."""
+    return code.and_(code.is_null(array), code.icmp_unsigned("!=", count, i64(0)))

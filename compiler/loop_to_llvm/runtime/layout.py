@@ -132,6 +132,16 @@ DLTENSOR: Final = Struct(
 )
 """DLPack's tensor, of any minor version of its version 1."""
 
+COUNTS: Final = Struct(
+    40,
+    inputs=Field(I64, 0),
+    outputs=Field(I64, 8),
+    dims=Field(I64, 16),
+    found=Field(I64, 24),
+    is_described=Field(I64, 32),
+)
+"""What the run time has to know of the model; a byte for each output follows."""
+
 # What the caller of a parallel loop writes, what all claim from, and what all report to are on
 # lines of their own.
 CONTEXT: Final = Struct(

@@ -90,8 +90,9 @@ class Processor:
 
     @property
     def shared(self) -> list[str]:
-        """What the levels' own code calls."""
-        return [self._forwarder(level).name for level in self._own_levels]
+        """What the levels' own code calls, and a self-test."""
+        forwarders = [self._forwarder(level).name for level in self._own_levels]
+        return [*forwarders, f"{self.pool.prefix}.workspace"] if forwarders else []
 
     @property
     def _own_levels(self) -> Sequence[Level]:

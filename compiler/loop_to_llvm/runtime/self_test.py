@@ -29,9 +29,9 @@ from weft.compiler.loop_to_llvm.runtime.code import (
     i64,
 )
 from weft.compiler.loop_to_llvm.runtime.context import ALLOCATE, RELEASE
-from weft.compiler.loop_to_llvm.runtime.dlpack import EXPECTED
-from weft.compiler.loop_to_llvm.runtime.entry import CHECK, Counts
+from weft.compiler.loop_to_llvm.runtime.entry import CHECK, RUN
 from weft.compiler.loop_to_llvm.runtime.layout import CALL, CONTEXT, TENSOR, WORKSPACE
+from weft.compiler.loop_to_llvm.runtime.metadata import Counts
 from weft.compiler.loop_to_llvm.runtime.pool import Pool
 from weft.compiler.loop_to_llvm.runtime.status import Shown, Sizes, fail
 from weft.compiler.loop_to_llvm.runtime.table import Table
@@ -83,6 +83,7 @@ class SelfTestFunction:
         for dtype in dict.fromkeys(each.dtype for each in self.golden.outputs):
             self._define_compare(dtype)
         if self.counts.made:
+            self.table.define_sizes()
             self._define_check_made()
         self._define_test()
 
@@ -107,7 +108,7 @@ class SelfTestFunction:
         self._fill_call(code, call, inputs, outputs, sizes)
         CALL.store(code, call, "workspace", code.at(memory, self._outputs_bytes))
         CALL.store(code, call, "workspace_size", workspace)
-        code.store(code.call(self.pool.declare("run", CHECK), [context, call]), status)
+        code.store(code.call(self.pool.declare(RUN, CHECK), [context, call]), status)
         self._compare_all(code, outputs, sizes, status)
         for position in sorted(self.counts.made):
             made = code.element(outputs, i64(position), POINTER)
@@ -200,9 +201,8 @@ class SelfTestFunction:
         code = Code(self._check_made.append_basic_block("entry"))
         compile_plainly(code.function)
         context, entry, sizes, shape, rank = code.arguments
-        got = code.variable(ir.ArrayType(I64, max(1, self.counts.rank)))
-        number = code.variable(I64)
-        code.call(self.pool.declare("expected_shape", EXPECTED), [entry, sizes, got])
+        got, number = code.array(I64, rank), code.variable(I64)
+        code.call(self.table.expected_shape, [entry, sizes, got])
         name = self.table.address_of(code, entry, TENSOR, "shown_name")
         with code.repeat(rank, number) as axis:
             one, other = (code.load(code.element(e, axis, I64), typ=I64) for e in (got, shape))
@@ -221,10 +221,7 @@ class SelfTestFunction:
         compile_plainly(code.function)
         context, entry, got, wanted, count, shape, rank, margin = code.arguments
         number, rest = code.variable(I64), code.variable(I64)
-        address, axes = (
-            code.variable(ir.ArrayType(I64, max(1, self.counts.rank))),
-            code.variable(I64),
-        )
+        address, axes = code.array(I64, rank), code.variable(I64)
         with code.repeat(count, number) as position:
             ours, theirs = (_element(code, dtype, each, position) for each in (got, wanted))
             exact = not isinstance(ours.type, ir.DoubleType)

@@ -6,64 +6,37 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
 from llvmlite import ir
 
-from weft.compiler.loop_to_llvm.runtime.code import I64, POINTER, Code, compile_plainly, i64
+from weft.compiler.loop_to_llvm.runtime.code import I64, POINTER, VOID, Code, compile_plainly, i64
 from weft.compiler.loop_to_llvm.runtime.layout import DIM, STEP, TABLE, TENSOR, Struct
 from weft.compiler.loop_to_llvm.runtime.pool import Pool
 from weft.dialects.steps import Step
 
-_ARRAYS: Final = ("inputs", "outputs", "symbols")
 _SIZE_OF: Final = ir.FunctionType(I64, [POINTER, POINTER])
-
-
-class TableLayout(msgspec.Struct, frozen=True):
-    """What the run time's code knows of the table while it is compiled: where arrays start, how
-    many entries they have, and how many values the evaluation of a dim needs at most.
-    """
-
-    starts: tuple[int, ...]
-    counts: tuple[int, ...]
-    stack_depth: int
-
-    @staticmethod
-    def of(content: bytes) -> TableLayout:
-        """That of a table."""
-
-        def number(name: str) -> int:
-            field = TABLE.fields[name]
-            return int.from_bytes(content[field.offset : field.end], "little")
-
-        return TableLayout(
-            tuple(map(number, _ARRAYS)),
-            tuple(number(f"{array.removesuffix('s')}_count") for array in _ARRAYS),
-            number("stack_depth"),
-        )
+_EXPECTED_SHAPE: Final = ir.FunctionType(VOID, [POINTER] * 3)
 
 
 class Table:
     """The table, a constant of the artifact, and functions that read it."""
 
-    def __init__(self, pool: Pool, layout: TableLayout, address: ir.Value):
+    def __init__(self, pool: Pool, address: ir.Value):
         self.pool = pool
-        self.module: ir.Module = pool.module
-        self.layout = layout
         self.address = address
 
     def define(self) -> None:
-        """Emits `ptr m_query()` and `i64 (dim, sizes)`."""
+        """Emits `ptr m_query()`."""
         code = self.pool.define_exported("query", ir.FunctionType(POINTER, []))
         code.ret(self.address)
-        self._define_size_of()
 
-    def count(self, array: str) -> int:
-        """How many entries an array has; none where a model says nothing of itself."""
-        return self.layout.counts[_ARRAYS.index(array)]
+    def define_sizes(self) -> None:
+        """Emits `size_of` and `expected_shape`."""
+        self._define_size_of()
+        self._define_expected_shape()
 
     def entry(self, code: Code, array: str, number: ir.Value, struct: Struct) -> ir.Value:
         """The address of an entry of an array of the table: `inputs`, `symbols` and so on."""
-        start = code.at(self.address, self.layout.starts[_ARRAYS.index(array)])
+        start = self.address_of(code, self.address, TABLE, array)
         return code.at(start, code.mul(number, i64(struct.size)))
 
     def address_of(self, code: Code, entry: ir.Value, struct: Struct, name: str) -> ir.Value:
@@ -85,7 +58,8 @@ class Table:
     def _define_size_of(self) -> None:
         code = Code(self.size_of.append_basic_block("entry"))
         dim, sizes = code.arguments
-        stack = code.variable(ir.ArrayType(I64, self.layout.stack_depth + 1))
+        depth = code.zext(TABLE.load(code, self.address, "stack_depth"), I64)
+        stack = code.array(I64, depth)
         top, step = code.variable(I64, i64(-1)), code.variable(POINTER)
         constant = DIM.load(code, dim, "size")
         code.return_if(code.icmp_signed(">=", constant, i64(0)), constant)
@@ -102,6 +76,22 @@ class Table:
                 _combine(code, operation, stack, top)
         code.unreachable()
         compile_plainly(self.size_of)
+
+    @property
+    def expected_shape(self) -> ir.Function:
+        """`void (entry, sizes, shape)`: writes the shape that a tensor has for these sizes."""
+        return self.pool.declare("expected_shape", _EXPECTED_SHAPE)
+
+    def _define_expected_shape(self) -> None:
+        code = Code(self.expected_shape.append_basic_block("entry"))
+        entry, sizes, shape = code.arguments
+        number = code.variable(I64)
+        rank = code.zext(TENSOR.load(code, entry, "rank"), I64)
+        with code.repeat(rank, number) as axis:
+            size = code.call(self.size_of, [self.dim(code, entry, axis), sizes])
+            code.store(size, code.element(shape, axis, I64), align=8)
+        code.ret_void()
+        compile_plainly(self.expected_shape)
 
 
 def _push(

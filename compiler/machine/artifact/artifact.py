@@ -78,7 +78,8 @@ class Compiled(Struct, frozen=True):
         weights it may share those of a model that it runs `base`.
         """
         assert base is None or not self.weights.sources, "contexts with weights are not shared"
-        blobs = empty_blobs(self.weights, self.weights_symbol)
+        is_inside = self.weights_in == EMBEDDED
+        blobs = empty_blobs(self.weights, self.weights_symbol) if is_inside else ()
         library = load_objects(list(self.objects.values()), self.exports, weights=blobs)
         distinct = dict.fromkeys(self.weights.sources)
         prepared = {source: self.weights.prepare(source) for source in distinct}

@@ -1,4 +1,4 @@
-"""What is known of an artifact as soon as its model is imported."""
+"""What a worker is at while a model is imported."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -7,15 +7,14 @@ import pytest
 from onnx import parser
 
 from tests.models.networks import build_mlp
-from weft.compiler.driver.kernel_makers import ScheduledKernels, _run_times
-from weft.compiler.driver.lowering import UNSCHEDULED, lower
+from weft.compiler.driver import compile_run_time
+from weft.compiler.driver.compile_run_time import run_time_task
 from weft.compiler.driver.options import Artifact, Options
-from weft.compiler.driver.pipeline import optimize_graph
+from weft.compiler.driver.pipeline import compile_model
 from weft.compiler.driver.read_model import begin
 from weft.compiler.driver.session import Session
 from weft.compiler.driver.workers import Task
 from weft.compiler.machine.codegen.host import host_target
-from weft.dialects.context import WeftContext
 
 OPTIONS = Options(host_target(), artifact=Artifact("net"))
 FINDS = """<ir_version: 10, opset_import: ["" : 22]>
@@ -37,17 +36,24 @@ class Noting:
         self.tasks.append(task)
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_run_time, "_OBJECTS", {})
+
+
 @pytest.mark.parametrize("name", MODELS)
-def test_a_worker_begins_with_the_run_time_that_is_needed(name: str):
-    worker = Noting()
-    session = Session(OPTIONS, worker=worker)
-    imported = begin(MODELS[name](), session)
-    optimize_graph(imported.module, WeftContext(imported.weights), session)
-    lower(imported.module, imported.weights, ScheduledKernels(session), session, UNSCHEDULED)
-    assert worker.tasks == _run_times(imported.module, OPTIONS) != []
+@pytest.mark.parametrize("weights", ["embedded", "file"])
+def test_a_worker_begins_with_the_run_time_that_is_needed(name: str, weights: str):
+    worker, options = Noting(), OPTIONS.changed(weights=weights)
+    imported = begin(MODELS[name](), Session(options, worker=worker))
+    (task,) = worker.tasks
+    objects = compile_model(imported, options).objects
+    assert objects["runtime"] == run_time_task(options).object_for("net")
+    assert list(compile_run_time._OBJECTS) == [task]
 
 
-def test_a_worker_does_not_begin_where_weights_are_outside():
+def test_a_worker_does_not_begin_with_a_run_time_that_is_known():
+    run_time_task(OPTIONS).compile()
     worker = Noting()
-    begin(build_mlp(), Session(OPTIONS.changed(weights="file"), worker=worker))
+    begin(build_mlp(), Session(OPTIONS, worker=worker))
     assert worker.tasks == []

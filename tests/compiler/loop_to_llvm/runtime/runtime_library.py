@@ -14,14 +14,7 @@ from llvmlite import ir
 
 from weft.compiler.abi.constants import ABI_VERSION, Status
 from weft.compiler.abi.structs import CALL, OPTIONS
-from weft.compiler.loop_to_llvm.runtime import (
-    Counts,
-    Runtime,
-    TableLayout,
-    Weight,
-    blobs_of,
-    metadata_of,
-)
+from weft.compiler.loop_to_llvm.runtime import Counts, Runtime, metadata_of
 from weft.compiler.loop_to_llvm.runtime.code import Code
 from weft.compiler.machine.artifact.model_table import model_table
 from weft.compiler.machine.artifact.signature import Signature, TensorSpec
@@ -57,18 +50,18 @@ def table_of(counts: Counts) -> bytes:
     return model_table(facts | signature.to_json())
 
 
-def runtime_object(counts: Counts, weights: list[Weight] | None = None, prefix: str = "m") -> bytes:
+def runtime_object(counts: Counts, weights: Sequence[int | None] = (), prefix: str = "m") -> bytes:
     target = host_target()
     module = ir.Module("runtime")
-    define_run_time(Runtime(module, target, prefix), counts, weights or [])
+    define_run_time(Runtime(module, target, prefix), counts, weights)
     return compile_object(str(module), target)
 
 
-def define_run_time(runtime: Runtime, counts: Counts, weights: Sequence[Weight] = ()) -> None:
+def define_run_time(runtime: Runtime, counts: Counts, weights: Sequence[int | None] = ()) -> None:
     """Its code and its facts, in one module."""
+    runtime.define()
     table = table_of(counts)
-    runtime.define(counts, TableLayout.of(table), blobs_of(weights))
-    runtime.metadata.define(metadata_of(runtime.pool.prefix, METADATA, table, weights))
+    runtime.metadata.define(metadata_of(runtime.pool.prefix, METADATA, table, counts, weights))
 
 
 class Library:

@@ -35,7 +35,7 @@ from tests.compiler.loop_to_llvm.runtime.runtime_library import (
     triple,
 )
 from weft.compiler.abi.constants import ABI_VERSION, Status
-from weft.compiler.loop_to_llvm.runtime import LIBC_NAMES, Counts, Runtime, Weight, exported_symbols
+from weft.compiler.loop_to_llvm.runtime import LIBC_NAMES, Counts, Runtime, exported_symbols
 from weft.compiler.loop_to_llvm.runtime.code import NULL, Code
 from weft.compiler.loop_to_llvm.runtime.layout import CALL, OPTIONS, Struct
 from weft.compiler.machine.codegen.host import host_target
@@ -187,11 +187,11 @@ def test_create_gives_null_without_memory(hosted: Library):
 # Weights
 
 
-def weights_library(weights: list[Weight], used: int) -> Library:
-    """outputs[0][0] = the first i64 of a weight; the blob `w` holds 10, 11, 12."""
+def weights_library(weights: list[int | None], used: int) -> Library:
+    """outputs[0][0] = the first i64 of a weight; the blob holds 10, 11, 12."""
     target, module = host_target(), ir.Module("program")
     runtime = Runtime(module, target, "m")
-    blob = ir.GlobalVariable(module, ir.ArrayType(I64, 3), "w")
+    blob = ir.GlobalVariable(module, ir.ArrayType(I64, 3), "m.weights")
     blob.initializer = ir.Constant(blob.value_type, [10, 11, 12])
     blob.global_constant = True
     code = Code(runtime.program.append_basic_block("entry"))
@@ -205,13 +205,13 @@ def weights_library(weights: list[Weight], used: int) -> Library:
 
 
 def test_weights_are_read_from_the_blob_at_their_offset():
-    library = weights_library([("w", 0), ("w", 16)], used=1)
+    library = weights_library([0, 16], used=1)
     with library.context(threads=1) as context:
         assert first_of_weight(library, context) == 12
 
 
 def test_weights_of_the_caller_replace_embedded_ones():
-    library = weights_library([("w", 0), ("w", 8)], used=1)
+    library = weights_library([0, 8], used=1)
     own = integer(77)
     table = (pointer * 2)(None, ctypes.addressof(own))
     with library.context(threads=1, weights=ctypes.cast(table, pointer)) as context:
@@ -219,14 +219,14 @@ def test_weights_of_the_caller_replace_embedded_ones():
 
 
 def test_null_in_the_callers_table_means_the_embedded_weight():
-    library = weights_library([("w", 0), ("w", 8)], used=0)
+    library = weights_library([0, 8], used=0)
     table = (pointer * 2)(None, None)
     with library.context(threads=1, weights=ctypes.cast(table, pointer)) as context:
         assert first_of_weight(library, context) == 10
 
 
 def test_create_requires_the_weights_that_the_artifact_lacks():
-    library = weights_library([("w", 0), (None, 0)], used=1)
+    library = weights_library([0, None], used=1)
     assert library.create(None) is None
     reason = b"create requires a pointer for weight 1 (counted from 0), got NULL"
     assert library.last_error(None) == reason
@@ -256,10 +256,10 @@ def test_runtime_compiles_for_other_machines(cpu: str, arch: str):
     assert compile_object(str(module), target)
 
 
-def test_kernels_may_have_any_name_but_one():
+def test_kernels_may_have_any_name_but_two():
     (defined,) = read_objects([runtime_object(Counts(1, 1, 0))])
     shared = {each.name for each in defined.symbols if each.is_defined and not each.is_local}
-    assert shared == {*exported_symbols("m"), "m.parallel_for"}
+    assert shared == {*exported_symbols("m"), "m.parallel_for", "m.call.run"}
 
 
 def test_two_models_link_into_one_library():

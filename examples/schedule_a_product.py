@@ -12,7 +12,7 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 import weft
-from weft.bench.limits import measure_limits
+from weft.bench.limits import measure_gflops
 from weft.compilation import options_of
 from weft.compiler.driver.pipeline import plan_model
 from weft.compiler.driver.session import Session
@@ -75,7 +75,7 @@ def main() -> None:
     session = Session(options_of(model))
     plan_model(model, session)
     kernel = next(iter(session.report.steps))
-    peaks = {threads: measure_limits(threads).gflops for threads in (1, 2)}
+    peaks = {threads: measure_gflops(threads) for threads in (1, 2)}
     expected = None
     for name, steps in STEPS.items():
         threads = 2 if steps == IN_PARALLEL else 1

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from functools import cache
-from math import floor, log10
+from math import floor, log10, prod
 from typing import Final
 
 import numpy as np
@@ -23,6 +23,7 @@ from weft.bench.limits import (
     levels_of_memory,
     on_cores,
     repeats_per_second,
+    touched_memory,
 )
 from weft.bench.rounds import choose_cores
 from weft.compiler.driver.options import Artifact, Options
@@ -150,8 +151,10 @@ def _measurements(target: Target) -> dict[str, Callable[[], float]]:
     def vectors(loops: str, chains: int, rows: int) -> Callable[[], float]:
         return lambda: _vectors_per_second(target, loops, chains, rows)
 
+    memory = touched_memory(max(whole, *sizes.values()))
+
     def read(threads: int, size: int) -> Callable[[], float]:
-        return lambda: _read_gbs(target, threads, size)
+        return lambda: _read_gbs(target, threads, size, memory)
 
     return {
         "clock": lambda: _hertz(target),
@@ -185,10 +188,11 @@ def _vectors_per_second(target: Target, loops: str, chains: int, rows: int) -> f
         return (chains or rows * ROWS) * repeats_per_second(compiled.executable(1), x)
 
 
-def _read_gbs(target: Target, threads: int, size: int) -> float:
-    """GB/s that so many threads read of one array of that many bytes."""
+def _read_gbs(target: Target, threads: int, size: int, memory: Array) -> float:
+    """GB/s that so many threads read of one array of that many bytes of `memory`."""
     rows = max(1, size // (threads * ROWS * target.vector_bytes))
-    array = np.ones((threads, rows, ROWS, target.lanes(4)), np.float32)
+    shape = (threads, rows, ROWS, target.lanes(4))
+    array = memory[: prod(shape)].reshape(shape)
     compiled = compiled_loops(READ, target, threads, 0, ROWS)
     with on_cores(choose_cores(threads)):
         return array.nbytes * repeats_per_second(compiled.executable(threads), array) * 1e-9

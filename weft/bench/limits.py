@@ -10,6 +10,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 from typing import Final
 
 import numpy as np
@@ -32,6 +33,12 @@ SECONDS: Final = 0.08
 """How long each loop is repeated; its best time counts."""
 
 CALL_SECONDS: Final = 2e-3
+LEAST_OF: Final = 3
+"""Calls of which the best tells how many repeats a call has."""
+
+LINE_BYTES: Final = 64
+"""Of a line of the cache, or a multiple of it."""
+
 TURN_REPEATS: Final = 1 << 18
 """Of the loop of multiply-adds in a call that takes its turn: about a millisecond."""
 
@@ -224,14 +231,24 @@ def multiply_adds(threads: int) -> dict[str, Job]:
 def measure_limits(threads: int) -> Limits:
     """Measures for as many threads, on cores of their own. Raises OptionError for too many."""
     target = host_target()
+    levels = levels_of_memory(target, threads)
+    gflops = measure_gflops(threads)
     with on_cores(choose_cores(threads)):
-        gflops = _multiply_adds(target, threads)
+        memory = touched_memory(max(size for _, size in levels))
         bandwidths = [
-            Bandwidth(each, level, size, _bandwidth(each, target, threads, size))
+            Bandwidth(each, level, size, _bandwidth(each, target, threads, size, memory))
             for each in ARRAYS
-            for level, size in levels_of_memory(target, threads)
+            for level, size in levels
         ]
     return Limits(target.cpu, threads, gflops, tuple(bandwidths))
+
+
+def measure_gflops(threads: int) -> float:
+    """Measures multiply-adds alone, as `Limits.gflops` has them. Raises OptionError for too many
+    threads.
+    """
+    with on_cores(choose_cores(threads)):
+        return _multiply_adds(host_target(), threads)
 
 
 @contextmanager
@@ -279,14 +296,25 @@ def _compiled_multiply_adds(target: Target, threads: int) -> Compiled:
     return compiled_loops(FMA, target, threads, _chains(target))
 
 
-def _bandwidth(access: str, target: Target, threads: int, size: int) -> float:
-    """GB/s over arrays of so many bytes together."""
+def touched_memory(size: int) -> Array:
+    """At least so many bytes of ones, which begin with a line of the cache. Loops share them: that
+    a page is touched for the first time takes longer than to read it.
+    """
+    lines = -(-size // LINE_BYTES)
+    memory = np.ones((lines + 1) * LINE_BYTES // 4, np.float32)
+    skipped = -memory.ctypes.data % LINE_BYTES // 4
+    return memory[skipped : skipped + lines * LINE_BYTES // 4]
+
+
+def _bandwidth(access: str, target: Target, threads: int, size: int, memory: Array) -> float:
+    """GB/s over arrays of so many bytes together, those that are read at both ends of `memory`."""
     loops, arrays = ARRAYS[access]
     lanes = target.lanes(4)
     rows = max(1, size // (arrays * threads * UNROLLED * lanes * 4))
-    array = np.ones((threads, rows, UNROLLED, lanes), np.float32)
+    shape = (threads, rows, UNROLLED, lanes)
+    x, y = (part.reshape(shape) for part in (memory[: prod(shape)], memory[-prod(shape) :]))
     executable = compiled_loops(loops, target, threads, 0).executable(threads)
-    return arrays * array.nbytes * repeats_per_second(executable, array) * 1e-9
+    return arrays * x.nbytes * repeats_per_second(executable, x, y) * 1e-9
 
 
 @cache
@@ -303,25 +331,27 @@ def compiled_loops(
     return compile_loops(text, Options(target, artifact=Artifact("limits")))
 
 
-def repeats_per_second(executable: Executable, array: np.ndarray) -> float:
-    """How often the loops go through the array in a second, at their best."""
-    second = array.copy()
+def repeats_per_second(executable: Executable, x: Array, y: Array | None = None) -> float:
+    """How often the loops go through the arrays in a second, at their best; through one of them
+    alone unless there are two.
+    """
+    y = x if y is None else y
     repeats = 1
-    while (spent := _least(executable, array, second, repeats)) < CALL_SECONDS:
+    while (spent := _least(executable, x, y, repeats)) < CALL_SECONDS:
         repeats = max(2 * repeats, round(repeats * CALL_SECONDS / spent))
-    best, total = spent, 0.0
+    best, total = spent, LEAST_OF * spent
     while total < SECONDS:
-        spent = _call(executable, array, second, repeats)
+        spent = _call(executable, x, y, repeats)
         best, total = min(best, spent), total + spent
     return repeats / best
 
 
-def _least(executable: Executable, x: np.ndarray, y: np.ndarray, repeats: int) -> float:
+def _least(executable: Executable, x: Array, y: Array, repeats: int) -> float:
     """The best of a few calls: any one may have waited for a core."""
-    return min(_call(executable, x, y, repeats) for _ in range(3))
+    return min(_call(executable, x, y, repeats) for _ in range(LEAST_OF))
 
 
-def _call(executable: Executable, x: np.ndarray, y: np.ndarray, repeats: int) -> float:
+def _call(executable: Executable, x: Array, y: Array, repeats: int) -> float:
     return call_seconds(executable, x, y, np.empty(repeats, np.int8))
 
 

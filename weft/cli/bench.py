@@ -84,6 +84,9 @@ def parser() -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace) -> None:
     """Measures and prints. Raises WeftError, also where weft or a peer gives a wrong answer."""
     peers = _peers(arguments.vs)
+    if arguments.kernels and is_artifact(arguments.model):
+        rule = "requires an ONNX model to put clocks in"
+        raise OptionError(f"--kernels {rule}, got the artifact {arguments.model}")
     with tempfile.TemporaryDirectory(prefix="weft-bench-") as folder:
         library = _library(arguments, peers, Path(folder))
         metadata = read_metadata(library)
@@ -152,9 +155,6 @@ def _measure(
 def _kernel_rows(
     arguments: argparse.Namespace, inputs: dict[str, Array], limits: Limits
 ) -> list[Row]:
-    if is_artifact(arguments.model):
-        rule = "requires an ONNX model to put clocks in"
-        raise OptionError(f"--kernels {rule}, got the artifact {arguments.model}")
     timed = compile_from(arguments, timed=True)
     (times,) = time_kernels([timed], inputs, arguments.threads)
     return kernel_rows(times, work_of(timed.metadata, inputs), limits)

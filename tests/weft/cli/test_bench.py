@@ -3,7 +3,11 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.weft.cli.command import Command
+
+pytestmark = pytest.mark.usefixtures("small_memory")
 
 QUICK = ("--rounds", "1", "--seconds", "0.001")
 

@@ -47,6 +47,7 @@ def test_what_has_no_table_is_kept(weft_command: Command, monkeypatch: pytest.Mo
     assert content["generic"]["fma_latency"] == 4
 
 
+@pytest.mark.usefixtures("small_memory")
 def test_damaged_costs_are_measured_again(weft_command: Command, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("weft.compiler.target.native.TARGETS", LEVELS)
     path = host_cpu().calibration
@@ -58,6 +59,7 @@ def test_damaged_costs_are_measured_again(weft_command: Command, monkeypatch: py
     assert host_target().cost.source == CALIBRATED
 
 
+@pytest.mark.usefixtures("small_memory")
 def test_a_folder_that_cannot_be_made_is_an_error(
     weft_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.end_to_end.test_fixed_inputs import RATES, model_of
 from tests.weft.cli.command import Command
 
 
+@pytest.mark.usefixtures("small_memory")
 def test_every_command_reads_them(weft_command: Command, tmp_path: Path) -> None:
     path = tmp_path / "rates.onnx"
     path.write_bytes(model_of(RATES).SerializeToString())

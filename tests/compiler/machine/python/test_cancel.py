@@ -212,6 +212,8 @@ class Alarm(Exception):
 def alarm(number, frame):
     raise Alarm
 
+SOON = 0.3  # seconds after which the main thread is in its loop, which it runs until then
+
 def after(seconds, act):
     timer = threading.Timer(seconds, act)
     timer.start()
@@ -225,7 +227,7 @@ def interrupt():
 
 # Ctrl-C, in calls that take arrays as they are, in those that Python makes of others, and of a jit.
 for call in (lambda x, step: model(np.array(x), np.array(step)), model, fast):
-    timer = after(1.0, interrupt)
+    timer = after(SOON, interrupt)
     try:
         call(zero, zero)
     except KeyboardInterrupt:
@@ -237,8 +239,8 @@ for call in (lambda x, step: model(np.array(x), np.array(step)), model, fast):
 counted = []
 signal.signal(signal.SIGUSR1, lambda number, frame: counted.append(number))
 signal.signal(signal.SIGALRM, alarm)
-timer = after(0.5, lambda: os.kill(os.getpid(), signal.SIGUSR1))
-signal.setitimer(signal.ITIMER_REAL, 1.5)
+timer = after(SOON, lambda: os.kill(os.getpid(), signal.SIGUSR1))
+signal.setitimer(signal.ITIMER_REAL, 3 * SOON)
 try:
     model(zero, zero)
 except Alarm:
@@ -255,7 +257,7 @@ def background():
     over.set()
 over = threading.Event()
 threading.Thread(target=background).start()
-timer = after(1.0, interrupt)
+timer = after(SOON, interrupt)
 try:
     over.wait()
 except KeyboardInterrupt:
@@ -269,7 +271,7 @@ check_usable(model)
 def fork():
     child = os.fork()
     if not child:
-        after(1.0, interrupt)
+        after(SOON, interrupt)
         try:
             model(zero, zero)
         except KeyboardInterrupt:

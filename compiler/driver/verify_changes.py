@@ -51,15 +51,15 @@ def _state(op: Operation) -> State:
     """All that verifiers read of an operation by itself: where it stands, types, attributes. What
     is the same object is compared no further, so equal states are found at once.
     """
-    operands = op.operands
+    operands = op._operands  # pyright: ignore[reportPrivateUsage]
     return (
         op.parent,
         op.next_op is None,  # the last of a block has to end it
-        *operands,
-        *[each.type for each in operands],
-        *[each.type for each in op.results],
-        *op.properties.items(),
-        *op.attributes.items(),
+        operands,
+        [each.type for each in operands],
+        [each.type for each in op.results],
+        op.properties.copy(),
+        op.attributes.copy(),
         *[_block_state(block) for region in op.regions for block in region.blocks],
     )
 

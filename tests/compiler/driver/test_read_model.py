@@ -41,6 +41,7 @@ def nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_run_time, "_OBJECTS", {})
 
 
+@pytest.mark.usefixtures("own_kernels")
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("weights", ["embedded", "file"])
 def test_a_worker_begins_with_the_run_time_that_is_needed(name: str, weights: str):

@@ -35,11 +35,24 @@ def own_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SHARED_KERNELS, "used", False)
 
 
+YOUNG_OBJECTS = 300_000
+"""So many new ones are looked through for cycles behind a test, when hardly any is in use."""
+
+
 def pytest_collection_finish() -> None:
-    """Lets the interpreter look for cycles rarely, and not among what the tests are made of."""
+    """Lets the interpreter look for cycles rarely, and not among what the tests are made of: what
+    is in use in the middle of a test would have to be looked through again.
+    """
     gc.freeze()
-    gc.set_threshold(*COLLECTION_THRESHOLDS)  # lower ones would end each compilation with a search
+    young, *others = COLLECTION_THRESHOLDS
+    gc.set_threshold(10 * young, *others)
     gc.enable()
+
+
+def pytest_runtest_logfinish() -> None:
+    """Looks for cycles among what a test, or some short ones, have left behind."""
+    if gc.get_count()[0] > YOUNG_OBJECTS:
+        gc.collect(0)
 
 
 def pytest_sessionfinish() -> None:

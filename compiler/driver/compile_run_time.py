@@ -17,16 +17,13 @@ from weft.compiler.loop_to_llvm.run_time import emit_run_time
 from weft.compiler.loop_to_llvm.runtime import Level
 from weft.compiler.loop_to_llvm.runtime.standalone import is_standalone
 from weft.compiler.machine.codegen.object_code import compile_object
-from weft.compiler.machine.elf.rename_symbols import rename_symbols
+from weft.compiler.machine.elf.rename_symbols import ANY_PREFIX, rename_symbols
 from weft.compiler.target.features import baseline, feature_groups
 from weft.compiler.target.target import Target
 from weft.compiler.version import VERSION
 
 if TYPE_CHECKING:
     from weft.compiler.driver.compile_kernels import KernelStore
-
-_ANY_PREFIX: Final = "<prefix>"
-"""What symbols start with until the object is taken into an artifact."""
 
 _MOST_OBJECTS: Final = 64
 
@@ -75,8 +72,7 @@ class RunTimeTask(Struct, frozen=True):
 
     def object_for(self, prefix: str) -> bytes:
         """The object with the symbols of a model."""
-        code = self.compile().code
-        return code if self.prefix == prefix else rename_symbols(code, self.prefix, prefix)
+        return rename_symbols(self.compile().code, self.prefix, prefix)
 
 
 _OBJECTS: Final[dict[RunTimeTask, bytes]] = {}
@@ -86,12 +82,19 @@ def run_time_task(options: Options) -> RunTimeTask:
     """The task for all models with these options; where objects are ELF, of any prefix: there
     symbols get another name later.
     """
-    prefix = options.prefix if is_standalone(options.target) else _ANY_PREFIX
+    prefix = compiled_prefix(options.prefix, options.target)
     levels = (
         Level(prefix + each.prefix.removeprefix(options.prefix), feature_groups(each.target))
         for each in options.levels()
     )
     return RunTimeTask(baseline(options.target), prefix, tuple(levels))
+
+
+def compiled_prefix(prefix: str, target: Target) -> str:
+    """What symbols start with in objects that are compiled for a model of that prefix: where they
+    are ELF, other models can have them, too.
+    """
+    return prefix if is_standalone(target) else ANY_PREFIX
 
 
 def identity(options: Options) -> dict[str, object]:

@@ -20,11 +20,12 @@ from weft.compiler.driver.compile_kernels import (
     options_of_kernel,
     parse_kernel,
 )
-from weft.compiler.driver.compile_run_time import RunTimeTask
+from weft.compiler.driver.compile_run_time import RunTimeTask, compiled_prefix
 from weft.compiler.driver.session import Session
 from weft.compiler.driver.workers import KernelCode
 from weft.compiler.loop.primitives.recording import record
 from weft.compiler.loop.schedules import SCHEDULES, schedule_kernel
+from weft.compiler.machine.elf.rename_symbols import rename_symbols
 from weft.compiler.program.kernel_summary import is_scheduled, kernel_summary
 from weft.compiler.program.memory.plan_memory import kernels_of
 from weft.compiler.target.module_target import target_of
@@ -108,8 +109,10 @@ class CompiledKernels(Struct):
         if not kernels and not overlapped:
             return
         target, options = target_of(module), _options_of(module, kernels, session)
+        prefix = compiled_prefix(options.prefix, target)
+        neutral = replace(options, prefix=prefix)
         tasks = [
-            KernelTask(name, str(each), target, options_of_kernel(options, name), dumps)
+            KernelTask(name, str(each), target, options_of_kernel(neutral, name), dumps)
             for name, each in kernels.items()
         ]
         count = len(tasks) + len(overlapped)
@@ -124,7 +127,7 @@ class CompiledKernels(Struct):
             task.remember(code.code)
             session.report.add("run time", sum(code.seconds.values()))
         for (name, kernel), code in zip(kernels.items(), codes[: len(tasks)], strict=True):
-            self.code[name] = code.code
+            self.code[name] = rename_symbols(code.code, prefix, options.prefix)
             if not (dumps and is_scheduled(kernel)):  # else it was compiled here, and is shown
                 declared = _declaration(kernel, code)
                 module.body.block.insert_op_before(declared, kernel)
@@ -133,7 +136,7 @@ class CompiledKernels(Struct):
             session.report.note(name, code.used, code.refused)
             for stage, seconds in code.seconds.items():
                 session.report.add(stage, seconds)
-            session.dump(f"{name}.ll", code.ir)
+            session.dump(f"{name}.ll", (code.ir or "").replace(prefix, options.prefix))
 
 
 def _declaration(kernel: KernelOp, code: KernelCode) -> KernelOp:

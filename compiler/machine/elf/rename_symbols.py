@@ -4,13 +4,20 @@ once serves models of any prefix.
 
 from __future__ import annotations
 
+from typing import Final
+
 from weft.compiler.machine.elf import records as elf
+
+ANY_PREFIX: Final = "<prefix>"
+"""What symbols start with until the object is taken into an artifact."""
 
 
 def rename_symbols(data: bytes, old: str, new: str) -> bytes:
     """The object that LLVM made, with `new` in the place of `old` at the start of names. The names
     are behind the object then, together with those that stay.
     """
+    if old == new:
+        return data
     head = elf.FileHeader(*elf.FILE_HEADER.unpack_from(data))
     content = bytearray(data)
     start, size = head.section_offset, elf.SECTION_HEADER.size

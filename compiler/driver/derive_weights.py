@@ -91,7 +91,7 @@ class DerivedWeights(Struct, frozen=True, dict=True):
             texts[OWN] = data_ir(target.triple, {f"{options.prefix}.{OWN}": self._own_bytes()})
         if self.made:
             prefix = kernel_symbol(options.prefix, DERIVE)
-            texts[DERIVE] = emit_program(self._program, target, prefix=prefix)
+            texts[DERIVE] = emit_program(self._program, target, prefix=prefix, alone=True)
             for name, kernel in self._kernels.items():
                 texts[f"{DERIVE}_{name}"] = emit_kernel(
                     kernel, target, prefix=prefix, strict_fp=True

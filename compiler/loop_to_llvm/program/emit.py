@@ -36,6 +36,7 @@ from weft.compiler.loop_to_llvm.program.growable_buffers import GrowableMemory, 
 from weft.compiler.loop_to_llvm.program.polling import Polling
 from weft.compiler.loop_to_llvm.program.size_rules import origin
 from weft.compiler.loop_to_llvm.runtime import CHECK_SIZES, PROGRAM, WORKSPACE, Runtime, clipped
+from weft.compiler.loop_to_llvm.runtime.message import define_message_writer
 from weft.compiler.loop_to_llvm.scalar.elements import I8, I32, I64, storage_bytes
 from weft.compiler.target.features import baseline
 from weft.compiler.target.target import Target
@@ -81,14 +82,18 @@ def emit_program(
     prefix: str = "weft",
     weights: Sequence[WeightKey] | None = None,
     name: str | None = None,
+    alone: bool = False,
 ) -> str:
     """The LLVM IR of a program as text; weights are numbered as `weights` lists them, which may be
     more than this program's, or else as `program_weights` does. `name` starts the names of the
-    functions, by default the prefix.
+    functions, by default the prefix. One without a run time of its prefix stands `alone`.
     """
     module = ir.Module(program.sym_name.data)
     module.triple = target.triple
-    _emit_check_sizes(module, program, Runtime(module, target, prefix), target, name or prefix)
+    runtime = Runtime(module, target, prefix)
+    if alone:
+        define_message_writer(runtime.writer)
+    _emit_check_sizes(module, program, runtime, target, name or prefix)
     _emit_workspace(module, program, target, name or prefix)
     function = hidden(module, PROGRAM, f"{name or prefix}.program")
     context, inputs, outputs, dims, workspace = function.args

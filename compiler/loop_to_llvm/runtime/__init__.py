@@ -19,6 +19,11 @@ from weft.compiler.loop_to_llvm.runtime.context import ALLOCATE, PRINT, RELEASE,
 from weft.compiler.loop_to_llvm.runtime.dlpack import DlpackCall
 from weft.compiler.loop_to_llvm.runtime.entry import CHECK, RUN, EntryPoints
 from weft.compiler.loop_to_llvm.runtime.layout import CHECK_SIZES, CONTEXT, PROGRAM, WORKSPACE
+from weft.compiler.loop_to_llvm.runtime.message import (
+    MESSAGE_WRITER,
+    WRITE_MESSAGE,
+    define_message_writer,
+)
 from weft.compiler.loop_to_llvm.runtime.metadata import WEIGHTS, Counts, Metadata, metadata_of
 from weft.compiler.loop_to_llvm.runtime.platform import LIBC_NAMES, Platform
 from weft.compiler.loop_to_llvm.runtime.pool import Pool
@@ -55,6 +60,7 @@ class Runtime:
         self.module = module
         self.platform = Platform(target)
         self.pool = Pool(module, self.platform, prefix)
+        self.writer = self.pool.declare(WRITE_MESSAGE, MESSAGE_WRITER)
         self.metadata = Metadata(module, prefix)
 
     def define(self, levels: Sequence[Level] = ()) -> None:
@@ -65,6 +71,7 @@ class Runtime:
         prefix; none is one that any CPU runs.
         """
         processor = Processor(self.pool, levels or [Level(self.pool.prefix)])
+        define_message_writer(self.writer)
         self.pool.define()
         processor.define()
         ContextFunctions(self.pool, self.metadata, processor).define()
@@ -75,7 +82,8 @@ class Runtime:
         EntryPoints(self.pool, self.metadata, table, processor.refusal).define()
         DlpackCall(self.pool, self.metadata, table).define()
         run = self.pool.declare(RUN, CHECK)
-        self._hide_internals({self.pool.parallel_for.name, run.name, *processor.shared})
+        called = (self.pool.parallel_for, run, self.writer)  # by the other modules of a model
+        self._hide_internals({*(each.name for each in called), *processor.shared})
 
     def define_self_test(self, golden: Golden, counts: Counts) -> None:
         """Defines the test of a model with this golden data here, beside the run time."""

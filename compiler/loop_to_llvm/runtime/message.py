@@ -1,7 +1,7 @@
 """Messages at run time: a format and the values that fill it, each shown in a limited length.
 
-Every writer is `ptr (ptr place, value)` and returns the address behind what it wrote; each module
-has a copy of its own, made at its first use.
+Every writer is `ptr (ptr place, value)` and returns the address behind what it wrote. That of whole
+messages is the run time's, which the other modules of a model call.
 """
 
 from __future__ import annotations
@@ -48,19 +48,31 @@ _SHOWN_DIMS: Final = 8
 _DIGITS: Final = 7
 
 
+WRITE_MESSAGE: Final = "message.write"
+"""The writer's name behind the model's prefix, which no kernel has."""
+
+MESSAGE_WRITER: Final = ir.FunctionType(POINTER, [POINTER, POINTER, POINTER])
+"""`ptr (ptr place, ptr format, ptr values)`: writes a format that a zero ends, with the values in
+it, of which each takes 8 bytes, a shape 16.
+"""
+
+
 def message_writer(module: ir.Module) -> ir.Function:
-    """`ptr (ptr place, ptr format, ptr values)`: writes a format that a zero ends, with the values
-    in it, of which each takes 8 bytes, a shape 16.
-    """
+    """The MESSAGE_WRITER of the model that a module is a part of, which Runtime declares in it."""
+    return next(each for each in module.functions if each.name.endswith(f".{WRITE_MESSAGE}"))
+
+
+def define_message_writer(function: ir.Function) -> None:
+    """Fills a MESSAGE_WRITER that was declared."""
+    module = function.module
     writers = {
         Part.INTEGER: decimal_writer(module),
         Part.TEXT: text_writer(module),
         Part.SHAPE: shape_writer(module),
         Part.FLOAT: float_writer(module),
     }
-    function, code = _writer(module, "write_message", [POINTER, POINTER])
-    if code is None:
-        return function
+    compile_plainly(function)
+    code = Code(function.append_basic_block("entry"))
     address, rest, values = (code.variable(POINTER, each) for each in code.arguments)
     with code.forever() as after:
         byte = code.load(code.load(rest, typ=POINTER), typ=I8)
@@ -73,7 +85,6 @@ def message_writer(module: ir.Module) -> ir.Function:
             with code.if_then(code.icmp_unsigned("==", byte, I8(part))):
                 _write_value(code, writer, address, values)
     code.ret(code.load(address, typ=POINTER))
-    return function
 
 
 def _write_value(code: Code, writer: ir.Function, address: ir.Value, values: ir.Value) -> None:

@@ -28,6 +28,7 @@ from weft.compiler.loop_to_llvm.runtime.code import (
     machine_code,
 )
 from weft.compiler.loop_to_llvm.runtime.layout import CHECK_SIZES, CONTEXT, PROGRAM, WORKSPACE
+from weft.compiler.loop_to_llvm.runtime.message import message_writer
 from weft.compiler.loop_to_llvm.runtime.pool import PARALLEL_FOR, Pool
 from weft.compiler.target.cpuid import STATE, XSAVE, Register
 from weft.compiler.target.features import Word, needed_bits
@@ -91,7 +92,8 @@ class Processor:
     @property
     def shared(self) -> list[str]:
         """What the levels' own code calls, and a self-test."""
-        forwarders = [self._forwarder(level).name for level in self._own_levels]
+        levels = self._own_levels
+        forwarders = [each.name for level in levels for each, _ in self._forwarders(level)]
         return [*forwarders, f"{self.pool.prefix}.workspace"] if forwarders else []
 
     @property
@@ -108,7 +110,7 @@ class Processor:
         for function in (self.choose_level, self.refusal):
             compile_plainly(function)
         for level in self._own_levels:
-            self._define_forwarder(level)
+            self._define_forwarders(level)
         if self._own_levels:
             self._define_check_sizes()
             self._define_program()
@@ -205,14 +207,22 @@ class Processor:
             code.return_if(code.not_(self._has(code, said, group)), reason)
         code.ret(NULL)
 
-    def _forwarder(self, level: Level) -> ir.Function:
-        return declare_function(self.module, f"{level.prefix}.parallel_for", PARALLEL_FOR)
+    def _forwarders(self, level: Level) -> list[tuple[ir.Function, ir.Function]]:
+        """What a level calls by names of its own, with what there is for all levels."""
+        shared = self.pool.parallel_for, message_writer(self.module)
+        own = (each.name.removeprefix(f"{self.pool.prefix}.") for each in shared)
+        names = (f"{level.prefix}.{name}" for name in own)
+        declared = (
+            declare_function(self.module, name, each.function_type)
+            for name, each in zip(names, shared, strict=True)
+        )
+        return list(zip(declared, shared, strict=True))
 
-    def _define_forwarder(self, level: Level) -> None:
-        """The pool is one for all levels."""
-        code = Code(self._forwarder(level).append_basic_block("entry"))
-        code.call(self.pool.parallel_for, code.arguments, tail=True)
-        code.ret_void()
+    def _define_forwarders(self, level: Level) -> None:
+        for function, shared in self._forwarders(level):
+            code = Code(function.append_basic_block("entry"))
+            result = code.call(shared, code.arguments, tail=True)
+            code.ret_void() if shared.function_type is PARALLEL_FOR else code.ret(result)
 
     def _define_check_sizes(self) -> None:
         """What any level requires: no context says which one will run."""

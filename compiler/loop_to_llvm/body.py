@@ -23,7 +23,8 @@ from weft.compiler.loop_to_llvm.index import IndexEmitter, varies
 from weft.compiler.loop_to_llvm.memory.emitter import MemoryEmitter
 from weft.compiler.loop_to_llvm.memory.storage import Lanes, Storage
 from weft.compiler.loop_to_llvm.parallel import BODY_TYPE, grain
-from weft.compiler.loop_to_llvm.runtime import Runtime
+from weft.compiler.loop_to_llvm.runtime.platform import Platform
+from weft.compiler.loop_to_llvm.runtime.pool import Pool
 from weft.compiler.loop_to_llvm.scalar.arithmetic import Arithmetic, emit_constant
 from weft.compiler.loop_to_llvm.scalar.elements import (
     I64,
@@ -388,8 +389,9 @@ class BodyEmitter:
         closure = self.frame.closure(inner.frame.captured)
         body = self.frame.builder.bitcast(function, POINTER)
         context = self.frame.local(self.unit.context)
-        runtime = Runtime(module, self.unit.target, self.unit.prefix)
-        runtime.parallel_for(self.frame.builder, context, count, enough, body, closure)
+        # Kernels know the pool alone: an object asks for each name that is declared in its module.
+        pool = Pool(module, Platform(self.unit.target), self.unit.prefix)
+        self.frame.builder.call(pool.parallel_for, [context, count, enough, body, closure])
 
     def part(self, op: ForOp, tasks: Expr) -> None:
         """Emits an outlined function: the tasks from its second argument to its third."""

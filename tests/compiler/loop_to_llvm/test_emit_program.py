@@ -78,7 +78,7 @@ def load_program(module: ModuleOp) -> LoadedCode:
         if isinstance(op, KernelOp):
             texts.append(emit_kernel(op, HOST))
         elif isinstance(op, ProgramOp):
-            texts.append(emit_program(op, HOST).replace("define hidden", "define"))
+            texts.append(emit_program(op, HOST, alone=True).replace("define hidden", "define"))
     objects = [compile_object(text, HOST) for text in texts]
     return load_objects(objects, exports=["weft.program", "weft.workspace"])
 

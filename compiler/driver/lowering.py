@@ -21,10 +21,13 @@ from weft.compiler.driver.layout_choices import (
 from weft.compiler.driver.run_passes import note_options, running
 from weft.compiler.driver.session import Session
 from weft.compiler.graph.check_indices import CheckIndicesPass
-from weft.compiler.graph.drop_padding_taps import DropPaddingTapsPass
-from weft.compiler.graph.passes import GROUPING_PASSES, NAIVE_GRAPH_PASSES, SIMPLIFYING_PASSES
+from weft.compiler.graph.passes import (
+    GROUPING_PASSES,
+    INEXACT_PASSES,
+    NAIVE_GRAPH_PASSES,
+    SIMPLIFYING_PASSES,
+)
 from weft.compiler.graph.simplify.cse_dce import CseDcePass
-from weft.compiler.graph.winograd import WinogradPass
 from weft.compiler.graph_to_loop.lower_graph import GraphToLoopPass
 from weft.compiler.loop.tuned_file import warn_of_others
 from weft.compiler.program.describe import NoteKernelsPass
@@ -106,7 +109,7 @@ def graph_passes(options: CodeOptions, own: Passes = ()) -> Passes:
         return (*NAIVE_GRAPH_PASSES, *checks, *own)
     again: Passes = (CseDcePass,) if own else ()
     passes = (*SIMPLIFYING_PASSES, *own, *again, *checks, *GROUPING_PASSES)
-    left_out: Passes = (DropPaddingTapsPass, WinogradPass) if options.strict_fp else ()
+    left_out: Passes = INEXACT_PASSES if options.strict_fp else ()
     return tuple(each for each in passes if each not in left_out)
 
 

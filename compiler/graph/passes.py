@@ -9,6 +9,7 @@ from weft.compiler.graph.drop_padding_taps import DropPaddingTapsPass
 from weft.compiler.graph.fuse.fuse import FusePass
 from weft.compiler.graph.fuse.fuse_attention import FuseAttentionPass
 from weft.compiler.graph.fuse.fuse_matmuls import FuseMatmulsPass
+from weft.compiler.graph.fuse.fuse_quantized import FuseQuantizedPass
 from weft.compiler.graph.fuse.recognize_gelu import RecognizeGeluPass
 from weft.compiler.graph.fuse.recognize_norms import RecognizeNormsPass
 from weft.compiler.graph.rematerialize import RematerializePass
@@ -25,6 +26,7 @@ from weft.compiler.graph.winograd import WinogradPass
 
 SIMPLIFYING_PASSES: tuple[type[ModulePass], ...] = (
     InlineCallsPass,  # constants that calls hand over are constants of the function's operators
+    FuseQuantizedPass,  # before constants are folded: weights would be floats; not with strict_fp
     FoldConstantsPass,  # sizes and constants: everything later sees simpler operators
     RewritePass,  # on constants, so after folding
     DecomposeTransposedConvPass,  # filters are constants by now
@@ -52,3 +54,8 @@ GRAPH_PASSES = (*SIMPLIFYING_PASSES, *GROUPING_PASSES)
 NAIVE_GRAPH_PASSES: tuple[type[ModulePass], ...] = (
     InlineCallsPass, FoldConstantsPass, DeduplicateConstantsPass, CseDcePass, InlineRegionsPass,
 )  # fmt: skip
+
+INEXACT_PASSES: tuple[type[ModulePass], ...] = (
+    FuseQuantizedPass, DropPaddingTapsPass, WinogradPass,
+)  # fmt: skip
+"""Those that change how results are rounded, which strict_fp leaves out."""

@@ -10,11 +10,14 @@ from typing import NamedTuple
 
 from msgspec import Struct
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Operation, SSAValue
 
 from weft.compiler.loop.nest import stores_in
 from weft.dialects.loop.ops import AccessOp, ForOp, LoadOp, StoreOp
-from weft.dialects.loop.scalar import compute_type, is_float
+from weft.dialects.loop.scalar import compute_type, is_float, width
+
+I32 = IntegerType(32)
 
 
 class SplitNest(NamedTuple):
@@ -106,6 +109,18 @@ def sum_of_products(loop: ForOp) -> Product | None:
         return None
     lhs, rhs = (_extended_load(operand) for operand in multiply.operands)
     return None if lhs is None or rhs is None else Product(lhs, rhs, update.store)
+
+
+def product_of_bytes(loop: ForOp) -> Product | None:
+    """`T += X * Y` of an unsigned and a signed byte, whichever is first, extended to 32 bits."""
+    found = sum_of_products(loop)
+    if found is None or any(width(load.buffer_type.element) != 8 for load in found[:2]):
+        return None
+    extensions = [use.operation for load in found[:2] for use in load.result.uses]
+    both = {arith.ExtUIOp, arith.ExtSIOp}
+    known = len(extensions) == 2 and {type(each) for each in extensions} == both
+    wide = all(each.results[0].type == I32 for each in extensions)
+    return found if known and wide else None
 
 
 def _extended_load(value: SSAValue) -> LoadOp | None:

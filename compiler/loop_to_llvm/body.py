@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from weft.compiler.loop_to_llvm.control import ControlEmitter
+from weft.compiler.loop_to_llvm.dot_product import DotProductEmitter
 from weft.compiler.loop_to_llvm.frame import Frame, LaneNumber, LaneValues
 from weft.compiler.loop_to_llvm.index import IndexEmitter, varies
 from weft.compiler.loop_to_llvm.memory.emitter import MemoryEmitter
@@ -243,7 +244,7 @@ class BodyEmitter:
             self._parallel(op)
         elif op.vector is not None and op.vector.data > 1 and not self._is_single(op):
             self._vector(op)
-        elif self._transposes(op):
+        elif self._transposes(op) or self._is_dot(op):
             return
         elif op.unroll is not None:
             count = self._extent(op).constant
@@ -300,6 +301,13 @@ class BodyEmitter:
             return False
         extents = self._extent(block.outer), self._extent(block.inner)
         return TransposeEmitter(self.memory, block, extents, self._locate_access).emit()
+
+    def _is_dot(self, op: ForOp) -> bool:
+        """Emits a loop as one dot product in each lane, if it is one and lanes fill a register."""
+        if op.dot is None or self.lanes is None:
+            return False
+        emitter = DotProductEmitter(self.memory, self.unit.target, self.lanes)
+        return emitter.emit(op, self.bound(op.lower), self._locate_access)
 
     def _locate_access(
         self, op: AccessOp, indices: Mapping[SSAValue, Expr]

@@ -74,6 +74,19 @@ class Target(Struct, frozen=True):
         return "+avx512f" in self.features
 
     @property
+    def has_dot_products(self) -> bool:
+        """Whether the products of four bytes are added in fewer instructions than one by one: those
+        of two 16 bits each, which any x86 has, where there is no instruction for it.
+        """
+        return self.arch == "x86_64"
+
+    def has_dot_instruction(self, lanes: int) -> bool:
+        """Whether one instruction does that in so many lanes."""
+        if 32 * lanes == 512 or "+avxvnni" not in self.features:
+            return "+avx512vnni" in self.features and (lanes == 16 or "+avx512vl" in self.features)
+        return lanes in (4, 8)
+
+    @property
     def has_few_registers(self) -> bool:
         """Whether tiles do few multiply-adds for each term, and constants have no room beside them:
         16 vector registers or fewer.

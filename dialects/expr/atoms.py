@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from math import gcd
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -132,3 +133,9 @@ def _format_atom(atom: Atom, name: Callable[[Atom], str]) -> str:
 def _format_factor(expr: Expr, name: Callable[[Atom], str]) -> str:
     text = expr.format(name)
     return f"({text})" if len(expr.terms) > 1 or (" * " in text and text[0] != "(") else text
+
+
+def common_factors(terms: Mapping[Monomial, int], divisor: int) -> list[int]:
+    """The factors, more than 1, that some terms share with a divisor; the largest first."""
+    shared = {gcd(count, divisor) for monomial, count in terms.items() if monomial}
+    return sorted(shared - {1}, reverse=True)

@@ -18,6 +18,7 @@ from weft.dialects.expr.atoms import (
     atom_key,
     atom_range,
     children_of,
+    common_factors,
     evaluate_atom,
     format_monomial,
     without,
@@ -349,21 +350,21 @@ def _divide(
         return whole, rest
     # What is left may still be below the divisor for all indices, as in (16 * io + ii) floordiv 16
     # with ii < 16: then it is the remainder, and no division is computed.
-    low, high = rest.range(ranges or {})
-    upper, _ = (divisor - 1).range(ranges or {})
+    number, known = divisor.constant, ranges or {}
+    (low, high), (upper, _) = rest.range(known), (divisor - 1).range(known)
     if low is not None and high is not None and upper is not None and low >= 0 and high <= upper:
         return whole, rest
-    if (
-        divisor.constant is not None
-        and low is not None
-        and high is not None
-        and low // divisor.constant == high // divisor.constant
-    ):
-        # All values fall between the same two multiples, so the quotient is one number.
-        steps = low // divisor.constant
-        return whole + steps, rest - steps * divisor.constant
-    quotient, remainder = Quotient(rest, divisor), Remainder(rest, divisor)
-    return whole + Expr.atom(quotient), Expr.atom(remainder)
+    if number and low is not None and high is not None and low // number == high // number:
+        steps = low // number  # for all values fall between the same two multiples
+        return whole + steps, rest - steps * number
+    for factor in common_factors(rest.terms, number or 1) if ranges is not None else ():
+        multiples, small = _split_multiples(rest, Expr.of(factor))
+        low, high = small.range(known)
+        if low is not None and high is not None and low >= 0 and high < factor:
+            # As in (4 * k + i) floordiv 16 with i < 4, which is k floordiv 4.
+            steps, left = _divide(multiples, Expr.of((number or 1) // factor), known)
+            return whole + steps, left * factor + small
+    return whole + Expr.atom(Quotient(rest, divisor)), Expr.atom(Remainder(rest, divisor))
 
 
 def _split_multiples(dividend: Expr, divisor: Expr) -> tuple[Expr, Expr]:

@@ -53,7 +53,7 @@ class ForOp(IRDLOperation):
     Marks are the schedule made visible. `parallel`: iterations may run at the same time. `unroll`:
     the emitter unrolls the loop. `vector(16)`: 16 iterations are the lanes of one vector, with a
     masked or exact remainder. `reduction(add)`: iterations only combine into the same elements with
-    this operator, and may be reassociated.
+    this operator, and may be reassociated. `dot`: all are terms of one instruction in each lane.
     """
 
     name = "loop.for"
@@ -63,6 +63,7 @@ class ForOp(IRDLOperation):
     parallel: UnitAttr | None = opt_prop_def(UnitAttr)
     unroll: UnitAttr | None = opt_prop_def(UnitAttr)
     vector: IntAttr | None = opt_prop_def(IntAttr)
+    dot: UnitAttr | None = opt_prop_def(UnitAttr)
     reduction: StringAttr | None = opt_prop_def(StringAttr)
     body: Region = region_def("single_block")
     traits = traits_def(NoTerminator(), RecursiveMemoryEffect())
@@ -129,13 +130,14 @@ class ForOp(IRDLOperation):
         properties: dict[str, Attribute] = {"bounds": ExprsAttr((lower, upper)), "step": IntAttr(1)}
         if parser.parse_optional_keyword("step"):
             properties["step"] = IntAttr(parser.parse_integer())
-        if parser.parse_optional_keyword("parallel"):
-            properties["parallel"] = UnitAttr()
-        if parser.parse_optional_keyword("unroll"):
-            properties["unroll"] = UnitAttr()
+        for mark in ("parallel", "unroll"):
+            if parser.parse_optional_keyword(mark):
+                properties[mark] = UnitAttr()
         if parser.parse_optional_keyword("vector"):
             with parser.in_parens():
                 properties["vector"] = IntAttr(parser.parse_integer())
+        if parser.parse_optional_keyword("dot"):
+            properties["dot"] = UnitAttr()
         if parser.parse_optional_keyword("reduction"):
             with parser.in_parens():
                 properties["reduction"] = StringAttr(parser.parse_identifier())
@@ -160,6 +162,8 @@ class ForOp(IRDLOperation):
         hints = [name for name in ("parallel", "unroll") if name in self.properties]
         if self.vector is not None:
             hints.append(f"vector({self.vector.data})")
+        if self.dot is not None:
+            hints.append("dot")
         if self.reduction is not None:
             hints.append(f"reduction({self.reduction.data})")
         return hints

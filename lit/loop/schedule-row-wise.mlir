@@ -55,7 +55,7 @@ func.func @main(%x: !graph.tensor<[7, 8], f32>) -> (!graph.tensor<[8, 8], f32>, 
 // CHECK: loop.for %[[B:[a-z_0-9]+]] = 0 to 8 parallel {
 // CHECK: loop.for %[[K:[a-z_0-9]+]] = 0 to 1024 reduction(add) {
 // CHECK-NEXT: loop.for %[[L:[a-z_0-9]+]] = 0 to 32 unroll vector(8) {
-// CHECK-NEXT: loop.load %a0[64 * %[[B]] + 16 * (%[[L]] floordiv 8) + ((8 * %[[K]] + (%[[L]] mod 8)) floordiv 512),
+// CHECK-NEXT: loop.load %a0[64 * %[[B]] + 16 * (%[[L]] floordiv 8) + (%[[K]] floordiv 64),
 // CHECK-NOT: loop.prefetch
 // CHECK: loop.store %{{.*}}, %[[PARTS]][%[[B]]]
 // CHECK: loop.store %{{.*}}, %a1[]

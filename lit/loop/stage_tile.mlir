@@ -103,7 +103,7 @@ loop.kernel @k(%y: !loop.buffer<[4, 4], f32>, %z: !loop.buffer<[4, 8], f32>) {
 loop.kernel @k(%y: !loop.buffer<[4, 7], f32>, %z: !loop.buffer<[4, 8], f32>) {
   loop.for %i = 0 to 4 {
     loop.for %j = 0 to 8 {
-      %v = loop.load %y[%i, (2 * %j + 2 * (%j floordiv 4)) mod 8] : !loop.buffer<[4, 7], f32>
+      %v = loop.load %y[%i, (3 * %j + 2 * (%j floordiv 4)) mod 8] : !loop.buffer<[4, 7], f32>
       loop.store %v, %z[%i, %j] : !loop.buffer<[4, 8], f32>
     }
   }

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import hypothesis.strategies as st
+import numpy as np
 from hypothesis.strategies import SearchStrategy
 
-from tests.support.sample import Sample
+from tests.support.sample import Sample, integers
 from tests.support.samples_elementwise import numbers
 from weft.dialects.graph import GraphOp
 from weft.dialects.graph.core.op import AttributeValue
@@ -15,20 +16,35 @@ from weft.dialects.graph.ops.conv import ConvOp, ConvTransposeOp
 from weft.dialects.graph.ops.determinant import DetOp
 from weft.dialects.graph.ops.einsum import EinsumOp
 from weft.dialects.graph.ops.matmul import GemmOp, MatmulOp
+from weft.dialects.graph.quantized.integer_products import IntegerConvOp, IntegerMatmulOp
 
 ELEMENTS = st.sampled_from([F32, F32, F64, F64, F16, BF16, I32, UI8])
 SIZE = st.integers(1, 4)
 
 
 @st.composite
-def matmul(draw) -> Sample:
+def any_bytes(draw, shape):
+    """Bytes of the whole range, signed or not."""
+    low, high, dtype = draw(st.sampled_from([(0, 255, np.uint8), (-128, 127, np.int8)]))
+    return draw(integers(shape, low, high, dtype))
+
+
+def of_one_element(draw):
+    """Arrays of any shape, all of an element type that is drawn here."""
+    element = draw(ELEMENTS)
+    return lambda shape: draw(numbers(shape, element))
+
+
+@st.composite
+def matmul(draw, *, of_bytes: bool = False) -> Sample:
     """Vectors, matrices and stacks of them whose batch dims are broadcast."""
-    element, inner = draw(ELEMENTS), draw(SIZE)
+    inner = draw(st.sampled_from([1, 3, 4, 8]) if of_bytes else SIZE)
+    array = (lambda shape: draw(any_bytes(shape))) if of_bytes else of_one_element(draw)
     batch = draw(st.sampled_from([(), (2,), (2, 1), (2, 3)]))
     narrow = draw(st.sampled_from([batch, batch[1:], (1,) * len(batch)]))
     left = draw(st.sampled_from([(*batch, draw(SIZE), inner), (inner,)]))
     right = draw(st.sampled_from([(*narrow, inner, draw(SIZE)), (inner,)]))
-    return Sample([draw(numbers(left, element)), draw(numbers(right, element))])
+    return Sample([array(left), array(right)])
 
 
 @st.composite
@@ -51,7 +67,7 @@ def gemm(draw) -> Sample:
 
 
 @st.composite
-def convolution(draw, *, is_transposed: bool = False) -> Sample:
+def convolution(draw, *, is_transposed: bool = False, of_bytes: bool = False) -> Sample:
     """An image and a filter of one to three spatial dims; depthwise ones too."""
     rank = draw(st.sampled_from([1, 2, 2, 3]))
     size = 3 if rank < 3 else 2
@@ -71,10 +87,13 @@ def convolution(draw, *, is_transposed: bool = False) -> Sample:
     if is_transposed and draw(st.booleans()):
         attributes["output_padding"] = [draw(st.integers(0, stride - 1)) for stride in strides]
     channels = (group * depth, per_group) if is_transposed else (group * per_group, depth)
-    element = draw(ELEMENTS)
-    image = draw(numbers((draw(st.integers(1, 2)), group * depth, *spatial), element))
-    bias = draw(numbers((group * per_group,), element)) if draw(st.booleans()) else None
-    return Sample([image, draw(numbers((*channels, *kernel), element)), bias], attributes)
+    if of_bytes:
+        attributes["outside"] = draw(st.sampled_from([0, 3, 127]))
+    array = (lambda shape: draw(any_bytes(shape))) if of_bytes else of_one_element(draw)
+    addends = (lambda shape: draw(numbers(shape, I32))) if of_bytes else array
+    image = array((draw(st.integers(1, 2)), group * depth, *spatial))
+    bias = addends((group * per_group,)) if draw(st.booleans()) else None
+    return Sample([image, array((*channels, *kernel)), bias], attributes)
 
 
 EQUATIONS = (
@@ -127,4 +146,6 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     GemmOp: gemm(),
     ConvOp: convolution(),
     ConvTransposeOp: convolution(is_transposed=True),
+    IntegerMatmulOp: matmul(of_bytes=True),
+    IntegerConvOp: convolution(of_bytes=True),
 }

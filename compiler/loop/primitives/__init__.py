@@ -13,10 +13,17 @@ from weft.compiler.loop.primitives.fusing import (
     forward_store,
     fuse_loops,
 )
-from weft.compiler.loop.primitives.marking import nontemporal, parallelize, unroll, vectorize
+from weft.compiler.loop.primitives.marking import (
+    dot_product,
+    nontemporal,
+    parallelize,
+    unroll,
+    vectorize,
+)
 from weft.compiler.loop.primitives.ordering import distribute, hoist, reorder
 from weft.compiler.loop.primitives.packing import dim_innermost as dim_innermost
 from weft.compiler.loop.primitives.packing import flatten, hoist_allocation, pack
+from weft.compiler.loop.primitives.packing import interleave as interleave
 from weft.compiler.loop.primitives.packing import panels as panels
 from weft.compiler.loop.primitives.prefetching import prefetch
 from weft.compiler.loop.primitives.reducing import block_reduction, split_reduction
@@ -56,6 +63,7 @@ PRIMITIVES = (
     widen,
     vectorize,
     unroll,
+    dot_product,
     parallelize,
     nontemporal,
     prefetch,

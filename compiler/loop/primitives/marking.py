@@ -1,5 +1,5 @@
-"""Primitives that mark how a loop's iterations run, vectorize, unroll and parallelize, and that a
-store is non-temporal.
+"""Primitives that mark how a loop's iterations run, vectorize, unroll, dot_product and parallelize,
+and that a store is non-temporal.
 """
 
 from __future__ import annotations
@@ -7,11 +7,23 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntAttr, UnitAttr
 
 from weft.compiler.loop.legality import require_independent_iterations
-from weft.compiler.loop.nest import describe, is_branch, loads_in, loops_in, most_iterations
+from weft.compiler.loop.matchers import product_of_bytes
+from weft.compiler.loop.nest import (
+    describe,
+    element_address,
+    is_branch,
+    loads_in,
+    loops_in,
+    most_iterations,
+    ranges_around,
+)
 from weft.compiler.loop.primitives.recording import primitive
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.loop.ops import AllocOp, ForOp, StoreOp, enclosing_loops
 from weft.dialects.loop.program import KernelOp
+
+DOT_TERMS = 4
+"""Products that a dot-product instruction adds up: those of the bytes of 32 bits."""
 
 LONGEST_UNROLL = 256
 """Iterations that an unrolled loop may have: code grows with it, and compile time with code."""
@@ -60,6 +72,35 @@ def unroll(loop: ForOp) -> ForOp:
         rule = f"at most {LONGEST_UNROLL} iterations"
         raise IllegalSchedule(f"unroll requires {rule}, got {got}")
     loop.properties["unroll"] = UnitAttr()
+    return loop
+
+
+@primitive
+def dot_product(loop: ForOp) -> ForOp:
+    """Marks the innermost loop of a sum of products of bytes to be one instruction in each lane of
+    the vector loop around it.
+
+        for j vector(16):  for k < 4 reduction(add):  acc[j] += x[i, k] * y[k, j]
+        ->  for j vector(16):  for k < 4 unroll dot reduction(add):  ...
+
+    Raises IllegalSchedule for another number of iterations, for a body that is not the product of
+    an unsigned and a signed byte, summed in 32 bits, and where consecutive iterations do not load
+    neighbouring bytes of both.
+    """
+    if loop.extent != DOT_TERMS or loop.lower != 0 or loop.step.data != 1:
+        rule = f"a loop over {DOT_TERMS} terms"
+        raise IllegalSchedule(f"dot_product requires {rule}, got {describe(loop)}")
+    product = product_of_bytes(loop)
+    if product is None:
+        rule = "the sum of products of an unsigned and a signed byte"
+        raise IllegalSchedule(f"dot_product requires {rule}, got {describe(loop)}")
+    for load in (product.lhs, product.rhs):
+        address = element_address(load).simplify(ranges_around(load))
+        if not address.is_affine_in(loop.index) or address.coefficient(loop.index) != 1:
+            rule = "neighbouring bytes in consecutive iterations"
+            raise IllegalSchedule(f"dot_product requires {rule}, got {describe(load)}")
+    loop.properties["unroll"] = UnitAttr()
+    loop.properties["dot"] = UnitAttr()
     return loop
 
 

@@ -70,6 +70,22 @@ def panels(type: BufferType, axis: int, width: int) -> LayoutAttr:
     return LayoutAttr(ExprsAttr(subscripts), ExprsAttr(storage))
 
 
+def interleave(layout: LayoutAttr, dim: int, count: int) -> LayoutAttr:
+    """The layout with so many neighbours along a dim, which is a subscript of its own, fastest.
+
+    Panels of `[k, n]` with words of four along k are
+    `[(d1 floordiv 16), (d0 floordiv 4), (d1 mod 16), (d0 mod 4)]`.
+    """
+    along = Expr.of(Operand(dim))
+    subscripts, storage = list(layout.subscripts.data), list(layout.storage.data)
+    position = subscripts.index(along)
+    subscripts[position : position + 1] = [along // count]
+    storage[position] = storage[position].ceildiv(count)
+    return LayoutAttr(
+        ExprsAttr((*subscripts, along % count)), ExprsAttr((*storage, Expr.of(count)))
+    )
+
+
 def dim_innermost(type: BufferType, axis: int, multiple: int = 1) -> LayoutAttr:
     """The row-major layout with one dim moved to the end, where its elements are contiguous, and
     its storage a multiple of a number of elements.

@@ -22,6 +22,7 @@ from weft.compiler.loop.nest import child_loops, perfect_nest, stores_in
 from weft.compiler.loop.schedules.coalesce_loops import coalesce_outer
 from weft.compiler.loop.schedules.gemm.accumulation import aligned_nests
 from weft.compiler.loop.schedules.gemm.choose_plan import choose_plan
+from weft.compiler.loop.schedules.gemm.dot_products import split_into_words
 from weft.compiler.loop.schedules.gemm.macro_kernel import apply_plan
 from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.gemm.problem import Nests, Problem, problem_of
@@ -62,7 +63,7 @@ def apply_all(
     choose = choose or partial(choose_plan, refused=refused)
     chains = [perfect_nest(loop) for loop in child_loops(kernel)]
     for chain in [chain for chain in chains if sum_of_products(chain[-1]) is not None]:
-        nests = _nests_of(kernel, chain)
+        nests = _nests_of(kernel, chain, target)
         plan = None if nests is None else _plan_of(kernel, nests, target, choose)
         if nests is None or plan is None:
             continue
@@ -78,12 +79,12 @@ def _plan_of(kernel: KernelOp, nests: Nests, target: Target, choose: Choose) -> 
     """The plan of a contraction; None where no loop can be the vector."""
     lanes = lanes_of([nest[0] for nest in nests.outer], target)
     store = stores_in(nests.reductions[-1])[0]
-    problem = problem_of(kernel, nests.factors, store, lanes)
+    problem = problem_of(kernel, nests.factors, store, lanes, nests.words)
     view = contraction_view(problem, target)
     return None if view is None else choose(problem, view, target)
 
 
-def _nests_of(kernel: KernelOp, chain: list[ForOp]) -> Nests | None:
+def _nests_of(kernel: KernelOp, chain: list[ForOp], target: Target) -> Nests | None:
     """The nests of a contraction, with loops that are contiguous as one; None for another nest."""
     split, factors = split_nest(chain), sum_of_products(chain[-1])
     if split is None or factors is None:
@@ -96,4 +97,7 @@ def _nests_of(kernel: KernelOp, chain: list[ForOp]) -> Nests | None:
     # Loops over contiguous memory become one before any is chosen: the pixels of an image fill
     # vectors that the last loop over its columns alone does not.
     outer, result = coalesce_outer(kernel, found.nests, factors.store.buffer)
-    return Nests(outer, split.reductions, factors[:2], result)
+    words = split_into_words(kernel, outer[found.own], split.reductions, factors, target)
+    if words is None:
+        return Nests(outer, split.reductions, factors[:2], result)
+    return Nests(outer, words.reductions, factors[:2], result, words.as_rows)

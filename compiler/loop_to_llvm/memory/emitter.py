@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from llvmlite import ir
+from xdsl.dialects.builtin import IntegerType
 
 from weft.compiler.loop_to_llvm.frame import LaneNumber
 from weft.compiler.loop_to_llvm.index import IndexEmitter, varies
@@ -25,6 +27,10 @@ from weft.compiler.loop_to_llvm.scalar.elements import (
 )
 from weft.compiler.target.target import LINE, Target
 from weft.dialects.expr import Expr
+from weft.dialects.loop.types import buffer
+
+WORDS: Final = buffer([], IntegerType(32))
+"""The type of memory that is read as numbers of 32 bits."""
 
 
 class MemoryEmitter:
@@ -36,6 +42,7 @@ class MemoryEmitter:
         self.addresses = AddressEmitter(index)
         self.loads = LoadEmitter(self.addresses)
         self.stores = StoreEmitter(self.addresses)
+        self._words: dict[Storage, Storage] = {}
 
     def first_lanes(self, number: LaneNumber, active: Expr) -> Lanes:
         """So many lanes from the first on, or all where there are not more."""
@@ -62,6 +69,17 @@ class MemoryEmitter:
         else:
             value = self.loads.load(storage, address, lanes)
         return from_storage(self.frame.builder, value, storage.type.element)
+
+    def load_word(self, storage: Storage, address: Expr, lanes: Lanes) -> ir.Value:
+        """The 32 bits from a byte on: a vector where its address, a multiple of four then, varies
+        over the lanes.
+        """
+        if not varies(address):
+            return self.frame.builder.load(
+                self.addresses.pointer(storage, address), typ=I32, align=1
+            )
+        words = self._words.setdefault(storage, Storage(storage.pointer, WORDS, storage.private))
+        return self.loads.load(words, address // 4, lanes)
 
     def store(
         self,

@@ -30,7 +30,15 @@ from weft.dialects.graph.core.conv_taps import (
     phase_taps,
 )
 from weft.dialects.graph.core.op import ints
-from weft.dialects.graph.core.types import NUMBERS, Shape, ShapeAttr, TensorType, tensor, type_of
+from weft.dialects.graph.core.types import (
+    I32,
+    NUMBERS,
+    Shape,
+    ShapeAttr,
+    TensorType,
+    tensor,
+    type_of,
+)
 from weft.dialects.graph.core.window import Window, WindowOp, spatial_names, static, tap_names
 from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.weights import Array
@@ -61,7 +69,7 @@ class ConvolutionOp(WindowOp):
     def check_operands(self) -> bool:
         """Raises where operands do not go together; whether their ranks are known."""
         tensor_types = self.tensor_types()
-        self.require_one_element(NUMBERS, "numeric operands")
+        self.check_elements()
         listed = " and ".join(map(str, tensor_types))
         self.require(self.groups > 0, "a positive group", self.groups)
         if not (tensor_types[0].has_rank and tensor_types[1].has_rank):
@@ -73,6 +81,10 @@ class ConvolutionOp(WindowOp):
             listed,
         )
         return True
+
+    def check_elements(self) -> None:
+        """Operands are of one numeric type."""
+        self.require_one_element(NUMBERS, "numeric operands")
 
     def check_bias(self, channels: Expr) -> None:
         """The bias has an element for each channel of the result."""
@@ -114,11 +126,11 @@ class ConvolutionOp(WindowOp):
             o = index[2] if grouped else index[1] - group
             channel = group * per_group + o
             x = b.load(image, (index[0], group * depth + c, *taps.source(position, tap)))
-            tap_index = taps.index_at(position, tap)
             row = (group * depth + c, o) if is_transposed else (channel, c)
-            w = b.load(coefficients, (*row, *tap_index))
+            w = b.load(coefficients, (*row, *taps.index_at(position, tap)))
             target = (index[0], channel, *position)
-            b.store(total, target, b.load(total, target) + x * w)
+            sums = b.load(total, target)
+            b.store(total, target, sums + x.cast(sums.element) * w.cast(sums.element))
 
     def finish(
         self,
@@ -173,19 +185,23 @@ def _with_bias(y: Array, bias: Sequence[Array], dtype: Any) -> Array:
     return sum((addend.reshape(-1, *spatial) for addend in bias), joined).astype(dtype)
 
 
-@irdl_op_definition
-class ConvOp(ConvolutionOp):
-    """`y[n, o, p] = bias[o] + sum_ct x[n, c, p * stride + t * dilation - pad] * w[o, c, t]`.
+class SlidingConvolutionOp(ConvolutionOp):
+    """What convolutions of windows share that slide over the image."""
 
-    The filter is `[m, c / group, kernel...]`. Outside the image is zero.
-    """
+    @property
+    def total_element(self) -> Attribute:
+        """The element type of the result."""
+        return type_of(self.image).element
 
-    name = "graph.conv"
+    @property
+    def fill_value(self) -> int:
+        """What is outside of the image."""
+        return 0
 
     def infer(self) -> Sequence[TensorType]:
         image, filters = self.tensor_types()[:2]
         if not self.check_operands():
-            return [tensor(None, image.element)]
+            return [tensor(None, self.total_element)]
         channels = filters.shape[0]
         got = f"{image} and {filters} in {self.groups} groups"
         matches = filters.shape[1] * self.groups == image.shape[1]
@@ -193,31 +209,42 @@ class ConvOp(ConvolutionOp):
         self.require(channels % self.groups == 0, "groups of equally many filters", got)
         self.check_bias(channels)
         positions = self.positions(self.window())
-        return [tensor((image.shape[0], channels, *positions), image.element)]
+        return [tensor((image.shape[0], channels, *positions), self.total_element)]
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
         return self.fitting(self.window())
 
     def reference(self, *operands: Array) -> Sequence[Array]:
-        image, filters, *bias = (widen(operand) for operand in operands)
+        wide = np.int32 if self.total_element == I32 else operands[0].dtype
+        image, filters, *bias = (widen(operand.astype(wide)) for operand in operands)
         window = self.window()
-        x = self.in_groups(np.pad(image, window.pad_widths()), 1)
+        x = self.in_groups(np.pad(image, window.pad_widths(), constant_values=self.fill_value), 1)
         w = self.in_groups(filters, 0)
         positions = static(self.result_type.shape)[2:]
         y = np.zeros((len(x), *w.shape[:2], *positions), x.dtype)
         for taps in np.ndindex(*w.shape[3:]):
             read = x[(..., *window.slices(taps))]
             y += np.einsum("ngc...,goc->ngo...", read, w[(..., *taps)])
-        return [_with_bias(y, bias, operands[0].dtype)]
+        return [_with_bias(y, bias, wide)]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
-        tensor_type, window = type_of(self.image), self.window()
-        padded = window.pad(b, operands[0], tensor_type.shape[:2], tensor_type.element, 0)
+        image, window = type_of(self.image), self.window()
+        padded = window.pad(b, operands[0], image.shape[:2], image.element, self.fill_value)
         final = results[0] if self.bias is None else None
-        total = start_totals(b, self.result_type.shape, tensor_type.element, 0, final)
+        total = start_totals(b, self.result_type.shape, self.total_element, 0, final)
         taps = forward_taps(window, self.result_type.shape[2:])
         self.contract(b, total, padded, (operands[1], False), taps)
         self.finish(b, total, operands, results)
+
+
+@irdl_op_definition
+class ConvOp(SlidingConvolutionOp):
+    """`y[n, o, p] = bias[o] + sum_ct x[n, c, p * stride + t * dilation - pad] * w[o, c, t]`.
+
+    The filter is `[m, c / group, kernel...]`. Outside the image is zero.
+    """
+
+    name = "graph.conv"
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """`dx` adds up windows of the filter times `dy`, `dw` sums windows of `x` times `dy`."""

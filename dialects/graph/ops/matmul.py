@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import BoolAttr, FloatAttr
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 
 from weft.dialects.expr import Expr
@@ -29,27 +30,26 @@ from weft.dialects.loop.scalar import Scalar
 from weft.dialects.weights import Array
 
 
-@irdl_op_definition
-class MatmulOp(GraphOp):
+class ProductOp(GraphOp):
     """`y[..., i, j] = sum_k lhs[..., i, k] * rhs[..., k, j]`, as NumPy's: batch dims are broadcast.
 
     A vector operand gets a dim of 1 that the result loses again.
     """
 
-    name = "graph.matmul"
-    ONNX: ClassVar = OnnxName("MatMul")
     REUSES_OPERANDS: ClassVar = True
     lhs: SSAValue = operand_def(TensorType)
     rhs: SSAValue = operand_def(TensorType)
     result: SSAValue = result_def(TensorType)
 
+    @abstractmethod
+    def total_element(self) -> Attribute:
+        """The element type of the result, for operands of types that go together."""
+
     def infer(self) -> Sequence[TensorType]:
         lhs, rhs = self.tensor_types()
-        pair = f"{lhs.element} and {rhs.element}"
-        self.require(lhs.element == rhs.element, "operands of one element type", pair)
-        self.require(lhs.element in NUMBERS, "numeric operands", lhs.element)
+        element = self.total_element()
         if not (lhs.has_rank and rhs.has_rank):
-            return [tensor(None, lhs.element)]
+            return [tensor(None, element)]
         self.require(
             lhs.rank > 0 and rhs.rank > 0, "operands of rank 1 or more", f"{lhs} and {rhs}"
         )
@@ -58,7 +58,7 @@ class MatmulOp(GraphOp):
         batch = broadcast_shapes(self.name, [lhs.shape[:-2], rhs.shape[:-2]])
         rows = lhs.shape[-2:-1] if lhs.rank > 1 else ()
         columns = rhs.shape[-1:] if rhs.rank > 1 else ()
-        return [tensor((*batch, *rows, *columns), lhs.element)]
+        return [tensor((*batch, *rows, *columns), element)]
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
         tensor_types = self.tensor_types()
@@ -73,32 +73,17 @@ class MatmulOp(GraphOp):
         lhs, rhs = (each.shape for each in self.tensor_types())
         return lhs[-1], rhs[max(len(rhs) - 2, 0)]
 
-    def reference(self, *operands: Array) -> Sequence[Array]:
-        lhs, rhs = (widen(operand) for operand in operands)
-        return [np.asarray(np.matmul(lhs, rhs)).astype(operands[0].dtype)]
-
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         lhs, rhs = self.tensor_types()
         shape = self.result_type.shape
         names = "bcdefgh"[: max(len(shape) - 2, 0)] + "ij"
-        total = start_totals(b, shape, lhs.element, 0, results[0])
+        total = start_totals(b, shape, self.result_type.element, 0, results[0])
         with b.loops(shape, names) as index, b.reduce([lhs.shape[-1]], "add", "k") as (k,):
             x = b.load(operands[0], self._lhs_index(index, lhs.shape, rhs.rank, k))
             y = b.load(operands[1], self._rhs_index(index, rhs.shape, lhs.rank, k))
-            b.store(total, index, b.load(total, index) + x * y)
+            sums = b.load(total, index)
+            b.store(total, index, sums + x.cast(sums.element) * y.cast(sums.element))
         round_totals(b, shape, total, results[0])
-
-    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
-        """`dlhs = dy rhs^T` and `drhs = lhs^T dy`, each summed over the batch dims it lacks."""
-        lhs, rhs = self.tensor_types()
-        row = b.reshape(self.lhs, shape=(1, lhs.shape[0])) if lhs.rank == 1 else self.lhs
-        column = b.reshape(self.rhs, shape=(rhs.shape[0], 1)) if rhs.rank == 1 else self.rhs
-        whole = MatmulOp.of(row, column)
-        cotangent = b.reshape(cotangents[0], shape=whole.result_type.dims)
-        whole.erase()
-        left = sum_to(b, b.matmul(cotangent, transposed(b, column)), row)
-        right = _right_cotangent(b, row, column, cotangent)
-        return [b.reshape(left, shape=lhs.dims), b.reshape(right, shape=rhs.dims)]
 
     @staticmethod
     def _lhs_index(index: Sequence[Expr], shape: Shape, other_rank: int, k: Expr) -> list[Expr]:
@@ -116,6 +101,39 @@ class MatmulOp(GraphOp):
         batch_end = len(index) - 1 - int(other_rank > 1)
         batch = broadcast_index(index[:batch_end], shape[:-2])
         return [*batch, k, index[-1]]
+
+
+@irdl_op_definition
+class MatmulOp(ProductOp):
+    """`y[..., i, j] = sum_k lhs[..., i, k] * rhs[..., k, j]`, as NumPy's: batch dims are broadcast.
+
+    A vector operand gets a dim of 1 that the result loses again.
+    """
+
+    name = "graph.matmul"
+    ONNX: ClassVar = OnnxName("MatMul")
+
+    def total_element(self) -> Attribute:
+        lhs, rhs = (each.element for each in self.tensor_types())
+        self.require(lhs == rhs, "operands of one element type", f"{lhs} and {rhs}")
+        self.require(lhs in NUMBERS, "numeric operands", lhs)
+        return lhs
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        lhs, rhs = (widen(operand) for operand in operands)
+        return [np.asarray(np.matmul(lhs, rhs)).astype(operands[0].dtype)]
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """`dlhs = dy rhs^T` and `drhs = lhs^T dy`, each summed over the batch dims it lacks."""
+        lhs, rhs = self.tensor_types()
+        row = b.reshape(self.lhs, shape=(1, lhs.shape[0])) if lhs.rank == 1 else self.lhs
+        column = b.reshape(self.rhs, shape=(rhs.shape[0], 1)) if rhs.rank == 1 else self.rhs
+        whole = MatmulOp.of(row, column)
+        cotangent = b.reshape(cotangents[0], shape=whole.result_type.dims)
+        whole.erase()
+        left = sum_to(b, b.matmul(cotangent, transposed(b, column)), row)
+        right = _right_cotangent(b, row, column, cotangent)
+        return [b.reshape(left, shape=lhs.dims), b.reshape(right, shape=rhs.dims)]
 
 
 def _right_cotangent(

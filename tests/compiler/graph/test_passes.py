@@ -30,7 +30,7 @@ from weft.dialects.expr import Expr
 from weft.dialects.graph import OPS_BY_NAME, CallOp, CheckpointOp, ConstantOp, ForOp, IfOp, YieldOp
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.evaluate import evaluate_block
-from weft.dialects.graph.core.types import F32, tensor, type_of
+from weft.dialects.graph.core.types import F32, I8, I32, UI8, tensor, type_of
 from weft.dialects.weights import WeightStore
 
 SHAPE = (2, 3, 24)
@@ -85,6 +85,15 @@ def _attention(b: GraphBuilder, x: SSAValue) -> SSAValue:
     scores = b.mul(b.matmul(rows, x), b.constant_of(0.25, F32))
     mixed = b.matmul(b.softmax(scores, axis=-1), rows)
     return b.reshape(mixed, shape=type_of(x).dims)
+
+
+def _quantized(b: GraphBuilder, x: SSAValue, w: SSAValue) -> SSAValue:
+    """A product of numbers that were rounded to bytes, of whole scales: floats sum them exactly."""
+    zero, one = b.constant_of(100, I32), b.constant_of(1.0, F32)
+    levels = b.cast(b.add(b.cast(b.round(b.mul(x, b.constant_of(8.0, F32))), to=I32), zero), to=UI8)
+    real = b.mul(b.cast(b.sub(b.cast(levels, to=I32), zero), to=F32), one)
+    factors = b.mul(b.cast(b.cast(b.mul(w, b.constant_of(8.0, F32)), to=I8), to=F32), one)
+    return b.mul(b.matmul(real, factors), b.constant_of(2.0**-9, F32))
 
 
 def _late(b: GraphBuilder, x: SSAValue) -> SSAValue:
@@ -181,6 +190,8 @@ class _Graph:
         match kind:
             case "gelu":
                 return _gelu(b, x)
+            case "quantized":
+                return _quantized(b, x, self.weight(number, (24, 24)))
             case "norm":
                 return _norm(b, x)
             case "turned":
@@ -230,6 +241,7 @@ class _Graph:
 KINDS = (
     "gelu",
     "norm",
+    "quantized",
     "turned",
     "flat",
     "bias",

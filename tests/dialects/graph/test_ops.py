@@ -375,6 +375,8 @@ def python_value(attribute: Attribute):
 WITHOUT_VJP = {
     "couple_probabilities",
     "equal_strings",
+    "integer_conv",
+    "integer_matmul",
     "hash_strings",
     "tree_ensemble",
     "arg_max",

@@ -14,9 +14,10 @@ from weft.compiler.frontend.onnx.node import (
     onnx_element,
 )
 from weft.compiler.frontend.onnx.ops.casts import saturated
-from weft.compiler.frontend.onnx.ops.windows import convolution
+from weft.compiler.frontend.onnx.ops.windows import convolution, window_attributes
 from weft.dialects.errors import ModelError
 from weft.dialects.expr import Expr
+from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.types import (
     F8E4M3FN,
     F8E4M3FNUZ,
@@ -25,11 +26,13 @@ from weft.dialects.graph.core.types import (
     F32,
     F64,
     FLOATS,
+    I8,
     I32,
     NARROW_FLOATS,
     UI8,
     type_of,
 )
+from weft.dialects.graph.quantized.exact_products import Centred, exact_conv, exact_matmul
 
 UNSHIFTED = (F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ)
 """Types whose zero points must be zero."""
@@ -185,9 +188,16 @@ def _per_filter(node: OnnxNode, position: int, rank: int) -> SSAValue | None:
 
 def import_matmul_integer(node: OnnxNode) -> Sequence[SSAValue]:
     """`(a - a_zero_point) @ (b - b_zero_point)` in i32."""
-    rows = _per_row(node, 2, len(node.shape(0)))
-    lhs = _centred(node, node.operand(0), rows)
-    return [node.b.matmul(lhs, _centred(node, node.operand(1), _per_column(node, 3)))]
+    rows, columns = _per_row(node, 2, len(node.shape(0))), _per_column(node, 3)
+    return [_product(node, (0, 1), rows, columns).value]
+
+
+def _product(
+    node: OnnxNode, positions: tuple[int, int], rows: SSAValue | None, columns: SSAValue | None
+) -> Term:
+    """The product of two operands that count from zero points of rows and of columns, in i32."""
+    lhs, rhs = (node.operand(position) for position in positions)
+    return exact_matmul(Centred.of(node.b, lhs, rows), Centred.of(node.b, rhs, columns))
 
 
 def import_qlinear_matmul(node: OnnxNode) -> Sequence[SSAValue]:
@@ -195,29 +205,54 @@ def import_qlinear_matmul(node: OnnxNode) -> Sequence[SSAValue]:
     (scale, zero point) of the result.
     """
     rank = len(node.shape(0))
-    lhs = _centred(node, node.operand(0), _per_row(node, 2, rank))
-    rhs = _centred(node, node.operand(3), _per_column(node, 5))
+    sums = _product(node, (0, 3), _per_row(node, 2, rank), _per_column(node, 5)).value
     scales = _per_row(node, 1, rank), _per_column(node, 4), _per_row(node, 6, rank)
     zero_point = _per_row(node, 7, rank)
-    return [_requantized(node, node.b.matmul(lhs, rhs), scales, zero_point, node.type(7).element)]
+    return [_requantized(node, sums, scales, zero_point, node.type(7).element)]
 
 
 def import_conv_integer(node: OnnxNode) -> Sequence[SSAValue]:
     """The convolution of `x - x_zero_point` with `w - w_zero_point` in i32."""
-    image = _centred(node, node.operand(0), _single(node, 2))
-    filters = _centred(node, node.operand(1), _per_filter(node, 3, len(node.shape(1))))
-    return [convolution(node, node.shape(1)[2:], image, filters)]
+    return [_convolution(node, (0, 1), (2, 3), None)]
 
 
 def import_qlinear_conv(node: OnnxNode) -> Sequence[SSAValue]:
     """The quantised convolution of quantised operands; an addend is i32, of the products' scale."""
     rank = len(node.shape(3))
-    image = _centred(node, node.operand(0), _single(node, 2))
-    filters = _centred(node, node.operand(3), _per_filter(node, 5, rank))
-    sums = convolution(node, node.shape(3)[2:], image, filters, node.optional(8))
+    sums = _convolution(node, (0, 3), (2, 5), node.optional(8))
     per_channel = _per_filter(node, 4, rank - 1)
     scales = _single(node, 1), per_channel, _single(node, 6)
     return [_requantized(node, sums, scales, _single(node, 7), node.type(7).element)]
+
+
+def _convolution(
+    node: OnnxNode, operands: tuple[int, int], zeros: tuple[int, int], bias: SSAValue | None
+) -> SSAValue:
+    """The convolution of an image with filters, each with a zero point if there is one, in i32."""
+    image, filters = (node.operand(position) for position in operands)
+    image_zero, filter_zero = _single(node, zeros[0]), _filter_zero(node, zeros[1], filters)
+    kernel = node.shape(operands[1])[2:]
+    is_centred = filter_zero is None and type_of(filters).element == I8
+    if not is_centred and node.integer("group", 1) != 1:
+        zero = _per_filter(node, zeros[1], type_of(filters).rank)
+        centred = _centred(node, image, image_zero), _centred(node, filters, zero)
+        return convolution(node, kernel, *centred, bias)
+    known = None if image_zero is None else node.constants.constant_array(image_zero)
+    outside = 0 if image_zero is None else None if known is None else int(known)
+    return exact_conv(
+        Centred.of(node.b, image, image_zero),
+        Centred.of(node.b, filters, filter_zero),
+        bias,
+        outside,
+        window_attributes(node, kernel),
+    ).value
+
+
+def _filter_zero(node: OnnxNode, position: int, filters: SSAValue) -> SSAValue | None:
+    """The zero point of filters along the channels of the result, None where it is known as 0."""
+    value = _per_filter(node, position, type_of(filters).rank - 1)
+    known = None if value is None else node.constants.constant_array(value)
+    return None if known is not None and not known.any() else value
 
 
 def _single(node: OnnxNode, position: int) -> SSAValue | None:

@@ -90,14 +90,18 @@ def import_convolution(node: OnnxNode) -> Sequence[SSAValue]:
 
 def convolution(node: OnnxNode, kernel: Shape, *operands: SSAValue | None) -> SSAValue:
     """What a node's attributes say of the convolution of these operands; its first is the image."""
+    return node.b.conv(*operands, **window_attributes(node, kernel))
+
+
+def window_attributes(node: OnnxNode, kernel: Shape) -> dict[str, AttributeValue]:
+    """The attributes of `graph.conv` for a node's."""
     window = filter_window(node, kernel)
-    return node.b.conv(
-        *operands,
-        group=node.integer("group", 1),
-        strides=window.strides,
-        dilations=window.dilations,
-        pads=window.pads(node),
-    )
+    return {
+        "group": node.integer("group", 1),
+        "strides": window.strides,
+        "dilations": window.dilations,
+        "pads": window.pads(node),
+    }
 
 
 def import_transposed_convolution(node: OnnxNode) -> Sequence[SSAValue]:

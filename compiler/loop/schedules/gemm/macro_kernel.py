@@ -13,7 +13,15 @@ from typing import NamedTuple
 from xdsl.ir import SSAValue
 
 from weft.compiler.loop.nest import accesses_to, indexed_dims, perfect_nest
-from weft.compiler.loop.primitives import pack, panels, reorder, tile, unroll, vectorize
+from weft.compiler.loop.primitives import (
+    interleave,
+    pack,
+    panels,
+    reorder,
+    tile,
+    unroll,
+    vectorize,
+)
 from weft.compiler.loop.schedules.compute_at import fuse_producers
 from weft.compiler.loop.schedules.fuse_nests import fuse_nests
 from weft.compiler.loop.schedules.gemm.gemv import block_columns, stream_rows, vectorize_columns
@@ -118,7 +126,11 @@ def _pack(kernel: KernelOp, load: LoadOp, column: ForOp, plan: Plan) -> SSAValue
     panel, axes = load.buffer, indexed_dims(load, column)
     match plan.packing:
         case "stored":
-            return pack(panel, panels(buffer_type_of(panel), axes[0], plan.width))
+            layout = panels(buffer_type_of(panel), axes[0], plan.width)
+            if plan.terms > 1:
+                (terms,) = indexed_dims(load, enclosing_loops(load)[-1])
+                layout = interleave(layout, terms, plan.terms)
+            return pack(panel, layout)
         case "whole":
             widened = plan.widened_panel
             return pack_operand(kernel, panel, axes[0], plan.width, plan.lanes, widened=widened)

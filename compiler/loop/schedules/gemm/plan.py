@@ -60,6 +60,8 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whether one row reads a matrix of long rows a few of its rows at a time."""
     prefetched: bool = False
     """Whether the next panel of a weight is prefetched."""
+    terms: int = 1
+    """Terms of a sum that one instruction adds up: those of the innermost reduction."""
     shared: bool = False
     """Whether tiles of rows of all sizes are computed with a panel before the next one."""
 

@@ -144,6 +144,7 @@ class _Choice:
             streamed=self._streams(),
             prefetched=not packed_rows and self._prefetches(packing),
             shared=self._shares(packing),
+            terms=problem.terms,
         )
 
     def _default(self) -> Params:
@@ -175,7 +176,7 @@ class _Choice:
             return False
         sums, depth = list(problem.reductions), problem.depth
         others = [n for n in range(len(problem.extents)) if panel.indexed_by(n)]
-        plain = len(sums) == 1 and others == sorted({view.column, *sums})
+        plain = len(sums) == 1 and others == sorted({view.column, *sums}) and problem.terms == 1
         contiguous = panel.along[view.column].step == 1 and panel.computed_bits == panel.bits
         rows, bytes = problem.rows_of(panel), problem.bytes_of(panel)
         if not plain or not contiguous or depth is None or rows is None or bytes is None:
@@ -287,6 +288,8 @@ class _Choice:
         problem, depth = self.problem, self.problem.depth
         if self.view.row is None or not self.view.packable or len(problem.reductions) != 1:
             return None
+        if problem.terms > 1:
+            return None
         inside = [n for n in range(problem.outer) if n not in (self.view.column, *self.view.batch)]
         outer, *_ = [*(n for n in inside if n != self.view.row), self.view.row]
         bits = self._panel.computed_bits if self._widens_panel(packing) else self._panel.bits
@@ -316,7 +319,12 @@ class _Choice:
         small part of it, and the time to load a panel is not divided among many tiles.
         """
         panels = (self.columns or 0) // self.width
-        if not self._is_plain_weight() or panels < ENOUGH_TASKS or self.problem.outer != 2:
+        if (
+            self.problem.terms > 1
+            or not self._is_plain_weight()
+            or panels < ENOUGH_TASKS
+            or self.problem.outer != 2
+        ):
             return False
         in_panels = packing == "stored" or not self._panel.is_row_major
         if not in_panels or self._panel.computed_bits != self._panel.bits:

@@ -11,6 +11,7 @@ from math import gcd
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Attribute, SSAValue
@@ -52,6 +53,8 @@ class Operand(Struct, frozen=True, kw_only=True):
     is_local: bool = False
     is_row_major: bool = True
     is_extended: bool = False
+    as_rows: bool = True
+    """Whether rows of a tile may be of it: of products in words, if it has words in memory."""
 
     def indexed_by(self, loop: int) -> bool:
         """Whether a loop chooses the element."""
@@ -66,7 +69,8 @@ class Operand(Struct, frozen=True, kw_only=True):
 class Problem(Struct, frozen=True, kw_only=True):
     """`T[..] += X[..] * Y[..]`, or a window that combines what it loads: the extents of the outer
     loops, in the order of the result's dims, then of the reductions, and the operands. `lanes` are
-    those of a vector of the widest element.
+    those of a vector of the widest element. Where `terms` is more than 1, an element of a factor is
+    so many of the kernel's, whose products one instruction adds up.
     """
 
     extents: tuple[Expr, ...]
@@ -74,6 +78,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     factors: tuple[Operand, ...]
     result: Operand
     lanes: int
+    terms: int = 1
 
     @property
     def reductions(self) -> range:
@@ -102,27 +107,66 @@ class Problem(Struct, frozen=True, kw_only=True):
 class Nests(NamedTuple):
     """The operations of a Problem: the outer loops of each of its nests (what initialises the
     result, the reduction, what reads the result), its reductions, the loads of its factors, and
-    the buffer of its result.
+    the buffer of its result; `words` says which factors have the words of dot products in memory,
+    None where the innermost reduction is not over such.
     """
 
     outer: list[list[ForOp]]
     reductions: list[ForOp]
     factors: tuple[LoadOp, ...]
     result: SSAValue
+    words: tuple[bool, bool] | None = None
 
 
-def problem_of(kernel: KernelOp, factors: Sequence[LoadOp], store: StoreOp, lanes: int) -> Problem:
-    """The Problem of a nest that combines what it loads of factors into what it stores."""
+def problem_of(
+    kernel: KernelOp,
+    factors: Sequence[LoadOp],
+    store: StoreOp,
+    lanes: int,
+    words: Sequence[bool] | None = None,
+) -> Problem:
+    """The Problem of a nest that combines what it loads of factors into what it stores; of words,
+    which some factors have in memory, the innermost loop is a part.
+    """
     loops = enclosing_loops(store)
+    terms = 1
+    if words is not None:
+        *loops, inner = loops
+        terms = inner.extent.constant or 1
     weights = weight_arguments(kernel)
     accesses = (*factors, store)
     operands = [_operand(access, loops, lanes, access.buffer in weights) for access in accesses]
+    for side, as_rows in enumerate(words or ()):
+        operands[side] = _in_words(operands[side], terms, as_rows=as_rows)
     return Problem(
         extents=tuple(loop.extent for loop in loops),
         outer=sum(loop.reduction is None for loop in loops),
         factors=tuple(operands[:-1]),
         result=operands[-1],
         lanes=lanes,
+        terms=terms,
+    )
+
+
+def _in_words(operand: Operand, terms: int, *, as_rows: bool) -> Operand:
+    """A factor whose elements are words; how far apart these are is known where memory has them."""
+
+    def distance(elements: Expr | None) -> Expr | None:
+        whole = as_rows and elements is not None and elements % terms == 0
+        return elements // terms if whole and elements is not None else None
+
+    return replace(
+        operand,
+        along=tuple(
+            replace(each, step=distance(each.step), lanes=distance(each.lanes))
+            if each.dims
+            else each
+            for each in operand.along
+        ),
+        bits=operand.bits * terms,
+        computed_bits=operand.bits * terms,
+        size=None if operand.size is None else operand.size // terms,
+        as_rows=as_rows,
     )
 
 
@@ -153,12 +197,12 @@ def _along(access: AccessOp, loops: Sequence[ForOp], lanes: int) -> Iterator[Alo
             step,
             step if row_major else lane_stride(access, loop, lanes),
             dims,
-            _divisor(exprs[dims[0]] - Expr.atom(loop.index)) if len(dims) == 1 else 1,
+            divisor_of(exprs[dims[0]] - Expr.atom(loop.index)) if len(dims) == 1 else 1,
             any(atoms[dim] & taps for dim in dims),
         )
 
 
-def _divisor(expr: Expr) -> int:
+def divisor_of(expr: Expr) -> int:
     """The largest number that divides an expression whatever its atoms are; 0 for nothing."""
     return gcd(*expr.terms.values())
 

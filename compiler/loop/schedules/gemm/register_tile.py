@@ -17,6 +17,7 @@ from weft.compiler.loop.nest import accesses_in, accesses_to, perfect_nest, stor
 from weft.compiler.loop.primitives import (
     dim_innermost,
     distribute,
+    dot_product,
     pack,
     reorder,
     stage_tile,
@@ -178,8 +179,12 @@ def separate(
     for nest in nests:
         found = [loop for loop in perfect_nest(nest[0]) if loop not in nest]
         if found:
+            # The terms of a dot product are those of one instruction, inside all other loops.
+            words = [found.pop()] if plan.terms > 1 else []
             found = _overlapping_last(found, nest[0])
-            reorder(*found, *nest)
+            reorder(*found, *nest, *words)
+            for loop in words:
+                dot_product(loop)
             if _leaves_room(inner, plan, target):
                 _unroll_short(found[-1])
         reductions = reductions or found

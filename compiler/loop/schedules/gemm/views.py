@@ -64,7 +64,7 @@ def other_views(problem: Problem, view: View, target: Target) -> list[View]:
     columns that are no batch.
     """
     batch, only = _roles(problem)
-    if view.column in batch or view.panel is None:
+    if view.column in batch or view.panel is None or not problem.factors[view.panel].as_rows:
         return []
     side = 1 - view.panel
     usable = [n for n in only[side] if problem.extents[n] != 1]
@@ -79,7 +79,11 @@ def _candidates(problem: Problem) -> list[tuple[int, int]]:
     batch, only = _roles(problem)
     candidates = [(n, side) for side in (0, 1) for n in only[side]]
     candidates += [(n, side) for n in batch for side in (0, 1)]
-    return [each for each in candidates if problem.extents[each[0]] != 1]
+    return [
+        (n, side)
+        for n, side in candidates
+        if problem.extents[n] != 1 and problem.factors[1 - side].as_rows
+    ]
 
 
 def _view(problem: Problem, target: Target, column: int, side: int) -> View:

@@ -1,0 +1,196 @@
+"""graph -> graph: a product or convolution of dequantised bytes becomes one of the bytes.
+
+    matmul((a - za) * sa, (w - zw) * sw)   ->   f32(integer_matmul(a, w) - ...) * (sa * sw)
+
+Sums are exact then, where floats would round each. Runs before constants are folded, since weights
+of bytes would become floats there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+
+from weft.compiler.graph.match import erase_unused
+from weft.compiler.graph.simplify.evaluate_constants import constant_of
+from weft.dialects.context import weights_of
+from weft.dialects.graph import OPS_BY_NAME, GraphOp
+from weft.dialects.graph.core.algebra import Term
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import F32, I8, type_of
+from weft.dialects.graph.ops.arithmetic import MulOp, SubOp
+from weft.dialects.graph.ops.cast import CastOp
+from weft.dialects.graph.ops.conv import ConvOp
+from weft.dialects.graph.ops.matmul import GemmOp, MatmulOp
+from weft.dialects.graph.quantized.exact_products import Centred, exact_conv, exact_matmul
+from weft.dialects.graph.quantized.integer_products import BYTES
+from weft.dialects.graph.reindexing.movement import ReshapeOp
+from weft.dialects.weights import Array, WeightStore
+
+DOT_TERMS = 4
+"""Channels of a group from which on its bytes are read as words."""
+
+
+@dataclass(frozen=True)
+class FuseQuantizedPass(ModulePass):
+    """Rewrites every such product. Leaves those whose scales or zero points differ along what is
+    summed, and convolutions in groups of few channels, which have no words of bytes.
+    """
+
+    name = "weft-fuse-quantized"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for found in [each for each in op.walk() if isinstance(each, (MatmulOp, GemmOp, ConvOp))]:
+            operands = [dequantised(value) for value in found.operands[:2]]
+            if None in operands or type_of(found.results[0]).element != F32:
+                continue
+            b = GraphBuilder(InsertPoint.before(found), OPS_BY_NAME, found.location)
+            factors = [each for each in operands if each is not None]
+            if isinstance(found, ConvOp):
+                result = _conv(b, found, factors, weights_of(ctx))
+            elif isinstance(found, GemmOp):
+                result = _gemm(b, found, factors)
+            else:
+                result = _matmul(b, factors[0], factors[1], (False, False))
+            if result is not None:
+                _replace(found, result.value)
+
+
+class Dequantised(NamedTuple):
+    """`(values - zero) * scale` of bytes; the zero point is an integer of any type, None for 0."""
+
+    values: SSAValue
+    zero: SSAValue | None
+    scale: SSAValue
+
+
+def dequantised(value: SSAValue) -> Dequantised | None:
+    """The bytes that a value of f32 stands for, if it is made of some."""
+    if not isinstance(value.owner, MulOp) or not type_of(value).has_rank:
+        return None
+    sides = value.owner.lhs, value.owner.rhs
+    for number, scale in (sides, sides[::-1]):
+        owner = number.owner
+        if not isinstance(owner, CastOp) or type_of(number).element != F32:
+            continue
+        inside = owner.operand
+        if type_of(inside).element in BYTES and type_of(inside).dims == type_of(value).dims:
+            return Dequantised(inside, None, scale)
+        if isinstance(inside.owner, SubOp) and isinstance(inside.owner.lhs.owner, CastOp):
+            levels = inside.owner.lhs.owner.operand
+            if type_of(levels).element in BYTES and type_of(levels).dims == type_of(value).dims:
+                return Dequantised(levels, inside.owner.rhs, scale)
+    return None
+
+
+def _along(b: GraphBuilder, value: SSAValue, rank: int, axis: int | None) -> Term | None:
+    """A parameter of a tensor of that rank that differs along one axis at most, as a vector or a
+    scalar; None for others.
+    """
+    shape = type_of(value).shape
+    dims = {n + rank - len(shape): dim for n, dim in enumerate(shape) if dim != 1}
+    if not dims.keys() <= {axis}:
+        return None
+    return Term(b, value).reshape(tuple(dims.values()))
+
+
+class _Factor(NamedTuple):
+    """The bytes of a factor, its zero point and its scale along the axis that is not summed."""
+
+    values: Term
+    zero: Term | None
+    scale: Term
+
+
+def _factor(b: GraphBuilder, given: Dequantised, axis: int | None) -> _Factor | None:
+    rank = type_of(given.values).rank
+    scale = _along(b, given.scale, rank, axis)
+    zero = None if given.zero is None else _along(b, given.zero, rank, axis)
+    if scale is None or (zero is None and given.zero is not None):
+        return None
+    return _Factor(Term(b, given.values), zero, scale)
+
+
+def _matmul(
+    b: GraphBuilder, lhs: Dequantised, rhs: Dequantised, transposes: tuple[bool, bool]
+) -> Term | None:
+    """The product, of operands that are transposes where it says so."""
+    rank = type_of(rhs.values).rank
+    columns = None if rank < 2 else rank - 2 if transposes[1] else rank - 1
+    x, w = _factor(b, lhs, None), _factor(b, rhs, columns)
+    if x is None or w is None:
+        return None
+    left, right = (
+        each.values.transpose([1, 0]) if turn else each.values
+        for each, turn in zip((x, w), transposes, strict=True)
+    )
+    sums = exact_matmul(Centred(left, x.zero), Centred(right, w.zero))
+    return sums.cast(F32) * (x.scale * w.scale)
+
+
+def _gemm(b: GraphBuilder, op: GemmOp, factors: Sequence[Dequantised]) -> Term | None:
+    result = _matmul(b, factors[0], factors[1], op.transposes)
+    if result is None:
+        return None
+    alpha, beta = op.scales
+    result = result if alpha == 1.0 else result * alpha
+    if op.c is None:
+        return result
+    addend = Term(b, op.c)
+    return result + (addend if beta == 1.0 else addend * beta)
+
+
+def _conv(
+    b: GraphBuilder, op: ConvOp, factors: Sequence[Dequantised], weights: WeightStore
+) -> Term | None:
+    x, w = _factor(b, factors[0], None), _factor(b, factors[1], 0)
+    if x is None or w is None:
+        return None
+    levels = None if w.zero is None else _known(w.zero.value, weights)
+    zero = None if levels is not None and not levels.any() else w.zero
+    centred = w.values.type.element == I8 and zero is None
+    if op.groups > 1 and not (centred and type_of(op.filter).shape[1] % DOT_TERMS == 0):
+        return None
+    spatial = [1] * (type_of(op.image).rank - 2)
+    outside = None if x.zero is None else _known(x.zero.value, weights)
+    sums = exact_conv(
+        Centred(x.values, x.zero),
+        Centred(w.values, None if zero is None else _in_channels(zero, spatial)),
+        None,
+        0 if x.zero is None else None if outside is None else int(outside),
+        {name: getattr(op, name) for name in ("group", "strides", "dilations", "pads")},
+    )
+    result = sums.cast(F32) * _in_channels(x.scale * w.scale, spatial)
+    return result if op.bias is None else result + _in_channels(Term(b, op.bias), spatial)
+
+
+def _in_channels(parameter: Term, spatial: Sequence[int]) -> Term:
+    """A parameter of each channel, or of all, so that it broadcasts against images."""
+    return parameter.reshape((*parameter.shape, *spatial)) if parameter.shape else parameter
+
+
+def _known(value: SSAValue, weights: WeightStore) -> Array | None:
+    """The elements of a constant, converted or under another shape; None for others, and for those
+    that may be replaced.
+    """
+    op = value.owner
+    if isinstance(op, (CastOp, ReshapeOp)):
+        operand = _known(op.operand, weights)
+        return None if operand is None else op.reference(operand)[0]
+    constant = constant_of(value, weights)
+    if constant is None or (constant.key is not None and weights.varies(constant.key.data)):
+        return None
+    return constant.array(weights)
+
+
+def _replace(op: GraphOp, value: SSAValue) -> None:
+    value.name_hint = op.results[0].name_hint
+    op.results[0].replace_all_uses_with(value)
+    erase_unused(op)

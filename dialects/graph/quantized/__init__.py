@@ -1,0 +1,1 @@
+"""Products of bytes: what quantised networks compute."""

@@ -1,0 +1,54 @@
+// RUN: weft-opt %s --split-input-file -p weft-fuse-quantized | filecheck %s
+
+// A product of dequantised bytes is one of the bytes; the zero point of the rows takes the columns' sums along.
+// CHECK-LABEL: func.func @product
+// CHECK: %[[P:[a-z_0-9]+]] = graph.integer_matmul %x, %w
+// CHECK: %[[S:[a-z_0-9]+]] = graph.integer_matmul %{{[a-z_0-9]+}}, %w
+// CHECK: %[[Z:[a-z_0-9]+]] = graph.mul %{{[a-z_0-9]+}}, %[[S]]
+// CHECK: %[[T:[a-z_0-9]+]] = graph.sub %[[P]], %[[Z]]
+// CHECK: %[[F:[a-z_0-9]+]] = graph.cast %[[T]] {to = f32}
+// CHECK: graph.mul %[[F]]
+// CHECK-NOT: graph.matmul
+func.func @product(%x: !graph.tensor<[m, 8], ui8>, %w: !graph.tensor<[8, 3], i8>, %zero: !graph.tensor<[], ui8>, %s: !graph.tensor<[], f32>, %t: !graph.tensor<[1, 3], f32>) -> !graph.tensor<[m, 3], f32> {
+  %0 = graph.cast %x {to = i32} : (!graph.tensor<[m, 8], ui8>) -> !graph.tensor<[m, 8], i32>
+  %1 = graph.cast %zero {to = i32} : (!graph.tensor<[], ui8>) -> !graph.tensor<[], i32>
+  %2 = graph.sub %0, %1 : (!graph.tensor<[m, 8], i32>, !graph.tensor<[], i32>) -> !graph.tensor<[m, 8], i32>
+  %3 = graph.cast %2 {to = f32} : (!graph.tensor<[m, 8], i32>) -> !graph.tensor<[m, 8], f32>
+  %4 = graph.mul %3, %s : (!graph.tensor<[m, 8], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[m, 8], f32>
+  %5 = graph.cast %w {to = f32} : (!graph.tensor<[8, 3], i8>) -> !graph.tensor<[8, 3], f32>
+  %6 = graph.mul %5, %t : (!graph.tensor<[8, 3], f32>, !graph.tensor<[1, 3], f32>) -> !graph.tensor<[8, 3], f32>
+  %7 = graph.matmul %4, %6 : (!graph.tensor<[m, 8], f32>, !graph.tensor<[8, 3], f32>) -> !graph.tensor<[m, 3], f32>
+  func.return %7 : !graph.tensor<[m, 3], f32>
+}
+
+// -----
+
+// Scales that differ along what is summed are no factor of the sum.
+// CHECK-LABEL: func.func @along_k
+// CHECK-NOT: graph.integer_matmul
+// CHECK: graph.matmul
+// CHECK-NOT: graph.integer_matmul
+func.func @along_k(%x: !graph.tensor<[2, 8], ui8>, %w: !graph.tensor<[8, 3], i8>, %s: !graph.tensor<[], f32>, %t: !graph.tensor<[8, 1], f32>) -> !graph.tensor<[2, 3], f32> {
+  %0 = graph.cast %x {to = f32} : (!graph.tensor<[2, 8], ui8>) -> !graph.tensor<[2, 8], f32>
+  %1 = graph.mul %0, %s : (!graph.tensor<[2, 8], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[2, 8], f32>
+  %2 = graph.cast %w {to = f32} : (!graph.tensor<[8, 3], i8>) -> !graph.tensor<[8, 3], f32>
+  %3 = graph.mul %2, %t : (!graph.tensor<[8, 3], f32>, !graph.tensor<[8, 1], f32>) -> !graph.tensor<[8, 3], f32>
+  %4 = graph.matmul %1, %3 : (!graph.tensor<[2, 8], f32>, !graph.tensor<[8, 3], f32>) -> !graph.tensor<[2, 3], f32>
+  func.return %4 : !graph.tensor<[2, 3], f32>
+}
+
+// -----
+
+// Nor is a wider integer a byte.
+// CHECK-LABEL: func.func @wide
+// CHECK-NOT: graph.integer_matmul
+// CHECK: graph.matmul
+// CHECK-NOT: graph.integer_matmul
+func.func @wide(%x: !graph.tensor<[2, 8], i16>, %w: !graph.tensor<[8, 3], i8>, %s: !graph.tensor<[], f32>) -> !graph.tensor<[2, 3], f32> {
+  %0 = graph.cast %x {to = f32} : (!graph.tensor<[2, 8], i16>) -> !graph.tensor<[2, 8], f32>
+  %1 = graph.mul %0, %s : (!graph.tensor<[2, 8], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[2, 8], f32>
+  %2 = graph.cast %w {to = f32} : (!graph.tensor<[8, 3], i8>) -> !graph.tensor<[8, 3], f32>
+  %3 = graph.mul %2, %s : (!graph.tensor<[8, 3], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[8, 3], f32>
+  %4 = graph.matmul %1, %3 : (!graph.tensor<[2, 8], f32>, !graph.tensor<[8, 3], f32>) -> !graph.tensor<[2, 3], f32>
+  func.return %4 : !graph.tensor<[2, 3], f32>
+}

@@ -1,0 +1,46 @@
+// RUN: weft-opt %s --split-input-file -p weft-graph-to-loop,weft-schedule | filecheck %s
+
+// Four terms of a product of bytes are one instruction: the weight lies in panels of 32 columns by words along K.
+// CHECK-LABEL: loop.kernel @integer_matmul_
+// CHECK-SAME: %a1: !loop.buffer<[64, 64], i8, [(d1 floordiv 32), (d0 floordiv 4), (d1 mod 32), (d0 mod 4)] in [2, 16, 32, 4]>
+// CHECK: loop.for %[[K:[a-z_0-9]+]] = 0 to 16 reduction(add) {
+// CHECK-NEXT: loop.for %{{[a-z_0-9]+}} = 0 to {{[0-9]+}} unroll {
+// CHECK-NEXT: loop.for %{{[a-z_0-9]+}} = 0 to 32 unroll vector(16) {
+// CHECK-NEXT: loop.for %[[Q:[a-z_0-9]+]] = 0 to 4 unroll dot reduction(add) {
+// CHECK-NEXT: loop.load %a0[{{.*}}, 4 * %[[K]] + %[[Q]]]
+builtin.module attributes {weft.target = "x86-64-v4"} {
+  func.func @main(%x: !graph.tensor<[40, 64], ui8>) -> !graph.tensor<[40, 64], i32> {
+    %w = graph.constant {key = "w", shape = #graph.shape<[64, 64]>, element = i8} : () -> !graph.tensor<[64, 64], i8>
+    %y = graph.integer_matmul %x, %w : (!graph.tensor<[40, 64], ui8>, !graph.tensor<[64, 64], i8>) -> !graph.tensor<[40, 64], i32>
+    func.return %y : !graph.tensor<[40, 64], i32>
+  }
+}
+
+// -----
+
+// The kernel's own copy of an image within its padding has words of four channels.
+// CHECK-LABEL: loop.kernel @integer_conv_
+// CHECK: loop.alloc workspace : !loop.buffer<[1, 16, 10, 10], ui8, [d0, (d1 floordiv 4), d2, d3, (d1 mod 4)] in [1, 4, 10, 10, 4]>
+// CHECK: unroll dot reduction(add)
+builtin.module attributes {weft.target = "x86-64-v4"} {
+  func.func @main(%x: !graph.tensor<[1, 16, 8, 8], ui8>) -> !graph.tensor<[1, 32, 8, 8], i32> {
+    %w = graph.constant {key = "w", shape = #graph.shape<[32, 16, 3, 3]>, element = i8} : () -> !graph.tensor<[32, 16, 3, 3], i8>
+    %y = graph.integer_conv %x, %w {group = 1 : i64, pads = array<i64: 1, 1, 1, 1>, outside = 7 : i64} : (!graph.tensor<[1, 16, 8, 8], ui8>, !graph.tensor<[32, 16, 3, 3], i8>) -> !graph.tensor<[1, 32, 8, 8], i32>
+    func.return %y : !graph.tensor<[1, 32, 8, 8], i32>
+  }
+}
+
+// -----
+
+// Sums of a number of terms that four does not divide stay products one by one.
+// CHECK-LABEL: loop.kernel @integer_matmul_
+// CHECK-NOT: dot reduction
+// CHECK: arith.muli
+// CHECK-NOT: dot reduction
+builtin.module attributes {weft.target = "x86-64-v4"} {
+  func.func @main(%x: !graph.tensor<[40, 63], ui8>) -> !graph.tensor<[40, 64], i32> {
+    %w = graph.constant {key = "w", shape = #graph.shape<[63, 64]>, element = i8} : () -> !graph.tensor<[63, 64], i8>
+    %y = graph.integer_matmul %x, %w : (!graph.tensor<[40, 63], ui8>, !graph.tensor<[63, 64], i8>) -> !graph.tensor<[40, 64], i32>
+    func.return %y : !graph.tensor<[40, 64], i32>
+  }
+}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from xdsl.dialects.builtin import DenseArrayBase
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i64
 from xdsl.ir import Attribute, SSAValue
 
 from weft.dialects.expr import Expr, ExprLike, product
@@ -17,6 +17,12 @@ from weft.dialects.graph.core.algebra import Term, shape_attr, size_term
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import AttributeValue, ints, to_attribute
 from weft.dialects.graph.core.types import I8, I32, UI8, ShapeAttr
+
+WORD = 4
+"""Bytes whose products one instruction adds up."""
+
+LEAST_FILLED = 2
+"""Taps of zero that are added at most to fill a word."""
 
 HALF = 128
 """What unsigned bytes are ahead of signed ones of the same bits, but for the highest."""
@@ -89,7 +95,8 @@ def exact_conv(
     elif image.values.type.element == I8:
         outside += HALF
     given = {**attributes, "outside": outside or 0}
-    total = x.of(x.b.integer_conv(x.value, w.value, bias, **given))
+    filled, wider = _with_whole_words(w, given)
+    total = x.of(x.b.integer_conv(x.value, filled.value, bias, **wider))
     spatial = list(range(2, len(w.shape)))
     if zx is not None:
         count = product(w.shape[1:])
@@ -100,6 +107,26 @@ def exact_conv(
         ones = _ones(w, (1, *w.shape[1:]), I8)
         total = total - zw * x.of(x.b.integer_conv(x.value, ones.value, None, **given))
     return _with_zeros(total, zx, zw, product(w.shape[1:]))
+
+
+def _with_whole_words(
+    w: Term, attributes: Mapping[str, AttributeValue]
+) -> tuple[Term, Mapping[str, AttributeValue]]:
+    """Filters whose rows end with taps of zero, and the padding that these reach, where the
+    bytes of neighbouring taps fill words and those of channels do not.
+    """
+    depth, taps = w.shape[1].constant, w.shape[len(w.shape) - 1].constant
+    missing = -(taps or 0) % WORD
+    alone = [*exprs_of(attributes.get("dilations")), attributes.get("group") or 1]
+    if depth is None or depth % WORD == 0 or not missing or missing > LEAST_FILLED:
+        return w, attributes
+    if any(each not in (1, IntegerAttr(1, i64)) for each in alone):
+        return w, attributes
+    pads = exprs_of(attributes.get("pads")) or [Expr.of(0)] * (2 * (len(w.shape) - 2))
+    pads[-1] += missing
+    behind = shape_attr([0] * (2 * len(w.shape) - 1) + [missing])
+    filled = w.of(w.b.pad(w.value, pads=behind, mode="constant"))
+    return filled, {**attributes, "pads": shape_attr(pads)}
 
 
 def _ones(like: Term, shape: Sequence[ExprLike], element: Attribute) -> Term:

@@ -355,10 +355,21 @@ class Real(Struct, frozen=True, eq=False):
 
     def to_integer(self, bits: int, *, signed: bool) -> Integer:
         """Truncate towards zero; out of range saturates and NaN gives 0."""
+        if bits < 32 and self.at.lanes:
+            return self._to_narrow(bits, signed=signed)
         name = "fptosi.sat" if signed else "fptoui.sat"
         wanted = self.at.shaped(ir.IntType(bits))
         mangled = f"{self.at.suffix(f'i{bits}')}.{self.at.suffix(self.format.name)}"
         return Integer(self.at, bits, self.at.intrinsic(name, wanted, [self.value], mangled))
+
+    def _to_narrow(self, bits: int, *, signed: bool) -> Integer:
+        """The same by 32 bits, for LLVM's operation that saturates takes a lane at a time."""
+        most = (1 << (bits - signed)) - 1
+        within = self.at_least(-most - 1 if signed else 0).at_most(most)
+        number = select(self.is_nan(), self.literal(0.0), within)
+        builder = self.at.builder
+        wide = builder.fptosi(number.value, self.at.shaped(ir.IntType(32)))
+        return Integer(self.at, bits, builder.trunc(wide, self.at.shaped(ir.IntType(bits))))
 
 
 Value = TypeVar("Value", Real, Integer)

@@ -1,0 +1,46 @@
+"""Floats to integers of few bits, in vectors: saturated, NaN as 0, as one at a time."""
+
+import numpy as np
+import pytest
+
+from tests.compiler.loop_to_llvm.compiled_kernel import HOST, CompiledKernel, assembly
+
+NUMBERS = [np.nan, np.inf, -np.inf, 1e30, -1e30, 0.0, -0.0, -0.9, 1e-40]
+EDGES = [
+    edge + step for edge in (-32768, -128, 127, 255, 32767, 65535) for step in (-1, -0.5, 0.5, 1)
+]
+
+
+def kernel(source: str, element: str, operation: str, lanes: int, count: int) -> str:
+    return f"""
+loop.kernel @k(%x: !loop.buffer<[{count}], {source}>, %y: !loop.buffer<[{count}], {element}>) {{
+  loop.for %i = 0 to {count} vector({lanes}) {{
+    %a = loop.load %x[%i] : !loop.buffer<[{count}], {source}>
+    %b = arith.{operation} %a : {source} to i{element.removeprefix("ui").removeprefix("i")}
+    loop.store %b, %y[%i] : !loop.buffer<[{count}], {element}>
+  }}
+}}"""
+
+
+@pytest.mark.parametrize("source", ["f32", "f64"])
+@pytest.mark.parametrize(
+    ("element", "operation"),
+    [("i8", "fptosi"), ("ui8", "fptoui"), ("i16", "fptosi"), ("ui16", "fptoui")],
+)
+def test_saturates(source: str, element: str, operation: str):
+    rng = np.random.default_rng(0)
+    x = np.array([*NUMBERS, *EDGES, *rng.uniform(-300, 300, 64), *rng.uniform(-9e4, 9e4, 64)])
+    x = x.astype({"f32": np.float32, "f64": np.float64}[source])
+    dtype = np.dtype(element.replace("ui", "uint") if element[0] == "u" else f"int{element[1:]}")
+    y, info = np.zeros(len(x), dtype), np.iinfo(dtype)
+    with np.errstate(invalid="ignore"):
+        expected = np.where(np.isnan(x), 0, np.clip(np.trunc(x), info.min, info.max)).astype(dtype)
+    CompiledKernel(kernel(source, element, operation, HOST.lanes(4), len(x)))(x, y)
+    np.testing.assert_array_equal(y, expected)
+
+
+@pytest.mark.skipif(HOST.arch != "x86_64", reason="the names are those of x86")
+def test_converts_all_lanes_at_once():
+    text = assembly(kernel("f32", "ui8", "fptoui", HOST.lanes(4), 64))
+    assert "cvttps2dq" in text
+    assert "cvttss2si" not in text

@@ -355,15 +355,28 @@ class Real(Struct, frozen=True, eq=False):
 
     def to_integer(self, bits: int, *, signed: bool) -> Integer:
         """Truncate towards zero; out of range saturates and NaN gives 0."""
-        if bits < 32 and self.at.lanes:
-            return self._to_narrow(bits, signed=signed)
+        if self.at.lanes:  # LLVM's operation that saturates takes a lane at a time
+            narrow = bits < 32
+            return self._to_narrow(bits, signed) if narrow else self._to_wide(bits, signed)
         name = "fptosi.sat" if signed else "fptoui.sat"
         wanted = self.at.shaped(ir.IntType(bits))
         mangled = f"{self.at.suffix(f'i{bits}')}.{self.at.suffix(self.format.name)}"
         return Integer(self.at, bits, self.at.intrinsic(name, wanted, [self.value], mangled))
 
-    def _to_narrow(self, bits: int, *, signed: bool) -> Integer:
-        """The same by 32 bits, for LLVM's operation that saturates takes a lane at a time."""
+    def _to_wide(self, bits: int, signed: bool) -> Integer:
+        """The same by a conversion of what is within range, and a choice for the rest."""
+        least, most = (-1 << (bits - 1), 1 << (bits - 1)) if signed else (0, 1 << bits)
+        above, below = self >= float(most), self < float(least)
+        outside = above | below | self.is_nan()
+        builder, wanted = self.at.builder, self.at.shaped(ir.IntType(bits))
+        convert = builder.fptosi if signed else builder.fptoui
+        number = select(outside, self.literal(0.0), self)
+        within = Integer(self.at, bits, convert(number.value, wanted))
+        result = select(below, within.literal(least), within)
+        return select(above, within.literal(most - 1), result)
+
+    def _to_narrow(self, bits: int, signed: bool) -> Integer:
+        """The same by 32 bits, of what is brought within range before."""
         most = (1 << (bits - signed)) - 1
         within = self.at_least(-most - 1 if signed else 0).at_most(most)
         number = select(self.is_nan(), self.literal(0.0), within)

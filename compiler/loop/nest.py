@@ -283,7 +283,8 @@ def ranges_around(op: Operation) -> dict[Atom, Range]:
 
 def most_iterations(loop: ForOp) -> int | None:
     """A number that a loop's iterations never exceed, where there is one."""
-    return loop.extent.range(ranges_around(loop))[1]
+    extent = loop.extent
+    return extent.range(ranges_around(loop))[1] if extent.constant is None else extent.constant
 
 
 def least_iterations(loop: ForOp) -> int:
@@ -368,11 +369,13 @@ def replace_index(index: SSAValue, expr: Expr) -> None:
     users = list(dict.fromkeys(use.operation for use in index.uses))
     for user in sorted(users, key=lambda user: not isinstance(user, ForOp)):
         if isinstance(user, SubscriptedOp | IndexOp | ForOp):
-            if isinstance(user, ForOp) or user.parent not in ranges:
-                ranges[user.parent] = ranges_around(user)
-            here = ranges[user.parent]
-            exprs = [old.substitute({index: expr}, here) for old in exprs_of(user)]
-            set_exprs(user, exprs)
+            exprs = exprs_of(user)
+            here: dict[Atom, Range] = {}
+            if any(each.has_operators() for each in (expr, *exprs)):
+                if isinstance(user, ForOp) or user.parent not in ranges:
+                    ranges[user.parent] = ranges_around(user)
+                here = ranges[user.parent]
+            set_exprs(user, [old.substitute({index: expr}, here) for old in exprs])
         else:
             _materialize(user, index, expr)
 

@@ -5,13 +5,16 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from operator import attrgetter
+from typing import Any, Final
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.traits import SymbolUserOpInterface
 
 State = tuple[Any, ...]
+
+_TYPE: Final = attrgetter("type")
 
 
 class ChangeVerifier:
@@ -56,8 +59,8 @@ def _state(op: Operation) -> State:
         op.parent,
         op.next_op is None,  # the last of a block has to end it
         operands,
-        [each.type for each in operands],
-        [each.type for each in op.results],
+        tuple(map(_TYPE, operands)),
+        tuple(map(_TYPE, op.results)),
         op.properties.copy(),
         op.attributes.copy(),
         *[_block_state(block) for region in op.regions for block in region.blocks],

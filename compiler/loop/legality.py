@@ -163,28 +163,26 @@ def _group_directions(
 
 def _mention(first: AccessOp, second: AccessOp, group: Sequence[ForOp]) -> bool:
     """Whether a loop of the group moves either access, or bounds a loop that does."""
-    indices = {loop.index for loop in group}
-    inner = {
-        operand
-        for loop in enclosing_loops(first) + enclosing_loops(second)
-        for operand in loop.operands_
-    }
-    atoms = subscript_atoms(first) | subscript_atoms(second)
-    return len(group) > 1 or bool(indices & (atoms | inner))
+    if len(group) > 1:
+        return True
+    index, accesses = group[0].index, (first, second)
+    return any(index in subscript_atoms(access) for access in accesses) or any(
+        index in loop.operands_ for access in accesses for loop in enclosing_loops(access)
+    )
 
 
 def _is_one_to_one(
     first: AccessOp, second: AccessOp, group: Sequence[ForOp], outside: Sequence[Relation]
 ) -> bool:
     """Whether both use the group's indices alike and as digits: they meet in one iteration only."""
-    fixed = {relation.first.index for relation in outside if relation.direction == "="}
-    indices: dict[Atom, ForOp] = {loop.index: loop for loop in group}
     counting = all(loop.lower == 0 and loop.step.data == 1 for loop in group)
     if first.buffer is not second.buffer or not counting:
         return False
+    fixed = {relation.first.index for relation in outside if relation.direction == "="}
+    indices: dict[Atom, ForOp] = {loop.index: loop for loop in group}
     found: set[Atom] = set()
     for here, there in zip(subscripts(first), subscripts(second), strict=True):
-        used = set(here.atoms()) & set(indices)
+        used = indices.keys() & set(here.atoms())
         values = set(values_in(here))
         if (
             used

@@ -30,7 +30,7 @@ from weft.dialects.loop.ops import (
     WhileOp,
     enclosing_loops,
 )
-from weft.dialects.loop.program import WEIGHTS, KernelOp, ViewOp, size_ranges
+from weft.dialects.loop.program import WEIGHTS, KernelOp, ViewOp, size_bounds, size_ranges
 from weft.dialects.loop.types import BufferType, ExprsAttr
 
 Carrier = SubscriptedOp | IndexOp | ForOp
@@ -155,15 +155,29 @@ def is_defined_inside(value: SSAValue, ancestor: Operation) -> bool:
 
 def subscripts(access: AccessOp) -> tuple[Expr, ...]:
     """The logical subscripts, with the results of `loop.index` replaced by what they compute."""
-    return tuple(expand(expr) for expr in access.index)
+    index = access.index
+    for expr in index:  # most mention no such result, and are kept with the access
+        for atom in expr.atoms():
+            if type(atom) is OpResult and type(atom.op) is IndexOp:
+                return tuple(expand(each) for each in index)
+    return index
 
 
 def element_address(access: AccessOp) -> Expr:
     """The position in storage of what is accessed, over the loops' indices, as simple as their
-    bounds allow.
+    bounds allow. It is kept with the access, and schedules ask for the strides along many loops.
     """
-    address = access.buffer_type.address(subscripts(access))
-    return address.simplify(ranges_around(access)) if address.has_operators() else address
+    index, loops = subscripts(access), enclosing_loops(access)
+    bounds = [(loop.index, expand(loop.lower), expand(loop.upper), loop.step) for loop in loops]
+    found_for = (access.buffer_type, index, bounds, size_bounds(access))
+    kept = vars(access).get("element_address")
+    if kept is not None and kept[0] == found_for:
+        return kept[1]
+    address = access.buffer_type.address(index)
+    if address.has_operators():
+        address = address.simplify(ranges_around(access))
+    vars(access)["element_address"] = found_for, address
+    return address
 
 
 def subscript_atoms(access: AccessOp) -> set[Atom]:
@@ -186,6 +200,8 @@ def indexed_dims(access: AccessOp, loop: ForOp) -> list[int]:
 
 def expand(expr: Expr) -> Expr:
     """The expression with the results of `loop.index` replaced by what they compute."""
+    if expr.constant is not None:
+        return expr
     computed: dict[Atom, Expr] = {
         atom: expand(atom.owner.value)
         for atom in expr.atoms()
@@ -267,7 +283,8 @@ def ranges_around(op: Operation) -> dict[Atom, Range]:
 
 def most_iterations(loop: ForOp) -> int | None:
     """A number that a loop's iterations never exceed, where there is one."""
-    return loop.extent.range(ranges_around(loop))[1]
+    extent = loop.extent
+    return extent.range(ranges_around(loop))[1] if extent.constant is None else extent.constant
 
 
 def least_iterations(loop: ForOp) -> int:
@@ -352,11 +369,13 @@ def replace_index(index: SSAValue, expr: Expr) -> None:
     users = list(dict.fromkeys(use.operation for use in index.uses))
     for user in sorted(users, key=lambda user: not isinstance(user, ForOp)):
         if isinstance(user, SubscriptedOp | IndexOp | ForOp):
-            if isinstance(user, ForOp) or user.parent not in ranges:
-                ranges[user.parent] = ranges_around(user)
-            here = ranges[user.parent]
-            exprs = [old.substitute({index: expr}, here) for old in exprs_of(user)]
-            set_exprs(user, exprs)
+            exprs = exprs_of(user)
+            here: dict[Atom, Range] = {}
+            if any(each.has_operators() for each in (expr, *exprs)):
+                if isinstance(user, ForOp) or user.parent not in ranges:
+                    ranges[user.parent] = ranges_around(user)
+                here = ranges[user.parent]
+            set_exprs(user, [old.substitute({index: expr}, here) for old in exprs])
         else:
             _materialize(user, index, expr)
 

@@ -116,6 +116,29 @@ def format_monomial(monomial: Monomial, name: Callable[[Atom], str]) -> str:
     return " * ".join(_format_atom(atom, name) for atom in monomial)
 
 
+def format_sum(terms: Mapping[Monomial, int], name: Callable[[Atom], str]) -> str:
+    """The text of multiples of products of atoms, added up."""
+    if not terms:
+        return "0"
+    texts = sorted(
+        ((format_monomial(monomial, name), factor) for monomial, factor in terms.items()),
+        key=lambda term: (term[0] == "", term[0]),
+    )
+    text = ""
+    for position, (monomial, factor) in enumerate(texts):
+        sign = "-" if factor < 0 else "+"
+        text += f" {sign} " if position else sign.replace("+", "")
+        size = abs(factor)
+        text += (
+            monomial
+            if size == 1 and monomial
+            else f"{size} * {monomial}"
+            if monomial
+            else str(size)
+        )
+    return text
+
+
 def _format_atom(atom: Atom, name: Callable[[Atom], str]) -> str:
     if isinstance(atom, Symbol):
         return atom.name

@@ -2,6 +2,7 @@
 
 from xdsl.ir import Dialect
 
+from weft.dialects.fields import quicken
 from weft.dialects.graph.classical import coupling, strings, tree_ensemble
 from weft.dialects.graph.core.op import GraphOp
 from weft.dialects.graph.core.types import ShapeAttr, TensorType
@@ -90,3 +91,4 @@ GRAPH = Dialect(
     [*OPS, *CONTROL_OPS, *effects.OPS, CallOp, FusedOp, YieldOp],
     [TensorType, ShapeAttr, LiteralAttr],
 )
+quicken(GRAPH.operations)

@@ -2,6 +2,7 @@
 
 from xdsl.ir import Dialect
 
+from weft.dialects.fields import quicken
 from weft.dialects.loop import dynamic, effects, extents
 from weft.dialects.loop.arithmetic import ClockOp, GeluOp, IndexOp, RemFOp
 from weft.dialects.loop.concurrent import ConcurrentOp
@@ -48,3 +49,4 @@ LOOP = Dialect(
     ],
     [BufferType, ExprsAttr, LayoutAttr],
 )
+quicken(LOOP.operations)

@@ -162,15 +162,20 @@ class FunctionOp(IRDLOperation):
 
 def size_ranges(op: Operation) -> dict[Atom, Range]:
     """The bounds of the named sizes of the function that an operation is, or is in."""
-    function: Operation | None = op
-    while function is not None and not isinstance(function, FunctionOp):
-        function = function.parent_op()
-    bounds = None if function is None else function.attributes.get(BOUNDS)
+    bounds = size_bounds(op)
     ranges: dict[Atom, Range] = {}
     for name, pair in bounds.data.items() if isinstance(bounds, DictionaryAttr) else ():
         assert isinstance(pair, ExprsAttr), "a size has two bounds"
         ranges[Symbol(name)] = (pair.data[0].constant, pair.data[1].constant)
     return ranges
+
+
+def size_bounds(op: Operation) -> Attribute | None:
+    """What the function that an operation is, or is in, notes of its named sizes."""
+    function: Operation | None = op
+    while function is not None and not isinstance(function, FunctionOp):
+        function = function.parent_op()
+    return None if function is None else function.attributes.get(BOUNDS)
 
 
 def _head(name: str, symbols: Sequence[str]) -> dict[str, Attribute]:

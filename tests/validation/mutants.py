@@ -11,9 +11,9 @@ import os
 import pickle
 import random
 import signal
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -70,14 +70,21 @@ def program_of(module: ModuleOp) -> ProgramOp:
     return next(op for op in module.ops if isinstance(op, ProgramOp))
 
 
+class KeepingSession(Session):
+    """Keeps the kernels' bodies, as one that dumps them does, and writes nothing."""
+
+    def dump(self, name: str, text: object) -> None:
+        """What each stage gives is of no interest here."""
+
+
+@cache
 def plan(subject: Subject) -> Planned:
-    """Compiles a program up to its plan, and runs it once."""
+    """Compiles a program up to its plan, and runs it once; mutants are made of copies."""
     imported, options = subject.imported(), subject.options
-    with tempfile.TemporaryDirectory() as folder:
-        session = Session(options, dump_dir=Path(folder))  # which keeps the kernels' bodies
-        optimize_graph(imported.module, WeftContext(imported.weights), session)
-        kernels = CompiledKernels(KernelCompiler(()), session)
-        meaning = lower(imported.module, imported.weights, kernels, session)[MAIN]
+    session = KeepingSession(options, dump_dir=Path(os.devnull))
+    optimize_graph(imported.module, WeftContext(imported.weights), session)
+    kernels = CompiledKernels(KernelCompiler(()), session)
+    meaning = lower(imported.module, imported.weights, kernels, session)[MAIN]
     session.dump_dir = None
     planned = Planned(subject, session, imported.module, imported.weights, kernels.code, meaning)
     planned.prove(planned.module)

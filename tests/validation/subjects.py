@@ -24,7 +24,7 @@ from weft.tracing.trace import record
 Arrays = Sequence[NDArray[Any]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Subject:
     """A traced function, what it is traced with and the arrays that it runs on; `donated` are pairs
     of an input and an output that may have one place.

@@ -144,11 +144,12 @@ def is_contiguous(outer: ForOp, inner: ForOp) -> bool:
     """Whether each access of the outer loop continues where the inner one ends, so that both could
     be one loop.
     """
-    strides = [(stride(access, outer), stride(access, inner)) for access in accesses_in(inner)]
-    return all(
-        outside is not None and inside is not None and outside == inside * inner.extent
-        for outside, inside in strides
-    )
+    return all(_continues(access, outer, inner) for access in accesses_in(inner))
+
+
+def _continues(access: AccessOp, outer: ForOp, inner: ForOp) -> bool:
+    outside, inside = stride(access, outer), stride(access, inner)
+    return outside is not None and inside is not None and outside == inside * inner.extent
 
 
 def collapse_contiguous(loop: ForOp) -> ForOp:

@@ -4,7 +4,7 @@ descriptors, which find out at each access what they are of and where it stands.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Final
 
 from xdsl.ir import Operation, SSAValues
@@ -15,50 +15,53 @@ from xdsl.irdl.operations import (
     VarIRConstruct,
 )
 
-Get = Callable[[Any], Any]
-
 _item = tuple[Any, ...].__getitem__  # that of SSAValues looks at the kind of an index first
+
+
+class _Operand(BeforeVariadicSingleAccessor):
+    """Descriptors stay of xDSL's classes, which its parser of assembly formats asks them for."""
+
+    def __get__(self, obj: Any, objtype: object = None) -> Any:
+        return _item(obj._operands, self.idx)
+
+
+class _Result(BeforeVariadicSingleAccessor):
+    def __get__(self, obj: Any, objtype: object = None) -> Any:
+        return _item(obj.results, self.idx)
+
+
+class _Region(BeforeVariadicSingleAccessor):
+    def __get__(self, obj: Any, objtype: object = None) -> Any:
+        return obj.regions[self.idx]
+
+
+class _Operands(UniqueVariadicAccessor):
+    def __get__(self, obj: Any, objtype: object = None) -> Any:
+        end = self.idx + 1 - self.num_defs  # from behind
+        return SSAValues(_item(obj._operands, slice(self.idx, end or None)))
+
+
+_SINGLE: Final[dict[VarIRConstruct, type[BeforeVariadicSingleAccessor]]] = {
+    VarIRConstruct.OPERAND: _Operand,
+    VarIRConstruct.RESULT: _Result,
+    VarIRConstruct.REGION: _Region,
+}
 
 
 def quicken(operations: Iterable[type[Operation]]) -> None:
     """Has classes of operations find their fields faster, those aside that are of a rare kind."""
     for each in operations:
         for name, accessor in list(vars(each).items()):
-            get = _getter(accessor) if isinstance(accessor, BaseAccessor) else None
-            if get is not None:
-                setattr(each, name, property(get))
+            quick = _faster(accessor) if isinstance(accessor, BaseAccessor) else None
+            if quick is not None:
+                setattr(each, name, quick)
 
 
-def _getter(accessor: BaseAccessor) -> Get | None:
-    """What gives the same as a descriptor of a single field, or of variadic operands."""
-    if isinstance(accessor, BeforeVariadicSingleAccessor):
-        single = _SINGLE.get(accessor.construct)
-        return None if single is None else single(accessor.idx)
-    if isinstance(accessor, UniqueVariadicAccessor) and accessor.construct is _OPERAND:
-        return _operands(accessor.idx, accessor.idx + 1 - accessor.num_defs)
+def _faster(accessor: BaseAccessor) -> BaseAccessor | None:
+    """A descriptor that gives the same, of a single field or of variadic operands."""
+    construct = accessor.construct
+    if isinstance(accessor, BeforeVariadicSingleAccessor) and construct in _SINGLE:
+        return _SINGLE[construct](construct, accessor.idx)
+    if isinstance(accessor, UniqueVariadicAccessor) and construct is VarIRConstruct.OPERAND:
+        return _Operands(construct, accessor.idx, accessor.num_defs)
     return None
-
-
-def _operand(position: int) -> Get:
-    return lambda op: _item(op._operands, position)
-
-
-def _operands(first: int, end: int) -> Get:
-    own = slice(first, end or None)
-    return lambda op: SSAValues(_item(op._operands, own))
-
-
-def _result(position: int) -> Get:
-    return lambda op: _item(op.results, position)
-
-
-def _region(position: int) -> Get:
-    return lambda op: op.regions[position]
-
-
-_OPERAND: Final = VarIRConstruct.OPERAND
-_SINGLE: Final[dict[VarIRConstruct, Callable[[int], Get]]] = {
-    _OPERAND: _operand,
-    VarIRConstruct.RESULT: _result,
-    VarIRConstruct.REGION: _region,
-}

@@ -347,7 +347,7 @@ def _divide(
     if number and low is not None and high is not None and low // number == high // number:
         steps = low // number  # for all values fall between the same two multiples
         return whole + steps, rest - steps * number
-    for factor in common_factors(rest.terms, number or 1) if ranges is not None else ():
+    for factor in common_factors(rest.terms, number or 1):
         multiples, small = _split_multiples(rest, Expr.of(factor))
         low, high = small.range(known)
         if low is not None and high is not None and low >= 0 and high < factor:

@@ -3,10 +3,10 @@
 // Loops that walk through memory in one stride are one loop: tiles of 4 vectors of 8 in parallel, the rest in vectors.
 // A polynomial is computed for those of a tile side by side.
 // CHECK-LABEL: loop.kernel @exp_{{[0-9a-f]+}}[n0]
-// CHECK-NEXT: loop.for %[[O:[a-z]+]] = 0 to ((8 * n0) floordiv 32) parallel {
+// CHECK-NEXT: loop.for %[[O:[a-z]+]] = 0 to (n0 floordiv 4) parallel {
 // CHECK-NEXT: loop.for %{{[a-z]+}} = 0 to 32 vector(32) {
 // CHECK: math.exp
-// CHECK: loop.for %{{[a-z]+}} = 0 to ((8 * n0) mod 32) vector(8) {
+// CHECK: loop.for %{{[a-z]+}} = 0 to 8 * (n0 mod 4) vector(8) {
 // CHECK: math.exp
 // CHECK-NOT: loop.for
 func.func @main(%x: !graph.tensor<[n, 8], f32>) -> !graph.tensor<[n, 8], f32> {

@@ -52,3 +52,38 @@ func.func @wide(%x: !graph.tensor<[2, 8], i16>, %w: !graph.tensor<[8, 3], i8>, %
   %4 = graph.matmul %1, %3 : (!graph.tensor<[2, 8], f32>, !graph.tensor<[8, 3], f32>) -> !graph.tensor<[2, 3], f32>
   func.return %4 : !graph.tensor<[2, 3], f32>
 }
+
+// -----
+
+// A sum of so many products of bytes may overflow i32, which floats do not.
+// CHECK-LABEL: func.func @long
+// CHECK-NOT: graph.integer_matmul
+// CHECK: graph.matmul
+// CHECK-NOT: graph.integer_matmul
+func.func @long(%x: !graph.tensor<[2, 40000], ui8>, %w: !graph.tensor<[40000, 3], i8>, %s: !graph.tensor<[], f32>) -> !graph.tensor<[2, 3], f32> {
+  %0 = graph.cast %x {to = f32} : (!graph.tensor<[2, 40000], ui8>) -> !graph.tensor<[2, 40000], f32>
+  %1 = graph.mul %0, %s : (!graph.tensor<[2, 40000], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[2, 40000], f32>
+  %2 = graph.cast %w {to = f32} : (!graph.tensor<[40000, 3], i8>) -> !graph.tensor<[40000, 3], f32>
+  %3 = graph.mul %2, %s : (!graph.tensor<[40000, 3], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[40000, 3], f32>
+  %4 = graph.matmul %1, %3 : (!graph.tensor<[2, 40000], f32>, !graph.tensor<[40000, 3], f32>) -> !graph.tensor<[2, 3], f32>
+  func.return %4 : !graph.tensor<[2, 3], f32>
+}
+
+// -----
+
+// A difference that is computed in bytes wraps, and is no distance from a zero point.
+// CHECK-LABEL: func.func @wraps
+// CHECK-NOT: graph.integer_matmul
+// CHECK: graph.matmul
+// CHECK-NOT: graph.integer_matmul
+func.func @wraps(%x: !graph.tensor<[2, 8], ui8>, %zero: !graph.tensor<[], ui8>, %w: !graph.tensor<[8, 3], i8>, %s: !graph.tensor<[], f32>) -> !graph.tensor<[2, 3], f32> {
+  %a = graph.cast %x {to = i8} : (!graph.tensor<[2, 8], ui8>) -> !graph.tensor<[2, 8], i8>
+  %b = graph.cast %zero {to = i8} : (!graph.tensor<[], ui8>) -> !graph.tensor<[], i8>
+  %c = graph.sub %a, %b : (!graph.tensor<[2, 8], i8>, !graph.tensor<[], i8>) -> !graph.tensor<[2, 8], i8>
+  %0 = graph.cast %c {to = f32} : (!graph.tensor<[2, 8], i8>) -> !graph.tensor<[2, 8], f32>
+  %1 = graph.mul %0, %s : (!graph.tensor<[2, 8], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[2, 8], f32>
+  %2 = graph.cast %w {to = f32} : (!graph.tensor<[8, 3], i8>) -> !graph.tensor<[8, 3], f32>
+  %3 = graph.mul %2, %s : (!graph.tensor<[8, 3], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[8, 3], f32>
+  %4 = graph.matmul %1, %3 : (!graph.tensor<[2, 8], f32>, !graph.tensor<[8, 3], f32>) -> !graph.tensor<[2, 3], f32>
+  func.return %4 : !graph.tensor<[2, 3], f32>
+}

@@ -21,27 +21,34 @@ from xdsl.rewriter import InsertPoint
 from weft.compiler.graph.match import erase_unused
 from weft.compiler.graph.simplify.evaluate_constants import constant_of
 from weft.dialects.context import weights_of
+from weft.dialects.expr import product
 from weft.dialects.graph import OPS_BY_NAME, GraphOp
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.builder import GraphBuilder
-from weft.dialects.graph.core.types import F32, I8, type_of
+from weft.dialects.graph.core.types import F32, I8, I32, type_of
 from weft.dialects.graph.ops.arithmetic import MulOp, SubOp
 from weft.dialects.graph.ops.cast import CastOp
 from weft.dialects.graph.ops.conv import ConvOp
 from weft.dialects.graph.ops.matmul import GemmOp, MatmulOp
-from weft.dialects.graph.quantized.exact_products import Centred, exact_conv, exact_matmul
+from weft.dialects.graph.quantized.exact_products import (
+    WORD,
+    Centred,
+    exact_conv,
+    exact_matmul,
+)
 from weft.dialects.graph.quantized.integer_products import BYTES
 from weft.dialects.graph.reindexing.movement import ReshapeOp
 from weft.dialects.weights import Array, WeightStore
 
-DOT_TERMS = 4
-"""Channels of a group from which on its bytes are read as words."""
+MOST_TERMS = (1 << 31) // (255 * 255)
+"""Products of distances of bytes whose sum i32 holds, whatever they are."""
 
 
 @dataclass(frozen=True)
 class FuseQuantizedPass(ModulePass):
     """Rewrites every such product. Leaves those whose scales or zero points differ along what is
-    summed, and convolutions in groups of few channels, which have no words of bytes.
+    summed, sums of so many terms, or of a number that only the call knows, that i32 may not hold
+    them, and convolutions in groups of few channels, which have no words of bytes.
     """
 
     name = "weft-fuse-quantized"
@@ -49,7 +56,7 @@ class FuseQuantizedPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for found in [each for each in op.walk() if isinstance(each, (MatmulOp, GemmOp, ConvOp))]:
             operands = [dequantised(value) for value in found.operands[:2]]
-            if None in operands or type_of(found.results[0]).element != F32:
+            if None in operands or not 0 < _terms(found) <= MOST_TERMS:
                 continue
             b = GraphBuilder(InsertPoint.before(found), OPS_BY_NAME, found.location)
             factors = [each for each in operands if each is not None]
@@ -64,7 +71,7 @@ class FuseQuantizedPass(ModulePass):
 
 
 class Dequantised(NamedTuple):
-    """`(values - zero) * scale` of bytes; the zero point is an integer of any type, None for 0."""
+    """`(values - zero) * scale` of bytes; the zero point is that of a byte, None for 0."""
 
     values: SSAValue
     zero: SSAValue | None
@@ -80,14 +87,34 @@ def dequantised(value: SSAValue) -> Dequantised | None:
         owner = number.owner
         if not isinstance(owner, CastOp) or type_of(number).element != F32:
             continue
-        inside = owner.operand
-        if type_of(inside).element in BYTES and type_of(inside).dims == type_of(value).dims:
-            return Dequantised(inside, None, scale)
-        if isinstance(inside.owner, SubOp) and isinstance(inside.owner.lhs.owner, CastOp):
-            levels = inside.owner.lhs.owner.operand
-            if type_of(levels).element in BYTES and type_of(levels).dims == type_of(value).dims:
-                return Dequantised(levels, inside.owner.rhs, scale)
+        values: SSAValue | None = owner.operand
+        zero: SSAValue | None = None
+        if isinstance(values.owner, SubOp):
+            values, zero = (_byte_of(side) for side in values.owner.operands)
+            if values is None or zero is None or type_of(values).element != type_of(zero).element:
+                continue
+        if type_of(values).element in BYTES and type_of(values).dims == type_of(value).dims:
+            return Dequantised(values, zero, scale)
     return None
+
+
+def _byte_of(value: SSAValue) -> SSAValue | None:
+    """The bytes that an i32 was converted from: in fewer bits differences would overflow."""
+    cast = value.owner
+    if not isinstance(cast, CastOp) or type_of(value).element != I32:
+        return None
+    return cast.operand if type_of(cast.operand).element in BYTES else None
+
+
+def _terms(op: MatmulOp | GemmOp | ConvOp) -> int:
+    """How many products each sum of a product of f32 has; 0 where that is not known."""
+    if type_of(op.results[0]).element != F32 or not type_of(op.operands[1]).has_rank:
+        return 0
+    if isinstance(op, ConvOp):
+        return product(type_of(op.filter).shape[1:]).constant or 0
+    shape = type_of(op.operands[0]).shape
+    last = 0 if isinstance(op, GemmOp) and op.transposes[0] else len(shape) - 1
+    return shape[last].constant or 0
 
 
 def _along(b: GraphBuilder, value: SSAValue, rank: int, axis: int | None) -> Term | None:
@@ -156,7 +183,7 @@ def _conv(
     levels = None if w.zero is None else _known(w.zero.value, weights)
     zero = None if levels is not None and not levels.any() else w.zero
     centred = w.values.type.element == I8 and zero is None
-    if op.groups > 1 and not (centred and type_of(op.filter).shape[1] % DOT_TERMS == 0):
+    if op.groups > 1 and not (centred and type_of(op.filter).shape[1] % WORD == 0):
         return None
     spatial = [1] * (type_of(op.image).rank - 2)
     outside = None if x.zero is None else _known(x.zero.value, weights)

@@ -89,7 +89,7 @@ def _attention(b: GraphBuilder, x: SSAValue) -> SSAValue:
 
 def _quantized(b: GraphBuilder, x: SSAValue, w: SSAValue) -> SSAValue:
     """A product of numbers that were rounded to bytes, of whole scales: floats sum them exactly."""
-    zero, one = b.constant_of(100, I32), b.constant_of(1.0, F32)
+    zero, one = b.cast(b.constant_of(100, UI8), to=I32), b.constant_of(1.0, F32)
     levels = b.cast(b.add(b.cast(b.round(b.mul(x, b.constant_of(8.0, F32))), to=I32), zero), to=UI8)
     real = b.mul(b.cast(b.sub(b.cast(levels, to=I32), zero), to=F32), one)
     factors = b.mul(b.cast(b.cast(b.mul(w, b.constant_of(8.0, F32)), to=I8), to=F32), one)

@@ -41,6 +41,10 @@ class Centred(NamedTuple):
         """Bytes with their zero point."""
         return Centred(Term(b, values), None if zero is None else Term(b, zero))
 
+    def transposed(self) -> Centred:
+        """A matrix with its dims in the other order; the zero point stays that of a column."""
+        return Centred(self.values.transpose([1, 0]), self.zero)
+
     def unsigned(self) -> Centred:
         """The same numbers as unsigned bytes, and their zero point in i32."""
         return self._of(UI8, HALF)

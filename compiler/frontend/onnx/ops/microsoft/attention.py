@@ -9,7 +9,7 @@ from msgspec import Struct
 from xdsl.ir import SSAValue
 
 from weft.compiler.frontend.onnx.node import OnnxNode
-from weft.compiler.frontend.onnx.ops.microsoft.quantised import levels, of_columns, whole
+from weft.compiler.frontend.onnx.ops.microsoft.quantised import centred, of_columns, whole
 from weft.compiler.frontend.onnx.ops.microsoft.signature import Signature, importers
 from weft.compiler.frontend.onnx.rules import ONE
 from weft.dialects.errors import ModelError, UnsupportedError
@@ -17,6 +17,7 @@ from weft.dialects.expr import Expr
 from weft.dialects.graph.core.algebra import Term, counted, joined, size_term
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.types import F32, I32, I64
+from weft.dialects.graph.quantized.exact_products import exact_matmul
 
 FILTER = -10000.0
 """What is added to scores of keys that a mask forbids, where the node does not say it."""
@@ -174,12 +175,9 @@ def import_attention(node: OnnxNode) -> Sequence[SSAValue]:
 def import_quantised_attention(node: OnnxNode) -> Sequence[SSAValue]:
     """The same of quantised tensors, whose product is of integers."""
     _refuse(node, "do_rotary", "past_present_share_buffer")
-    weights = Term(node.b, node.operand(1)).cast(I32)
-    if node.optional(7) is not None:
-        weights = weights - of_columns(node, 7).cast(I32)
     scale = whole(node, 3) * of_columns(node, 4)
-    sums = levels(node, 0, 6).matmul(weights).cast(F32)
-    projected = sums * scale + Term(node.b, node.operand(2))
+    sums = exact_matmul(centred(node, 0, 6), centred(node, 1, 7))
+    projected = sums.cast(F32) * scale + Term(node.b, node.operand(2))
     return attention_of(node, projected, 5, 8, [])
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from xdsl.ir import SSAValue
 
 from weft.compiler.frontend.onnx.node import OnnxNode
-from weft.compiler.frontend.onnx.ops.microsoft.quantised import levels, of_columns, whole
+from weft.compiler.frontend.onnx.ops.microsoft.quantised import centred, of_columns, whole
 from weft.compiler.frontend.onnx.ops.microsoft.signature import Signature, importers
 from weft.compiler.frontend.onnx.ops.recurrent import (
     CELLS,
@@ -22,15 +22,16 @@ from weft.compiler.frontend.onnx.rules import ONE
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.algebra import Term, counted
 from weft.dialects.graph.core.builder import GraphBuilder
-from weft.dialects.graph.core.types import F32, I32, I64
+from weft.dialects.graph.core.types import F32, I32, I64, UI8
+from weft.dialects.graph.quantized.exact_products import Centred, exact_matmul
 
 STEPS = 255
 """Between the least and the greatest number of a byte."""
 
 
-def quantised(x: Term) -> tuple[Term, Term]:
-    """Floats as distances from their zero point in i32, and the scale of these: the range of all
-    elements, and zero, on a byte without sign.
+def quantised(x: Term) -> tuple[Centred, Term]:
+    """Floats as bytes without sign and their zero point, and the scale: the range of all elements,
+    and zero, on a byte.
     """
     axes = list(range(len(x.shape)))
     least, most = (
@@ -42,7 +43,7 @@ def quantised(x: Term) -> tuple[Term, Term]:
     scale = span.equals(0).where(1, span / STEPS)
     zero = (0 - least / scale).maximum(0).minimum(STEPS).math("round")
     level = ((x / scale).math("round") + zero).maximum(0).minimum(STEPS)
-    return (level - zero).cast(I32), scale
+    return Centred(level.cast(UI8), zero.cast(I32)), scale
 
 
 class _Quantised(Struct, frozen=True):
@@ -63,9 +64,9 @@ class _Quantised(Struct, frozen=True):
         zero, scale = (
             each.part(0, first, count) if each.shape else each for each in (self.zero, self.scale)
         )
-        distances = self.matrix.part(1, first, count).cast(I32) - zero.cast(I32)
         levels, step = quantised(rows)
-        return levels.matmul(distances).cast(F32) * (step * scale)
+        sums = exact_matmul(levels, Centred(self.matrix.part(1, first, count), zero))
+        return sums.cast(F32) * (step * scale)
 
 
 def _weights_of(node: OnnxNode, position: int, at: int) -> Weights:
@@ -90,7 +91,7 @@ def import_lstm(node: OnnxNode) -> Sequence[SSAValue]:
 
 def import_matmul_to_float(node: OnnxNode) -> Sequence[SSAValue]:
     """The product of integers, scaled, plus a bias."""
-    return _scaled(node, levels(node, 0, 4), whole(node, 2), 3, 5)
+    return _scaled(node, centred(node, 0, 4), whole(node, 2), 3, 5)
 
 
 def import_quantising_matmul(node: OnnxNode) -> Sequence[SSAValue]:
@@ -100,16 +101,13 @@ def import_quantising_matmul(node: OnnxNode) -> Sequence[SSAValue]:
 
 
 def _scaled(
-    node: OnnxNode, rows: Term, scale: Term, of_columns_at: int, zero: int
+    node: OnnxNode, rows: Centred, scale: Term, of_columns_at: int, zero: int
 ) -> Sequence[SSAValue]:
     """Integers times the matrix that is operand 1, whose scale and zero point, before the bias, are
     at these positions.
     """
-    matrix = Term(node.b, node.operand(1)).cast(I32)
-    if node.optional(zero) is not None:
-        matrix = matrix - of_columns(node, zero).cast(I32)
     factor = scale * of_columns(node, of_columns_at)
-    result = rows.matmul(matrix).cast(factor.type.element) * factor
+    result = exact_matmul(rows, centred(node, 1, zero)).cast(factor.type.element) * factor
     if node.optional(zero + 1) is not None:
         bias = node.reshape(node.operand(zero + 1), node.shape(1)[1:])
         result = result + result.of(bias)

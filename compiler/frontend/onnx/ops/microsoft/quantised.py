@@ -21,6 +21,7 @@ from weft.dialects.errors import ModelError
 from weft.dialects.expr import product
 from weft.dialects.graph.core.algebra import Term, joined, size_term
 from weft.dialects.graph.core.types import F32, I32
+from weft.dialects.graph.quantized.exact_products import Centred, exact_matmul
 
 # One operand ------------------------------------------------------------------------------------
 
@@ -39,6 +40,12 @@ def levels(node: OnnxNode, position: int, zero: int) -> Term:
 def whole(node: OnnxNode, position: int) -> Term:
     """A parameter of a whole tensor, under no dims."""
     return Term(node.b, node.reshape(node.operand(position), []))
+
+
+def centred(node: OnnxNode, position: int, zero: int) -> Centred:
+    """A quantised operand with its zero point, of the whole tensor or of a matrix's columns."""
+    point = None if node.optional(zero) is None else of_columns(node, zero)
+    return Centred(Term(node.b, node.operand(position)), point)
 
 
 def requantised(node: OnnxNode, value: Term, scale: int, element: Attribute) -> Sequence[SSAValue]:
@@ -126,10 +133,10 @@ def import_gemm(node: OnnxNode) -> Sequence[SSAValue]:
     """`alpha * a_scale * b_scale * (a @ b + c)` of matrices, quantised where the result has a zero
     point.
     """
-    lhs, rhs = levels(node, 0, 2), Term(node.b, node.operand(3)).cast(I32)
-    lhs = lhs.transpose([1, 0]) if node.flag("transA") else lhs
-    rhs = rhs.transpose([1, 0]) if node.flag("transB") else rhs
-    sums = lhs.matmul(rhs - of_columns(node, 5).cast(I32))
+    lhs, rhs = centred(node, 0, 2), centred(node, 3, 5)
+    lhs = lhs.transposed() if node.flag("transA") else lhs
+    rhs = rhs.transposed() if node.flag("transB") else rhs
+    sums = exact_matmul(lhs, rhs)
     if node.optional(6) is not None:
         sums = sums + Term(node.b, node.operand(6))
     scale = whole(node, 1) * of_columns(node, 4) * node.real("alpha", 1.0)

@@ -6,6 +6,7 @@ from xdsl.passes import ModulePass
 
 from weft.compiler.graph.decompose_transposed_conv import DecomposeTransposedConvPass
 from weft.compiler.graph.drop_padding_taps import DropPaddingTapsPass
+from weft.compiler.graph.flush_subnormals import FlushSubnormalsPass
 from weft.compiler.graph.fuse.fuse import FusePass
 from weft.compiler.graph.fuse.fuse_attention import FuseAttentionPass
 from weft.compiler.graph.fuse.fuse_matmuls import FuseMatmulsPass
@@ -22,13 +23,16 @@ from weft.compiler.graph.simplify.inline_calls import InlineCallsPass
 from weft.compiler.graph.simplify.inline_regions import InlineRegionsPass
 from weft.compiler.graph.simplify.rewrite import RewritePass
 from weft.compiler.graph.simplify.sink_reindexing import SinkReindexingPass
+from weft.compiler.graph.widen_halves import WidenHalvesPass
 from weft.compiler.graph.winograd import WinogradPass
 
 SIMPLIFYING_PASSES: tuple[type[ModulePass], ...] = (
     InlineCallsPass,  # constants that calls hand over are constants of the function's operators
     FuseQuantizedPass,  # before constants are folded: weights would be floats; not with strict_fp
+    WidenHalvesPass,  # before patterns of operators are looked for; not with strict_fp
     FoldConstantsPass,  # sizes and constants: everything later sees simpler operators
     RewritePass,  # on constants, so after folding
+    FlushSubnormalsPass,  # of weights that others are folded into; not with strict_fp
     DecomposeTransposedConvPass,  # filters are constants by now
     DropPaddingTapsPass,  # of its convolutions too; not with strict_fp
     HoistInvariantsPass,  # before equal operators of loops and their surroundings are merged
@@ -56,6 +60,6 @@ NAIVE_GRAPH_PASSES: tuple[type[ModulePass], ...] = (
 )  # fmt: skip
 
 INEXACT_PASSES: tuple[type[ModulePass], ...] = (
-    FuseQuantizedPass, DropPaddingTapsPass, WinogradPass,
+    FuseQuantizedPass, WidenHalvesPass, FlushSubnormalsPass, DropPaddingTapsPass, WinogradPass,
 )  # fmt: skip
 """Those that change how results are rounded, which strict_fp leaves out."""

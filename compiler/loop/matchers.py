@@ -61,6 +61,9 @@ _COMBINERS: dict[type[Operation], str] = {
 }
 
 
+_WIDENINGS = (arith.ExtFOp, arith.ExtSIOp, arith.ExtUIOp, arith.SIToFPOp, arith.UIToFPOp)
+
+
 class Product(NamedTuple):
     """The operations of `T += X * Y`."""
 
@@ -102,7 +105,7 @@ def sole_update(loop: ForOp) -> Update | None:
 
 
 def sum_of_products(loop: ForOp) -> Product | None:
-    """`T += X * Y`, if that is the loop's body; narrow elements may be extended first."""
+    """`T += X * Y`, if that is the loop's body; narrow elements may be widened first."""
     update = sole_update(loop)
     multiply = None if update is None or update.combiner != "add" else update.contribution.owner
     if update is None or not isinstance(multiply, (arith.MulfOp, arith.MuliOp)):
@@ -125,7 +128,7 @@ def product_of_bytes(loop: ForOp) -> Product | None:
 
 def _extended_load(value: SSAValue) -> LoadOp | None:
     owner = value.owner
-    while isinstance(owner, (arith.ExtFOp, arith.ExtSIOp, arith.ExtUIOp)):
+    while isinstance(owner, _WIDENINGS):
         owner = owner.operands[0].owner
     return owner if isinstance(owner, LoadOp) else None
 

@@ -87,3 +87,31 @@ func.func @wraps(%x: !graph.tensor<[2, 8], ui8>, %zero: !graph.tensor<[], ui8>, 
   %4 = graph.matmul %1, %3 : (!graph.tensor<[2, 8], f32>, !graph.tensor<[8, 3], f32>) -> !graph.tensor<[2, 3], f32>
   func.return %4 : !graph.tensor<[2, 3], f32>
 }
+
+// -----
+
+// What was computed of integers is counted in steps by a product; the division is of one number.
+// CHECK-LABEL: func.func @steps
+// CHECK: %[[R:[a-z_0-9]+]] = graph.div %{{[a-z_0-9]+}}, %s : (!graph.tensor<[], f32>, !graph.tensor<[], f32>)
+// CHECK: %[[Q:[a-z_0-9]+]] = graph.mul %{{[a-z_0-9]+}}, %[[R]]
+// CHECK: graph.round %[[Q]]
+func.func @steps(%x: !graph.tensor<[m], i8>, %t: !graph.tensor<[], f32>, %s: !graph.tensor<[], f32>) -> !graph.tensor<[m], f32> {
+  %0 = graph.cast %x {to = f32} : (!graph.tensor<[m], i8>) -> !graph.tensor<[m], f32>
+  %1 = graph.mul %0, %t : (!graph.tensor<[m], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[m], f32>
+  %2 = graph.relu %1 : (!graph.tensor<[m], f32>) -> !graph.tensor<[m], f32>
+  %3 = graph.div %2, %s : (!graph.tensor<[m], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[m], f32>
+  %4 = graph.round %3 : (!graph.tensor<[m], f32>) -> !graph.tensor<[m], f32>
+  func.return %4 : !graph.tensor<[m], f32>
+}
+
+// -----
+
+// The steps of a float that a call gives are as its quotient rounds.
+// CHECK-LABEL: func.func @steps_of_a_float
+// CHECK-NEXT: %[[Q:[a-z_0-9]+]] = graph.div %x, %s
+// CHECK-NEXT: graph.round %[[Q]]
+func.func @steps_of_a_float(%x: !graph.tensor<[m], f32>, %s: !graph.tensor<[], f32>) -> !graph.tensor<[m], f32> {
+  %0 = graph.div %x, %s : (!graph.tensor<[m], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[m], f32>
+  %1 = graph.round %0 : (!graph.tensor<[m], f32>) -> !graph.tensor<[m], f32>
+  func.return %1 : !graph.tensor<[m], f32>
+}

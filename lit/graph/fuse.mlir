@@ -244,3 +244,33 @@ func.func @box(%x: !graph.tensor<[n, 8], f32>) -> !graph.tensor<[n, 8], f32> {
   %y = graph.insert_slice %x, %d {starts = #graph.shape<[0, 1]>, steps = array<i64: 1, 1>} : (!graph.tensor<[n, 8], f32>, !graph.tensor<[n, 6], f32>) -> !graph.tensor<[n, 8], f32>
   func.return %y : !graph.tensor<[n, 8], f32>
 }
+
+// -----
+
+// Bytes of a weight become floats where a product reads them, and so do floats of 16 bits.
+// CHECK-LABEL: func.func @stored_weight
+// CHECK: graph.fused
+// CHECK-NEXT: graph.cast
+// CHECK-NEXT: graph.cast
+// CHECK-NEXT: graph.matmul
+// CHECK-NEXT: graph.yield
+func.func @stored_weight(%h: !graph.tensor<[m, 64], f16>) -> !graph.tensor<[m, 16], f32> {
+  %w = graph.constant {key = "w", shape = #graph.shape<[64, 16]>, element = i8} : () -> !graph.tensor<[64, 16], i8>
+  %x = graph.cast %h {to = f32} : (!graph.tensor<[m, 64], f16>) -> !graph.tensor<[m, 64], f32>
+  %f = graph.cast %w {to = f32} : (!graph.tensor<[64, 16], i8>) -> !graph.tensor<[64, 16], f32>
+  %p = graph.matmul %x, %f : (!graph.tensor<[m, 64], f32>, !graph.tensor<[64, 16], f32>) -> !graph.tensor<[m, 16], f32>
+  func.return %p : !graph.tensor<[m, 16], f32>
+}
+
+// -----
+
+// Bytes that a call gives become floats once, in front of the product.
+// CHECK-LABEL: func.func @bytes_of_a_call
+// CHECK-NOT: graph.fused
+// CHECK: graph.cast
+// CHECK-NEXT: graph.matmul
+func.func @bytes_of_a_call(%x: !graph.tensor<[m, 64], ui8>, %w: !graph.tensor<[64, 16], f32>) -> !graph.tensor<[m, 16], f32> {
+  %f = graph.cast %x {to = f32} : (!graph.tensor<[m, 64], ui8>) -> !graph.tensor<[m, 64], f32>
+  %p = graph.matmul %f, %w : (!graph.tensor<[m, 64], f32>, !graph.tensor<[64, 16], f32>) -> !graph.tensor<[m, 16], f32>
+  func.return %p : !graph.tensor<[m, 16], f32>
+}

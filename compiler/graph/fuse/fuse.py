@@ -22,7 +22,8 @@ from weft.compiler.graph.fuse.fuse_siblings import Group, fuse_siblings, join
 from weft.compiler.target.target import PAGE
 from weft.dialects.graph import ConstantOp, ControlOp, FusedOp, GraphOp, ReshapeOp, YieldOp
 from weft.dialects.graph.core.elementwise import ElementwiseOp
-from weft.dialects.graph.core.types import type_of
+from weft.dialects.graph.core.types import BF16, F16, F32, I8, UI8, type_of
+from weft.dialects.graph.ops.cast import CastOp
 from weft.dialects.graph.ops.matmul import MatmulOp
 from weft.dialects.graph.reindexing.movement import IndexMapOp, TransposeOp
 from weft.dialects.loop.scalar import width
@@ -124,9 +125,24 @@ def _absorbs(consumer: Group, producer: Group) -> bool:
     assert consumer.anchor is not None, "a group without an anchor absorbs anything"
     if consumer.anchor.REUSES_OPERANDS:
         return all(
-            isinstance(op, IndexMapOp) and not has_set_conflicts(op) for op in producer.members
+            (isinstance(op, IndexMapOp) and not has_set_conflicts(op)) or widens(op)
+            for op in producer.members
         )
     return True
+
+
+def widens(op: GraphOp) -> bool:
+    """Whether an operator makes floats of 32 bits of those of 16, or of the bytes of a weight. A
+    product does that again for each tile of rows, which takes less than to read more bytes.
+    """
+    if not isinstance(op, CastOp) or op.to != F32:
+        return False
+    source = op.operand
+    if type_of(source).element not in (I8, UI8):
+        return type_of(source).element in (F16, BF16)
+    while isinstance(source.owner, IndexMapOp | ReshapeOp):
+        source = source.owner.operands[0]
+    return isinstance(source.owner, ConstantOp)
 
 
 def has_set_conflicts(op: IndexMapOp) -> bool:

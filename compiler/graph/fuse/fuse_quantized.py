@@ -1,6 +1,7 @@
 """graph -> graph: a product or convolution of dequantised bytes becomes one of the bytes.
 
     matmul((a - za) * sa, (w - zw) * sw)   ->   f32(integer_matmul(a, w) - ...) * (sa * sw)
+    round(x / s)                           ->   round(x * (1 / s)), if x was computed of integers
 
 Sums are exact then, where floats would round each. Runs before constants are folded, since weights
 of bytes would become floats there.
@@ -25,8 +26,9 @@ from weft.dialects.expr import product
 from weft.dialects.graph import OPS_BY_NAME, GraphOp
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.builder import GraphBuilder
-from weft.dialects.graph.core.types import F32, I8, I32, type_of
-from weft.dialects.graph.ops.arithmetic import MulOp, SubOp
+from weft.dialects.graph.core.elementwise import ElementwiseOp
+from weft.dialects.graph.core.types import F32, I8, I32, INTEGERS, type_of
+from weft.dialects.graph.ops.arithmetic import DivOp, MulOp, RoundOp, SubOp
 from weft.dialects.graph.ops.cast import CastOp
 from weft.dialects.graph.ops.conv import ConvOp
 from weft.dialects.graph.ops.matmul import GemmOp, MatmulOp
@@ -42,6 +44,10 @@ from weft.dialects.weights import Array, WeightStore
 
 MOST_TERMS = (1 << 31) // (255 * 255)
 """Products of distances of bytes whose sum i32 holds, whatever they are."""
+
+
+DEEPEST = 8
+"""Elementwise operators between a product of bytes and the quantisation of its result."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,31 @@ class FuseQuantizedPass(ModulePass):
                 result = _matmul(b, factors[0], factors[1], (False, False))
             if result is not None:
                 _replace(found, result.value)
+        for found in [each for each in op.walk() if isinstance(each, RoundOp)]:
+            _multiply_instead(found)
+
+
+def _multiply_instead(rounding: RoundOp) -> None:
+    """Steps of a result are counted by a product with the reciprocal of their size, where what is
+    counted was computed of integers with scales, and rounded therefore: divisions take four times
+    as long.
+    """
+    quotient = rounding.operand.owner
+    if not isinstance(quotient, DivOp) or not _is_of_integers(quotient.lhs):
+        return
+    b = GraphBuilder(InsertPoint.before(quotient), OPS_BY_NAME, quotient.location)
+    steps, one = Term(b, quotient.rhs), b.constant_of(1.0, type_of(quotient.rhs).element)
+    _replace(quotient, (Term(b, quotient.lhs) * (steps.of(one) / steps)).value)
+
+
+def _is_of_integers(value: SSAValue, deepest: int = DEEPEST) -> bool:
+    """Whether a number is computed, element by element, of integers among others."""
+    op = value.owner
+    if isinstance(op, CastOp):
+        return type_of(op.operand).element in INTEGERS
+    if not isinstance(op, ElementwiseOp) or not deepest:
+        return False
+    return any(_is_of_integers(each, deepest - 1) for each in op.operands)
 
 
 class Dequantised(NamedTuple):

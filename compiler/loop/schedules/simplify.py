@@ -4,9 +4,12 @@ loops that read their results.
 
 from __future__ import annotations
 
-from xdsl.ir import SSAValue
+from collections.abc import Container
 
-from weft.compiler.loop.nest import is_pure, loops_in, subscript_atoms
+from xdsl.dialects import arith
+from xdsl.ir import Operation, SSAValue
+
+from weft.compiler.loop.nest import is_pure, loops_in, subscript_atoms, weight_arguments
 from weft.compiler.loop.primitives import (
     compute_inline,
     eliminate_dead_buffer,
@@ -16,6 +19,9 @@ from weft.dialects.errors import IllegalSchedule
 from weft.dialects.loop.arithmetic import is_function
 from weft.dialects.loop.ops import AllocOp, LoadOp, StoreOp, enclosing_loops
 from weft.dialects.loop.program import KernelOp
+
+Weights = Container[SSAValue]
+"""The arguments that are weights."""
 
 CHEAP = 3
 """Operations; a producer no longer than this is computed anew at each of several readers."""
@@ -32,11 +38,12 @@ def simplify(kernel: KernelOp) -> None:
     for loop in loops_in(kernel):
         if loop.parent is not None and loop.extent == 0:
             eliminate_empty_loop(loop)
+    weights = weight_arguments(kernel)
     for op in list(kernel.body.block.ops):
         if isinstance(op, AllocOp) and (store := _only_store(op.result)) is not None:
             loads = [use.operation for use in op.result.uses if isinstance(use.operation, LoadOp)]
-            if len(loads) == 1 or _cost(store) <= CHEAP:
-                _inline_where_once(store, loads)
+            if len(loads) == 1 or _cost(store, weights) <= CHEAP:
+                _inline_where_once(store, loads, weights)
 
 
 def drop_stored_only(buffer: SSAValue) -> None:
@@ -51,8 +58,8 @@ def drop_stored_only(buffer: SSAValue) -> None:
     eliminate_dead_buffer(owner)
 
 
-def _inline_where_once(store: StoreOp, loads: list[LoadOp]) -> None:
-    if not all(_reads_once(load) or _cost(store) == 0 for load in loads):
+def _inline_where_once(store: StoreOp, loads: list[LoadOp], weights: Weights) -> None:
+    if not all(_reads_once(load) or _cost(store, weights) == 0 for load in loads):
         return
     try:
         compute_inline(store)
@@ -65,16 +72,26 @@ def _only_store(buffer: SSAValue) -> StoreOp | None:
     return stores[0] if len(stores) == 1 else None
 
 
-def _cost(store: StoreOp) -> int:
-    """What it takes to compute the stored value: constants and one load are free, any further load
-    is as much as is cheap, and a function such as `exp` counts as many operations.
+def _cost(store: StoreOp, weights: Weights) -> int:
+    """What it takes to compute the stored value: constants and one load are free, and so are wider
+    floats and floats of the bytes of a weight; any further load is as much as is cheap, and a
+    function such as `exp` counts as many operations.
     """
     block = store.parent
     assert block is not None, "a store is in a block"
-    computing = [op for op in block.ops if is_pure(op) and op.operands]
+    computing = [op for op in block.ops if is_pure(op) and op.operands and not _widens(op, weights)]
     loads = sum(isinstance(op, LoadOp) for op in block.ops)
     operations = sum(FUNCTION if is_function(op) else 1 for op in computing)
     return operations + max(0, loads - 1) * CHEAP
+
+
+def _widens(op: Operation, weights: Weights) -> bool:
+    """Whether an operation is part of reading: wider floats, or floats of the bytes of a weight."""
+    load = op.operands[0].owner
+    if not isinstance(load, LoadOp):
+        return False
+    of_weight = load.buffer in weights and isinstance(op, (arith.SIToFPOp, arith.UIToFPOp))
+    return of_weight or isinstance(op, arith.ExtFOp)
 
 
 def _reads_once(load: LoadOp) -> bool:

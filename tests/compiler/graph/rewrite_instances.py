@@ -35,6 +35,7 @@ from weft.dialects.graph.core.types import (
     type_of,
 )
 from weft.dialects.graph.ops.arithmetic import ModOp
+from weft.dialects.graph.ops.cast import CastOp
 from weft.dialects.graph.ops.comparison import BitShiftOp, WhereOp
 from weft.dialects.graph.ops.exponential import PowOp
 from weft.dialects.graph.reindexing.gather import GatherOp
@@ -103,7 +104,9 @@ def _takes(op_class: type[GraphOp], element: Attribute) -> bool:
 
 
 def _operand_element(op_class: type[GraphOp], number: int, element: Attribute) -> Attribute:
-    return {(WhereOp, 0): BOOL, (GatherOp, 1): INDEX}.get((op_class, number), element)
+    return {(WhereOp, 0): BOOL, (GatherOp, 1): INDEX, (CastOp, 0): I8}.get(
+        (op_class, number), element
+    )
 
 
 class _Maker(Struct):

@@ -43,7 +43,7 @@ def import_quantize_linear(node: OnnxNode) -> Sequence[SSAValue]:
     element = _quantized_element(node)
     scale, zero_point = _along_operand(node, 1), _zero_point(node, 2, element)
     division = _division_element(node)
-    quotient = node.b.div(node.cast(node.operand(0), division), node.cast(scale, division))
+    quotient = _quotient(node, node.operand(0), scale, division)
     return [quantized(node, quotient, zero_point, element, node.flag("saturate", default=True))]
 
 
@@ -64,6 +64,17 @@ def _division_element(node: OnnxNode) -> Attribute:
     precision = node.integer("precision", 0)
     element = onnx_element(precision) if precision else node.type(1).element
     return element if element in FLOATS else F32
+
+
+def _quotient(node: OnnxNode, x: SSAValue, scale: SSAValue, element: Attribute) -> SSAValue:
+    """The quotient in a type, which counts even where that has fewer bits than it is computed in:
+    f32 has more than twice those of the others, so that it is rounded as if it were exact.
+    """
+    operands = [node.cast(each, element) for each in (x, scale)]
+    if element in (F32, F64):
+        return node.b.div(*operands)
+    wide = node.b.div(*(node.cast(each, F32) for each in operands))
+    return node.cast(node.cast(wide, element), F32)
 
 
 def quantized(

@@ -1,0 +1,78 @@
+"""graph -> graph: weights below the least normal number, 1.2e-38 in f32, are zero.
+
+Training leaves such numbers where it shrinks what it does not need. They change no sum that has a
+larger term, but processors take a hundred cycles for each product with one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from weft.compiler.graph.match import erase_unused
+from weft.compiler.graph.simplify.evaluate_constants import constant_of
+from weft.dialects.context import weights_of
+from weft.dialects.graph import ConstantOp
+from weft.dialects.graph.core.types import F32, F64, type_of
+from weft.dialects.graph.ops.conv import ConvolutionOp
+from weft.dialects.graph.ops.matmul import GemmOp, ProductOp
+from weft.dialects.weights import Array, WeightStore
+
+
+@dataclass(frozen=True)
+class FlushSubnormalsPass(ModulePass):
+    """Rewrites the constant factors of products and convolutions of f32 and f64. Leaves those that
+    can be replaced later, and those of subnormal numbers alone, which may be all that there is.
+    """
+
+    name = "weft-flush-subnormals"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        weights = weights_of(ctx)
+        flushed: dict[ConstantOp, ConstantOp | None] = {}
+        for product in op.walk():
+            if not isinstance(product, (ProductOp, GemmOp, ConvolutionOp)):
+                continue
+            for at, value in enumerate(product.operands):
+                constant = constant_of(value, weights)
+                if constant is None:
+                    continue
+                if constant not in flushed:
+                    flushed[constant] = _flushed(constant, weights)
+                kept = flushed[constant]
+                if kept is not None:
+                    product.operands[at] = kept.result
+        for constant in flushed:
+            erase_unused(constant)
+
+
+def _flushed(constant: ConstantOp, weights: WeightStore) -> ConstantOp | None:
+    """The constant without subnormal numbers, in front of it; None where it has none."""
+    name = "weights" if constant.key is None else constant.key.data
+    if type_of(constant.result).element not in (F32, F64) or weights.varies(name):
+        return None
+    array = constant.array(weights)
+    small = _subnormal(array)
+    if not small.any() or not array[~small].any():
+        return None
+    normal = np.where(small, np.zeros((), array.dtype), array)
+    made = ConstantOp.computed(name, normal, weights, constant.location)
+    block = constant.parent
+    assert block is not None, "a constant stands in a block"
+    block.insert_op_before(made, constant)
+    made.result.name_hint = constant.result.name_hint
+    return made
+
+
+def _subnormal(array: Array) -> Array:
+    """Which numbers are subnormal, which zero is not: by their bits, since processors take as long
+    to compare them.
+    """
+    bits = array.view(np.uint32 if array.dtype == np.float32 else np.uint64)
+    limits = np.finfo(array.dtype)
+    magnitudes = bits & bits.dtype.type((1 << (limits.bits - 1)) - 1)
+    return (magnitudes - bits.dtype.type(1)) < bits.dtype.type((1 << limits.nmant) - 1)

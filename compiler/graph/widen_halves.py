@@ -1,0 +1,115 @@
+"""graph -> graph: what computes with floats of 16 bits computes in f32, and is rounded where it is
+stored as it was.
+
+    relu(conv(x, w)) : f16   ->   f16(relu(conv(f32(x), f32(w))))
+
+Results between operators are no longer rounded, so that they are nearer to those of real numbers;
+processors multiply f32 and convert the others first, for each time that an element is read.
+Arguments, weights and results keep their types, and so does what only moves elements of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from msgspec import Struct, field
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+
+from weft.compiler.graph.match import erase_unused
+from weft.dialects.graph import OPS_BY_NAME, ConstantOp, ControlOp, GraphOp
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.elementwise import ElementwiseOp
+from weft.dialects.graph.core.types import BF16, F16, F32, type_of
+from weft.dialects.graph.ops.cast import BitcastOp, CastOp
+from weft.dialects.graph.ops.conv import ConvolutionOp
+from weft.dialects.graph.ops.matmul import GemmOp, ProductOp
+from weft.dialects.graph.ops.normalize import BatchNormOp, NormalizationOp
+from weft.dialects.graph.ops.pool import PoolOp
+from weft.dialects.graph.ops.reduce import ReductionOp
+from weft.dialects.graph.ops.softmax import ExponentialOp
+from weft.dialects.graph.reindexing.movement import IndexMapOp, PassThroughOp
+from weft.dialects.graph.reindexing.slicing import ConcatOp, SplitOp
+
+HALVES = (F16, BF16)
+
+COMPUTING = (
+    ElementwiseOp, ProductOp, GemmOp, ConvolutionOp, PoolOp, ReductionOp, ExponentialOp,
+    NormalizationOp, BatchNormOp,
+)  # fmt: skip
+"""Operators that are worth a conversion of what they read."""
+
+MOVING = (IndexMapOp, ConcatOp, SplitOp)
+"""Operators that move elements of f32 where all that they read is there as such."""
+
+KEPT = (CastOp, BitcastOp, PassThroughOp)
+"""Elementwise operators that say what type a value has."""
+
+
+@dataclass(frozen=True)
+class WidenHalvesPass(ModulePass):
+    """Rewrites every function, and regions of control flow each by itself."""
+
+    name = "weft-widen-halves"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.ops:
+            if isinstance(function, FuncOp):
+                _Widener().widen(function.body.block)
+
+
+class _Widener(Struct):
+    """What is there in f32, by the value of 16 bits that it was: computed so, or converted."""
+
+    wide: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    converted: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+
+    def widen(self, block: Block) -> None:
+        """Rewrites a block in its order, so that operands come first."""
+        for op in list(block.ops):
+            if isinstance(op, ControlOp):
+                for region in op.regions:
+                    _Widener().widen(region.block)
+            elif isinstance(op, GraphOp) and self._pays(op):
+                self._rewrite(op)
+        for narrow in list(self.wide):
+            if isinstance(narrow.owner, CastOp):
+                erase_unused(narrow.owner)
+
+    def _pays(self, op: GraphOp) -> bool:
+        halves = _halves(op.operands)
+        if isinstance(op, COMPUTING):
+            return bool(halves) and not isinstance(op, KEPT)
+        there = all(each in self.wide or isinstance(each.owner, ConstantOp) for each in halves)
+        return isinstance(op, MOVING) and there and any(each in self.wide for each in halves)
+
+    def _rewrite(self, op: GraphOp) -> None:
+        b = GraphBuilder(InsertPoint.before(op), OPS_BY_NAME, op.location)
+        operands = [self._in_f32(b, each) if _halves([each]) else each for each in op.operands]
+        made = type(op).create(
+            operands=operands, properties=dict(op.properties), location=op.location
+        )
+        made.set_results()
+        b.builder.insert(made)
+        for old, new in zip(op.results, made.results, strict=True):
+            new.name_hint = old.name_hint
+            value = b.cast(new, to=type_of(old).element) if _halves([old]) else new
+            self.wide[value] = new
+            old.replace_all_uses_with(value)
+        erase_unused(op)
+
+    def _in_f32(self, b: GraphBuilder, value: SSAValue) -> SSAValue:
+        if value in self.wide:
+            return self.wide[value]
+        if value not in self.converted:
+            self.converted[value] = b.cast(value, to=F32)
+        return self.converted[value]
+
+
+def _halves(values: Sequence[SSAValue]) -> list[SSAValue]:
+    return [value for value in values if type_of(value).element in HALVES]

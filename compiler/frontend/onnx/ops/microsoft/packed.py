@@ -13,6 +13,7 @@ from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.expr import Expr, product
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.types import F32, FLOATS, UI8
+from weft.dialects.graph.reindexing.slicing import below_zero
 
 BITS = (2, 4, 8)
 
@@ -40,8 +41,6 @@ def bits_of(node: OnnxNode) -> int:
 
 def import_matmul(node: OnnxNode) -> Sequence[SSAValue]:
     """`a @ w.T + bias`, the rows of `w` in blocks of numbers of a few bits."""
-    if node.optional(4) is not None:
-        raise UnsupportedError("requires blocks in order, got an operand g_idx")
     if node.flag("weight_prepacked"):
         raise UnsupportedError("requires weights as they are stored, got weight_prepacked")
     a, weights = Term(node.b, node.operand(0)), _weights(node)
@@ -65,8 +64,22 @@ def _weights(node: OnnxNode) -> Term:
         raise ModelError(f"requires weights [{', '.join(map(str, wanted))}], got {node.type(1)}")
     levels = unpacked(Term(node.b, node.operand(1)), bits).cast(F32)
     scales = Term(node.b, node.operand(2)).cast(F32).reshape((rows, count, 1))
-    real = (levels - _zeros(node, rows, count, bits)) * scales
-    return real.reshape((rows, count * size)).part(1, 0, columns)
+    zeros = _zeros(node, rows, count, bits)
+    if node.optional(4) is not None:
+        levels = levels.reshape((rows, count * size)).part(1, 0, columns)
+        scales, zeros = (_of_blocks(node, each, columns) for each in (scales, zeros))
+        return (levels - zeros) * scales
+    return ((levels - zeros) * scales).reshape((rows, count * size)).part(1, 0, columns)
+
+
+def _of_blocks(node: OnnxNode, x: Term, columns: int) -> Term:
+    """The parameter of each column, whose block an operand names, or the one that all have."""
+    blocks = Term(node.b, node.operand(4))
+    if below_zero(blocks.shape[0] - columns):
+        raise ModelError(f"requires a block for each of {columns} columns, got {blocks.type}")
+    return (
+        x if not x.shape else x.take(blocks.part(0, 0, columns), 1).reshape((x.shape[0], columns))
+    )
 
 
 def _zeros(node: OnnxNode, rows: int, count: int, bits: int) -> Term:

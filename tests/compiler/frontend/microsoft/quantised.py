@@ -168,6 +168,20 @@ def blocks(bits: int, zeros: str = "", dtype: Any = np.float32, **given: Any) ->
     return Sample("MatMulNBits", operands, attributes, tolerance=tolerance)
 
 
+def codes(quant_type: int, size: int = 16) -> Sample:
+    """A product with 5 rows of 7 weights that are codes, an odd count of them, in blocks across
+    rows; each code is among them.
+    """
+    columns, rows = 7, 5
+    operands = {
+        "a": floats(2, 3, columns),
+        "b": np.r_[np.arange(8) * 34 + 1, RNG.integers(0, 256, 10)].astype(np.uint8),
+        "absmax": scales(-(-rows * columns // size)),
+    }
+    attributes = {"K": columns, "N": rows, "block_size": size, "quant_type": quant_type}
+    return Sample("MatMulBnb4", operands, attributes)
+
+
 def gathered(dtype: Any, zeros: bool = False, axis: int = 1, **attributes: Any) -> Sample:
     """Rows of a table in blocks of 16; bytes hold several numbers."""
     per_byte = 8 // attributes["bits"] if dtype == np.uint8 else 1
@@ -289,6 +303,9 @@ FAMILIES: dict[str, list[Sample]] = {
         blocks(4, "f", scales=(15,)),
         blocks(8, "p"),
         blocks(2, "p"),
+        codes(0),
+        codes(1),
+        codes(1, size=64),
         blocks(4, "f", g=RNG.integers(0, 3, 40).astype(np.int32)),
         blocks(4, g=(np.arange(48) // 16).astype(np.int32), bias=1),
         blocks(4, "p", np.float16),

@@ -19,6 +19,7 @@ from tests.compiler.frontend.microsoft.quantised import (
     U8,
     binary,
     blocks,
+    codes,
     concat,
     gathered,
     integers,
@@ -128,6 +129,18 @@ REFUSED: dict[str, tuple[Sample, str]] = {
     "odd bits": (
         replace(blocks(8), attributes={"N": 5, "K": 40, "bits": 3, "block_size": 16}),
         "bits out of 2, 4, 8, got 3",
+    ),
+    "codes of other blocks": (
+        replace(codes(1), attributes={**codes(1).attributes, "block_size": 32}),
+        "requires 18 bytes and a number for each block of 32",
+    ),
+    "codes of rows": (
+        replace(codes(1), attributes={**codes(1).attributes, "transB": 0}),
+        "requires transB = 1",
+    ),
+    "half a gate": (
+        Sample("BiasSplitGelu", {"x": floats(1, 2, 3), "bias": floats(3)}),
+        "requires two halves of columns, got 3",
     ),
     "columns of no block": (blocks(4, g=ints(*range(39))), "a block for each of 40 columns"),
     "weights of other dims": (

@@ -4,7 +4,7 @@ optimised graph to a planned program and its scheduled kernels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from xdsl.dialects.builtin import ModuleOp
@@ -28,6 +28,8 @@ from weft.compiler.graph.passes import (
     SIMPLIFYING_PASSES,
 )
 from weft.compiler.graph.simplify.cse_dce import CseDcePass
+from weft.compiler.graph.simplify.rewrite import RewritePass, with_rewrites
+from weft.compiler.graph.simplify.rewrites.expressions import Rewrite
 from weft.compiler.graph_to_loop.lower_graph import GraphToLoopPass
 from weft.compiler.loop.tuned_file import warn_of_others
 from weft.compiler.program.describe import NoteKernelsPass
@@ -99,10 +101,12 @@ LOWERING: Final[Passes] = (
 UNSCHEDULED: Final = LOWERING[: LOWERING.index(SchedulePass)]
 
 
-def graph_passes(options: CodeOptions, own: Passes = ()) -> Passes:
-    """The passes that an imported graph goes through by its options, and those that a caller adds,
-    in front of what groups operators. Indices are checked behind the last pass that merges equal
-    operators or moves them.
+def graph_passes(
+    options: CodeOptions, own: Passes = (), rewrites: Sequence[Rewrite] = ()
+) -> Passes:
+    """The passes that an imported graph goes through by its options, with rewrites that a caller
+    adds, and passes in front of what groups operators. Indices are checked behind the last pass
+    that merges equal operators or moves them.
     """
     checks: Passes = (CheckIndicesPass,) if options.check_indices else ()
     if options.naive:
@@ -110,7 +114,8 @@ def graph_passes(options: CodeOptions, own: Passes = ()) -> Passes:
     again: Passes = (CseDcePass,) if own else ()
     passes = (*SIMPLIFYING_PASSES, *own, *again, *checks, *GROUPING_PASSES)
     left_out: Passes = INEXACT_PASSES if options.strict_fp else ()
-    return tuple(each for each in passes if each not in left_out)
+    kept = (each for each in passes if each not in left_out)
+    return tuple(with_rewrites(rewrites) if each is RewritePass else each for each in kept)
 
 
 def program_passes(options: CodeOptions, passes: Passes = LOWERING) -> Passes:

@@ -245,7 +245,8 @@ def optimize_graph(module: ModuleOp, context: WeftContext, session: Session) -> 
             inline_calls(module)
             DifferentiatePass(inputs=session.options.gradients).apply(context, module)
     own = tuple(each for extension in session.extensions for each in extension.passes)
-    passes = graph_passes(code_options(module), own)
+    rewrites = [each for extension in session.extensions for each in extension.rewrites]
+    passes = graph_passes(code_options(module), own, rewrites)
     if session.options.buckets.sizes:
         # Some products that are joined would have weights of their own.
         passes = tuple(each for each in passes if each is not FuseMatmulsPass)

@@ -182,3 +182,83 @@ func.func @outside(%m: !graph.tensor<[2, 1], f32>) -> !graph.tensor<[2, 2], f32>
   }
   func.return %y : !graph.tensor<[2, 2], f32>
 }
+
+// -----
+
+// Constants for each channel of the operand go into weights too: those of a convolution by groups,
+// of a transposed convolution along dim 0. Sums stay in front, for what they cancel would be lost.
+// CHECK-LABEL: func.func @in_front
+// CHECK: %[[F:[a-z_0-9]+]] = graph.constant {literal = #graph.literal<[2.0, 1.5]>, shape = #graph.shape<[2, 1, 1]>
+// CHECK: %[[P:[a-z_0-9]+]] = graph.conv %x, %[[F]] {group = 2 : i64, pads = array<i64: 1, 1>}
+// CHECK: %[[G:[a-z_0-9]+]] = graph.constant {literal = #graph.literal<[0.5, 2.0]>, shape = #graph.shape<[2, 1, 1]>
+// CHECK: %[[Q:[a-z_0-9]+]] = graph.conv_transpose %x, %[[G]] {group = 1 : i64}
+// CHECK: %[[B:[a-z_0-9]+]] = graph.add %m, %row
+// CHECK: %[[R:[a-z_0-9]+]] = graph.gemm %[[B]], %v
+// CHECK: %[[C:[a-z_0-9]+]] = graph.sub %m, %two
+// CHECK: %[[S:[a-z_0-9]+]] = graph.matmul %[[C]], %k
+// CHECK: func.return %[[P]], %[[Q]], %[[R]], %[[S]]
+func.func @in_front(%x: !graph.tensor<[n, 2, 4], f32>, %m: !graph.tensor<[n, 2], f32>) -> (!graph.tensor<[n, 2, 6], f32>, !graph.tensor<[n, 1, 4], f32>, !graph.tensor<[n, 1], f32>, !graph.tensor<[n, 2], f32>) {
+  %w = graph.constant {literal = #graph.literal<[1.0, 3.0]>, shape = #graph.shape<[2, 1, 1]>, element = f32} : () -> !graph.tensor<[2, 1, 1], f32>
+  %u = graph.constant {literal = #graph.literal<[1.0]>, shape = #graph.shape<[2, 1, 1]>, element = f32} : () -> !graph.tensor<[2, 1, 1], f32>
+  %v = graph.constant {literal = #graph.literal<[1.0, 4.0]>, shape = #graph.shape<[1, 2]>, element = f32} : () -> !graph.tensor<[1, 2], f32>
+  %k = graph.constant {literal = #graph.literal<[1.0, 2.0, 3.0, 5.0]>, shape = #graph.shape<[2, 2]>, element = f32} : () -> !graph.tensor<[2, 2], f32>
+  %by = graph.constant {literal = #graph.literal<[2.0, 0.5]>, shape = #graph.shape<[2, 1]>, element = f32} : () -> !graph.tensor<[2, 1], f32>
+  %row = graph.constant {literal = #graph.literal<[2.0, 4.0]>, shape = #graph.shape<[2]>, element = f32} : () -> !graph.tensor<[2], f32>
+  %two = graph.constant {literal = #graph.literal<[2.0]>, shape = #graph.shape<[]>, element = f32} : () -> !graph.tensor<[], f32>
+  %a = graph.mul %by, %x : (!graph.tensor<[2, 1], f32>, !graph.tensor<[n, 2, 4], f32>) -> !graph.tensor<[n, 2, 4], f32>
+  %p = graph.conv %a, %w {group = 2 : i64, pads = array<i64: 1, 1>} : (!graph.tensor<[n, 2, 4], f32>, !graph.tensor<[2, 1, 1], f32>) -> !graph.tensor<[n, 2, 6], f32>
+  %b = graph.div %x, %by : (!graph.tensor<[n, 2, 4], f32>, !graph.tensor<[2, 1], f32>) -> !graph.tensor<[n, 2, 4], f32>
+  %q = graph.conv_transpose %b, %u {group = 1 : i64} : (!graph.tensor<[n, 2, 4], f32>, !graph.tensor<[2, 1, 1], f32>) -> !graph.tensor<[n, 1, 4], f32>
+  %c = graph.add %m, %row : (!graph.tensor<[n, 2], f32>, !graph.tensor<[2], f32>) -> !graph.tensor<[n, 2], f32>
+  %r = graph.gemm %c, %v {alpha = 2.0 : f64, beta = 1.0 : f64, transpose_a = false, transpose_b = true} : (!graph.tensor<[n, 2], f32>, !graph.tensor<[1, 2], f32>) -> !graph.tensor<[n, 1], f32>
+  %d = graph.sub %m, %two : (!graph.tensor<[n, 2], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[n, 2], f32>
+  %s = graph.matmul %d, %k : (!graph.tensor<[n, 2], f32>, !graph.tensor<[2, 2], f32>) -> !graph.tensor<[n, 2], f32>
+  func.return %p, %q, %r, %s : !graph.tensor<[n, 2, 6], f32>, !graph.tensor<[n, 1, 4], f32>, !graph.tensor<[n, 1], f32>, !graph.tensor<[n, 2], f32>
+}
+
+// -----
+
+// Constants that vary along other dims or make the operand larger stay, and so do those beside weights
+// or an operand that others read, and sums.
+// CHECK-LABEL: func.func @in_front_of_others
+// CHECK: graph.add %x, %by
+// CHECK-NEXT: graph.conv
+// CHECK-NEXT: graph.sub %x, %by
+// CHECK-NEXT: graph.conv_transpose
+// CHECK-NEXT: graph.mul %x, %each
+// CHECK-NEXT: graph.conv
+// CHECK-NEXT: graph.mul %one, %by
+// CHECK-NEXT: graph.conv_transpose
+// CHECK-NEXT: graph.mul %x, %by
+// CHECK-NEXT: graph.conv_transpose
+// CHECK-NEXT: graph.div %x, %by
+// CHECK-NEXT: graph.conv_transpose
+// CHECK-NEXT: graph.add %h
+// CHECK-NEXT: graph.matmul
+func.func @in_front_of_others(%x: !graph.tensor<[n, 2, 4], f32>, %one: !graph.tensor<[n, 1, 4], f32>, %h: !graph.tensor<[n, 2], f16>) -> (!graph.tensor<[n, 1, 6], f32>, !graph.tensor<[n, 1, 4], f32>, !graph.tensor<[n, 1, 4], f32>, !graph.tensor<[n, 1, 4], f32>, !graph.tensor<[n, 1, 4], f32>, !graph.tensor<[n, 1, 4], f32>, !graph.tensor<[n, 1], f16>, !graph.tensor<[n, 2, 4], f32>, !graph.tensor<[2, 1, 1], f32>) {
+  %w1 = graph.constant {literal = #graph.literal<[1.0, 3.0]>, shape = #graph.shape<[1, 2, 1]>, element = f32} : () -> !graph.tensor<[1, 2, 1], f32>
+  %w2 = graph.constant {literal = #graph.literal<[1.0, 3.0]>, shape = #graph.shape<[1, 2, 1]>, element = f32} : () -> !graph.tensor<[1, 2, 1], f32>
+  %u1 = graph.constant {literal = #graph.literal<[1.0, 3.0]>, shape = #graph.shape<[2, 1, 1]>, element = f32} : () -> !graph.tensor<[2, 1, 1], f32>
+  %u2 = graph.constant {literal = #graph.literal<[1.0, 3.0]>, shape = #graph.shape<[2, 1, 1]>, element = f32} : () -> !graph.tensor<[2, 1, 1], f32>
+  %u3 = graph.constant {literal = #graph.literal<[1.0, 3.0]>, shape = #graph.shape<[2, 1, 1]>, element = f32} : () -> !graph.tensor<[2, 1, 1], f32>
+  %u4 = graph.constant {literal = #graph.literal<[1.0, 3.0]>, shape = #graph.shape<[2, 1, 1]>, element = f32} : () -> !graph.tensor<[2, 1, 1], f32>
+  %k = graph.constant {literal = #graph.literal<[1.0, 3.0]>, shape = #graph.shape<[2, 1]>, element = f16} : () -> !graph.tensor<[2, 1], f16>
+  %by = graph.constant {literal = #graph.literal<[1.0, 3.0]>, shape = #graph.shape<[2, 1]>, element = f32} : () -> !graph.tensor<[2, 1], f32>
+  %each = graph.constant {literal = #graph.literal<[2.0, 0.5, 1.0, 4.0]>, shape = #graph.shape<[4]>, element = f32} : () -> !graph.tensor<[4], f32>
+  %half = graph.constant {literal = #graph.literal<[2.0]>, shape = #graph.shape<[]>, element = f16} : () -> !graph.tensor<[], f16>
+  %a = graph.add %x, %by : (!graph.tensor<[n, 2, 4], f32>, !graph.tensor<[2, 1], f32>) -> !graph.tensor<[n, 2, 4], f32>
+  %p = graph.conv %a, %w1 {group = 1 : i64, pads = array<i64: 1, 1>} : (!graph.tensor<[n, 2, 4], f32>, !graph.tensor<[1, 2, 1], f32>) -> !graph.tensor<[n, 1, 6], f32>
+  %b = graph.sub %x, %by : (!graph.tensor<[n, 2, 4], f32>, !graph.tensor<[2, 1], f32>) -> !graph.tensor<[n, 2, 4], f32>
+  %q = graph.conv_transpose %b, %u1 {group = 1 : i64} : (!graph.tensor<[n, 2, 4], f32>, !graph.tensor<[2, 1, 1], f32>) -> !graph.tensor<[n, 1, 4], f32>
+  %c = graph.mul %x, %each : (!graph.tensor<[n, 2, 4], f32>, !graph.tensor<[4], f32>) -> !graph.tensor<[n, 2, 4], f32>
+  %r = graph.conv %c, %w2 {group = 1 : i64} : (!graph.tensor<[n, 2, 4], f32>, !graph.tensor<[1, 2, 1], f32>) -> !graph.tensor<[n, 1, 4], f32>
+  %d = graph.mul %one, %by : (!graph.tensor<[n, 1, 4], f32>, !graph.tensor<[2, 1], f32>) -> !graph.tensor<[n, 2, 4], f32>
+  %s = graph.conv_transpose %d, %u2 {group = 1 : i64} : (!graph.tensor<[n, 2, 4], f32>, !graph.tensor<[2, 1, 1], f32>) -> !graph.tensor<[n, 1, 4], f32>
+  %e = graph.mul %x, %by : (!graph.tensor<[n, 2, 4], f32>, !graph.tensor<[2, 1], f32>) -> !graph.tensor<[n, 2, 4], f32>
+  %t = graph.conv_transpose %e, %u3 {group = 1 : i64} : (!graph.tensor<[n, 2, 4], f32>, !graph.tensor<[2, 1, 1], f32>) -> !graph.tensor<[n, 1, 4], f32>
+  %f = graph.div %x, %by : (!graph.tensor<[n, 2, 4], f32>, !graph.tensor<[2, 1], f32>) -> !graph.tensor<[n, 2, 4], f32>
+  %v = graph.conv_transpose %f, %u4 {group = 1 : i64} : (!graph.tensor<[n, 2, 4], f32>, !graph.tensor<[2, 1, 1], f32>) -> !graph.tensor<[n, 1, 4], f32>
+  %g = graph.add %h, %half : (!graph.tensor<[n, 2], f16>, !graph.tensor<[], f16>) -> !graph.tensor<[n, 2], f16>
+  %o = graph.matmul %g, %k : (!graph.tensor<[n, 2], f16>, !graph.tensor<[2, 1], f16>) -> !graph.tensor<[n, 1], f16>
+  func.return %p, %q, %r, %s, %t, %v, %o, %f, %u3 : !graph.tensor<[n, 1, 6], f32>, !graph.tensor<[n, 1, 4], f32>, !graph.tensor<[n, 1, 4], f32>, !graph.tensor<[n, 1, 4], f32>, !graph.tensor<[n, 1, 4], f32>, !graph.tensor<[n, 1, 4], f32>, !graph.tensor<[n, 1], f16>, !graph.tensor<[n, 2, 4], f32>, !graph.tensor<[2, 1, 1], f32>
+}

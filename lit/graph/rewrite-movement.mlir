@@ -24,7 +24,43 @@ func.func @of_concat(%x: !graph.tensor<[2, n], f32>, %y: !graph.tensor<[2, 3], f
 
 // -----
 
-// One that goes over both parts, or may do so, stays.
+// A slice of a concatenation that nothing else reads is put together of what it takes of each part:
+// every second column from 1 on is one of %x, one of %y, and %z has a half that is not taken.
+// CHECK-LABEL: func.func @of_several
+// CHECK-NEXT: %[[P:[a-z_0-9]+]] = graph.slice %x {starts = #graph.shape<[0, 1]>, sizes = #graph.shape<[n, 1]>, steps = array<i64: 1, 2>}
+// CHECK-NEXT: %[[Q:[a-z_0-9]+]] = graph.slice %y {starts = #graph.shape<[0, 1]>, sizes = #graph.shape<[n, 1]>, steps = array<i64: 1, 2>}
+// CHECK-NEXT: %[[A:[a-z_0-9]+]] = graph.concat %[[P]], %[[Q]] {axis = 1 : i64}
+// CHECK-NEXT: %[[R:[a-z_0-9]+]] = graph.slice %v {starts = #graph.shape<[1]>, sizes = #graph.shape<[n]>, steps = array<i64: 1>}
+// CHECK-NEXT: %[[S:[a-z_0-9]+]] = graph.slice %w {starts = #graph.shape<[0]>, sizes = #graph.shape<[2]>, steps = array<i64: 1>}
+// CHECK-NEXT: %[[B:[a-z_0-9]+]] = graph.concat %[[R]], %[[S]] {axis = 0 : i64}
+// CHECK-NEXT: func.return %[[A]], %[[B]]
+func.func @of_several(%x: !graph.tensor<[n, 2], f32>, %y: !graph.tensor<[n, 3], f32>, %z: !graph.tensor<[n, 4], f32>, %v: !graph.tensor<[n + 1], f32>, %w: !graph.tensor<[3], f32>) -> (!graph.tensor<[n, 2], f32>, !graph.tensor<[n + 2], f32>) {
+  %p = graph.concat %x, %y, %z {axis = 1 : i64} : (!graph.tensor<[n, 2], f32>, !graph.tensor<[n, 3], f32>, !graph.tensor<[n, 4], f32>) -> !graph.tensor<[n, 9], f32>
+  %a = graph.slice %p {starts = #graph.shape<[0, 1]>, sizes = #graph.shape<[n, 2]>, steps = array<i64: 1, 2>} : (!graph.tensor<[n, 9], f32>) -> !graph.tensor<[n, 2], f32>
+  %q = graph.concat %v, %w {axis = 0 : i64} : (!graph.tensor<[n + 1], f32>, !graph.tensor<[3], f32>) -> !graph.tensor<[n + 4], f32>
+  %b = graph.slice %q {starts = #graph.shape<[1]>, sizes = #graph.shape<[n + 2]>, steps = array<i64: 1>} : (!graph.tensor<[n + 4], f32>) -> !graph.tensor<[n + 2], f32>
+  func.return %a, %b : !graph.tensor<[n, 2], f32>, !graph.tensor<[n + 2], f32>
+}
+
+// -----
+
+// One of parts that depend on sizes stays, and so does one that goes backwards.
+// CHECK-LABEL: func.func @of_unknown_parts
+// CHECK: graph.concat
+// CHECK-NEXT: graph.slice
+// CHECK-NEXT: graph.concat
+// CHECK-NEXT: graph.slice
+func.func @of_unknown_parts(%x: !graph.tensor<[n], f32>, %y: !graph.tensor<[3], f32>) -> (!graph.tensor<[3], f32>, !graph.tensor<[n + 3], f32>) {
+  %p = graph.concat %x, %y {axis = 0 : i64} : (!graph.tensor<[n], f32>, !graph.tensor<[3], f32>) -> !graph.tensor<[n + 3], f32>
+  %a = graph.slice %p {starts = #graph.shape<[0]>, sizes = #graph.shape<[3]>, steps = array<i64: 1>} : (!graph.tensor<[n + 3], f32>) -> !graph.tensor<[3], f32>
+  %q = graph.concat %y, %x {axis = 0 : i64} : (!graph.tensor<[3], f32>, !graph.tensor<[n], f32>) -> !graph.tensor<[n + 3], f32>
+  %b = graph.slice %q {starts = #graph.shape<[n + 2]>, sizes = #graph.shape<[n + 3]>, steps = array<i64: -1>} : (!graph.tensor<[n + 3], f32>) -> !graph.tensor<[n + 3], f32>
+  func.return %a, %b : !graph.tensor<[3], f32>, !graph.tensor<[n + 3], f32>
+}
+
+// -----
+
+// One that goes over both parts, or may do so, stays where others read the concatenation.
 // CHECK-LABEL: func.func @over_both
 // CHECK: graph.concat
 // CHECK-COUNT-2: graph.slice %p

@@ -164,8 +164,8 @@ def import_inputs(
 
 
 def _check_declared(model: LoadedModel, importer: GraphImporter) -> None:
-    """Refuses declarations that what was imported contradicts. Of an output that is declared as a
-    value too, which converters of element types forget, the declaration as an output counts.
+    """Refuses declarations that what was imported contradicts. Of outputs and initialisers that are
+    declared as values too, which converters of element types forget, that does not count.
     """
     graph = model.proto.graph
     known = [each for each in graph.output if importer.has_value(each.name)]
@@ -174,8 +174,8 @@ def _check_declared(model: LoadedModel, importer: GraphImporter) -> None:
     check_numbered(numbered)
     lookup, warn = importer.declared_value, importer.warn
     check_declared(graph.output, "output", lookup, warn, graph.node, dims=True)
-    outputs = {each.name for each in graph.output}
-    inner = [each for each in graph.value_info if each.name not in outputs]
+    apart = {each.name for each in graph.output} | model.initializers.keys()
+    inner = [each for each in graph.value_info if each.name not in apart]
     check_declared(inner, "value", lookup, warn)
 
 

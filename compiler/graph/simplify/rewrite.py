@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from msgspec import field
 from xdsl.context import Context
@@ -45,12 +46,20 @@ class RewritePass(ModulePass):
     """Applies the rewrites, with `strict_fp` those alone that keep every bit."""
 
     name = "weft-rewrite"
+    rewrites: ClassVar[Sequence[Rewrite]] = REWRITES
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         strict, weights = code_options(op).strict_fp, weights_of(ctx)
         for function in op.ops:
             if isinstance(function, FuncOp):
-                apply_rewrites(function, weights, strict=strict)
+                apply_rewrites(function, weights, self.rewrites, strict=strict)
+
+
+def with_rewrites(own: Sequence[Rewrite]) -> type[RewritePass]:
+    """The pass that tries those of a caller before weft's own."""
+    if not own:
+        return RewritePass
+    return type(RewritePass.__name__, (RewritePass,), {"rewrites": (*own, *REWRITES)})
 
 
 def apply_rewrites(

@@ -8,12 +8,15 @@ import pytest
 from onnx import TensorProto, helper
 
 import weft
+from weft.compiler.graph.simplify.rewrites.expressions import Match, Rewrite, Value
+from weft.compiler.graph.simplify.rewrites.expressions import graph as expression
 from weft.compiler.loop.nest import perfect_nest
 from weft.compiler.loop.primitives import parallelize
 from weft.compiler.loop.schedules import Schedule
 from weft.compiler.loop.schedules.innermost_loops import unscheduled
 from weft.compiler.target.target import Target
 from weft.dialects.graph import OPS_BY_NAME
+from weft.dialects.graph.core.algebra import Term
 from weft.dialects.loop.program import KernelOp
 
 RNG = np.random.default_rng(0)
@@ -101,6 +104,32 @@ def test_schedule_of_an_extension_comes_first(tmp_path: Path):
     assert "forced" not in plain.metadata["kernels"][0]["schedules"]
     operand = RNG.standard_normal((64, 64)).astype(np.float32)
     np.testing.assert_array_equal(exe(operand)[0], plain(operand)[0])
+
+
+def _by_logarithm(m: Match) -> Term:
+    return (m["x"].math("log") * m["c"]).math("exp")
+
+
+def test_rewrites_of_an_extension_are_applied_unless_they_round_otherwise_under_strict_fp():
+    """The logarithm of what has overflowed shows whether it was computed; a rewrite may hand over
+    to weft's own, and its operators may be computed of what it has found.
+    """
+    x, c = Value("x"), Value("c", is_constant=True)
+    rewrites = (
+        Rewrite("log exp x", expression.log(expression.exp(x)), x, exact=False),
+        Rewrite("x ** c", expression.pow(x, c), _by_logarithm, exact=False),
+    )
+    extension = (weft.Extension(rewrites=rewrites),)
+    graph = weft.Graph("power")
+    power = graph.op("pow", graph.input("x", "float32", (3,)), graph.constant(np.float32(40)))
+    graph.output("y", graph.op("log", power))
+    base = np.float32([2, 3, 10])
+    expected = 40 * np.log(base)
+    (y,) = weft.compile(graph, extensions=extension)(base)
+    np.testing.assert_allclose(y, expected, rtol=1e-6)
+    for options in ({}, {"extensions": extension, "strict_fp": True}):
+        (y,) = weft.compile(graph, **options)(base)
+        np.testing.assert_allclose(y, [expected[0], expected[1], np.inf], rtol=1e-6)
 
 
 def test_importer_of_an_extension_comes_before_wefts():

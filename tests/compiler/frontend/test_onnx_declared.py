@@ -128,6 +128,15 @@ def test_a_value_without_a_type_has_that_of_its_node():
     assert import_model(model).output_names == ("y",)
 
 
+def test_what_an_initialiser_is_declared_as_among_values_does_not_count():
+    """onnxruntime's converter to halves changes the declaration alone where an operator needs
+    floats.
+    """
+    model = model_of("agraph (float[2] x) => (float[2] y) <float16[2] w> { y = Add(x, w) }")
+    model.graph.initializer.add(name="w", data_type=1, dims=[2], raw_data=bytes(8))
+    assert import_model(model).output_names == ("y",)
+
+
 def test_an_input_has_the_type_of_its_initialiser():
     model = model_of("agraph (float[2] x, int64[2] w) => (float[2] y) { y = Relu(x) }")
     model.graph.initializer.add(name="w", data_type=1, dims=[2], raw_data=bytes(8))

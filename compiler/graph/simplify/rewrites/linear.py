@@ -2,9 +2,11 @@
 
     conv(x, w, b) * c + d   ->   conv(x, w * c, b * c + d)
     batch_norm(conv(x, w), scale, bias, mean, variance)   ->   conv(x, w * factor, shift)
+    (x * c) @ w   ->   x @ (c * w)
 
-with a number for each channel of the result. A normalisation of anything else becomes a product and
-a sum, which fuse.
+with a number for each channel of the result, or of the operand in front. A sum in front stays, for
+what it cancels, such as a mean, would be lost where the product is rounded. A normalisation of
+anything else becomes a product and a sum, which fuse.
 """
 
 from __future__ import annotations
@@ -58,11 +60,15 @@ class Linear(Struct, frozen=True):
 
     def row(self, constant: Term) -> Term | None:
         """A constant beside it as a number for each channel; None where it varies along others."""
-        axis, shape = self.axis, constant.shape
-        own = shape[axis] if len(shape) >= -axis else 1
-        if constant.type.size != own or own not in (1, self.channels):
-            return None
-        return constant.reshape((own,)).expand((self.channels,))
+        return _along(constant, self.axis, self.channels)
+
+    def input_row(self, constant: Term) -> Term | None:
+        """A constant beside its operand as a number for each channel of that."""
+        operand, is_last = type_of(self.product.operands[0]), not self.is_convolution
+        if isinstance(self.product, GemmOp):
+            is_last = not self.product.transposes[0]
+        axis = -1 if is_last else 1 - operand.rank
+        return _along(constant, axis, operand.shape[axis])
 
     @property
     def axis(self) -> int:
@@ -81,21 +87,28 @@ class Linear(Struct, frozen=True):
 
     def scaled(self, row: Term, by: str = "mul") -> Linear:
         """Each channel of the result times, or over, a number."""
-        factors = self._per_channel(row.cast(self.weights.type.element))
+        factors = self._factors(row.cast(self.weights.type.element), of_inputs=False)
         bias = None if self.bias is None else _combined(by, self.bias, wide(row))
         return replace(self, weights=_combined(by, self.weights, factors), bias=bias)
 
-    def _per_channel(self, row: Term) -> Term:
-        product, ones = self.product, (1,) * (len(self.weights.shape) - 2)
-        if isinstance(product, ConvTransposeOp):
-            inputs, each = self.weights.shape[:2]
-            groups = product.groups
-            rows = row.reshape((groups, 1, each)).expand((groups, inputs // groups, each))
-            return rows.reshape((inputs, each, *ones))
-        is_first = isinstance(product, ConvOp) or (
-            isinstance(product, GemmOp) and product.transposes[1]
-        )
-        return row.reshape((row.shape[0], 1, *ones)) if is_first else row
+    def scaled_inputs(self, row: Term, by: str) -> Linear:
+        """It where the operand's channels are not multiplied, or divided, any more."""
+        factors = self._factors(row.cast(self.weights.type.element), of_inputs=True)
+        return replace(self, weights=_combined(by, self.weights, factors))
+
+    def _factors(self, row: Term, *, of_inputs: bool) -> Term:
+        """A row of channels, of the result or the operand, in the shape of the weights."""
+        product = self.product
+        if not isinstance(product, ConvolutionOp):
+            is_last = of_inputs == (isinstance(product, GemmOp) and product.transposes[1])
+            return row if is_last else row.insert(1)
+        first, each, *window = self.weights.shape
+        ones = (1,) * len(window)
+        if isinstance(product, ConvOp) != of_inputs:
+            return row.reshape((first, 1, *ones))
+        groups = product.groups
+        rows = row.reshape((groups, 1, each)).expand((groups, first // groups, each))
+        return rows.reshape((first, each, *ones))
 
     def shifted(self, row: Term, by: str = "add") -> Linear:
         """Each channel of the result plus, or less, a number; a matmul has no bias for that."""
@@ -115,13 +128,24 @@ class Linear(Struct, frozen=True):
         if not all(_is_finite(each.array(m.weights)) for each in constants if each is not None):
             return None
         beta = {"beta": 1.0} if isinstance(self.product, GemmOp) else {}
-        return m.again(self.product, self.product.operands[0], *values, **beta)
+        return m.again(self.product, m.values["x"], *values, **beta)
 
     def _has_larger_bias(self, bias: Term) -> bool:
         """Whether a bias would be a matrix that was a row or a column."""
         before = [type_of(value).size for value in self.product.operands[2:]]
         limits = [size.constant or 0 for size in (self.channels, *before)]
         return (bias.type.size.constant or 0) > max(limits)
+
+
+def _along(constant: Term, axis: int, size: Expr) -> Term | None:
+    """A constant as a row along an axis, counted from the end, of what it is beside; None where it
+    varies along others.
+    """
+    shape = constant.shape
+    own = shape[axis] if len(shape) >= -axis else 1
+    if constant.type.size != own or own not in (1, size):
+        return None
+    return constant.reshape((own,)).expand((size,))
 
 
 def _is_larger(term: Term, *others: Term) -> bool:
@@ -146,8 +170,8 @@ def _combined(name: str, one: Term, other: Term) -> Term:
     return one.of(one.b.op(name, one.value, other.value).results[0])
 
 
-def _operation(m: Match) -> str:
-    return m.root.name.removeprefix("graph.")
+def _operation(op: GraphOp) -> str:
+    return op.name.removeprefix("graph.")
 
 
 def _into_weights(m: Match) -> Term | None:
@@ -157,18 +181,35 @@ def _into_weights(m: Match) -> Term | None:
         return None
     linear = Linear.of(m)
     row = linear and linear.row(m["c"])
-    return linear.scaled(row, _operation(m)).built(m) if linear and row else None
+    return linear.scaled(row, _operation(m.root)).built(m) if linear and row else None
 
 
 def _into_bias(m: Match) -> Term | None:
     linear = Linear.of(m)
     row = linear and linear.row(m["c"])
-    return linear.shifted(row, _operation(m)).built(m) if linear and row else None
+    return linear.shifted(row, _operation(m.root)).built(m) if linear and row else None
+
+
+def _in_front(m: Match) -> tuple[Linear, Term] | None:
+    """A product, and the constant beside its operand as a row of that one's channels."""
+    linear = Linear.of(m)
+    row = linear and linear.input_row(m["c"])
+    is_wider = m.operators["beside"].result_type != type_of(m.values["x"])
+    return None if linear is None or row is None or is_wider else (linear, row)
+
+
+def _scale_in_front(m: Match) -> Term | None:
+    """Zeros around an image stay zeros, whatever they are multiplied by."""
+    found = _in_front(m)
+    if found is None or only_user(m.values["w"]) is None:
+        return None
+    linear, row = found
+    return linear.scaled_inputs(row, _operation(m.operators["beside"])).built(m)
 
 
 def _into_both(m: Match) -> Term | None:
     """`(x @ w + b) * c` as `x @ (w * c) + b * c`."""
-    bias = _combined(_operation(m), m["b"], m["c"])
+    bias = _combined(_operation(m.root), m["b"], m["c"])
     product = None if _is_larger(bias, m["b"], m["c"]) else _into_weights(m)
     if product is None:
         return None
@@ -214,6 +255,7 @@ def _sum_of_constants(m: Match) -> Term | None:
 
 product = Operator(PRODUCTS, (x, w)).named("product").alone()
 biased = Operator(BIASED, (x, w)).named("product").alone()
+scaled = Operator((MulOp, DivOp), (x, c)).named("beside").alone()
 
 LINEAR = (
     Rewrite("product * c", Operator((MulOp, DivOp), (product, c)), _into_weights, exact=False),
@@ -223,6 +265,13 @@ LINEAR = (
         Operator((MulOp, DivOp), (graph.add(product, b).alone(), c)),
         _into_both,
         exact=False,
+    ),
+    Rewrite(
+        "product of x * c",
+        Operator(PRODUCTS, (scaled, w)).named("product"),
+        _scale_in_front,
+        exact=False,
+        elements=FLOATS,
     ),
     Rewrite(
         "batch norm of product",

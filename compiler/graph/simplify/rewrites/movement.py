@@ -98,10 +98,49 @@ def _slice_of_concat(m: Match) -> Term | None:
     return None
 
 
+def _slice_of_parts(m: Match) -> Term | None:
+    """Parts of several operands, one after the other, where it is known how many elements each has:
+    of one with the indices `[start, end)` those from `ceil((start - first) / step)` on, up to
+    `ceil((end - first) / step)`.
+    """
+    whole, box = m.op("whole", ConcatOp), _box(m.root.results[0])
+    assert box is not None, "a slice is a part"
+    axis = whole.position(len(box.starts))
+    first, size, step = box.starts[axis], box.sizes[axis], box.steps[axis]
+    if step < 0:
+        return None
+    taken: list[SSAValue] = []
+    for part, start, length in zip(
+        whole.inputs, offsets(whole.sizes()), whole.sizes(), strict=True
+    ):
+        low, high = (_clamped((end - first).ceildiv(step), size) for end in (start, start + length))
+        if low is None or high is None:
+            return None
+        starts = _with(box.starts, axis, first + low * step - start)
+        own = replace(box, source=part, starts=starts, sizes=_with(box.sizes, axis, high - low))
+        taken += [own.of(m).value] if low != high else []
+    return _joined(m, taken, axis) if taken else None
+
+
+def _clamped(position: Expr, size: Expr) -> Expr | None:
+    """A position as one of 0 to a size; None where that depends on sizes."""
+    if _never_negative(-position):
+        return Expr.of(0)
+    if _never_negative(position - size):
+        return size
+    inside = _never_negative(position) and _never_negative(size - position)
+    return position if inside else None
+
+
+def _never_negative(expr: Expr) -> bool:
+    """Whether the value is 0 or more whatever the sizes are."""
+    low, _ = expr.range({})
+    return low is not None and low >= 0
+
+
 def _within(index: Expr, start: Expr, size: Expr) -> bool:
     """Whether an index is inside of a part, whatever the sizes are."""
-    lows = ((index - start).range({})[0], (start + size - 1 - index).range({})[0])
-    return all(low is not None and low >= 0 for low in lows)
+    return _never_negative(index - start) and _never_negative(start + size - 1 - index)
 
 
 def _concat_of_concat(m: Match) -> Term | None:
@@ -188,6 +227,11 @@ def _part(name: str) -> Operator:
 MOVEMENTS = (
     Rewrite("slice of slice", graph.slice(graph.slice(x).named("inner")), _slice_of_slice),
     Rewrite("slice of concat", graph.slice(graph.concat().named("whole")), _slice_of_concat),
+    Rewrite(
+        "slice of several parts",
+        graph.slice(graph.concat().named("whole").alone()),
+        _slice_of_parts,
+    ),
     Rewrite(
         "concat of concat",
         graph.concat(graph.concat().alone()).anywhere().named("outer"),

@@ -34,15 +34,15 @@ def _scaled_behind(m: Match) -> Term | None:
     if not varies <= {_channels(product) % rank}:
         return None
 
-    def beside(parameter: Term) -> Term:
-        in_channels = isinstance(product, ConvOp) and parameter.shape
-        return parameter.reshape((*parameter.shape, *ones)) if in_channels else parameter
+    def in_channels(parameter: Term) -> Term:
+        is_vector = isinstance(product, ConvOp) and parameter.shape
+        return parameter.reshape((*parameter.shape, *ones)) if is_vector else parameter
 
     factor = scale.reshape([dim for dim in scale.shape if dim != 1])
-    result = m.again(product, product.operands[0], weights.result) * beside(factor)
+    result = m.again(product, product.operands[0], weights.result) * in_channels(factor)
     for bias in product.operands[2:]:
         beta = product.scales[1] if isinstance(product, GemmOp) else 1.0
-        result = result + beside(Term(m.b, bias)) * beta
+        result = result + in_channels(Term(m.b, bias)) * beta
     return result
 
 

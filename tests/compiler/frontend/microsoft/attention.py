@@ -125,7 +125,7 @@ def grouped(
     **attributes: Any,
 ) -> Sample:
     """Four heads of queries, of steps behind a cache, with packed rows (q), rotary tables (r),
-    places (p), a bias (b) or a sink (s).
+    places (p), a bias (b) or a sink (s); caches may be of 8 bits or 4.
     """
     batch, heads, width = len(ends), 4, 16
 
@@ -149,9 +149,22 @@ def grouped(
         "sink": floats(heads, dtype=dtype) if "s" in given else None,
     }
     attributes |= {"num_heads": heads, "kv_num_heads": groups, "do_rotary": int("r" in given)}
+    if bits := attributes.get("kv_cache_bit_width"):
+        shape = (batch, groups, past, width * bits // 8)
+        element = np.uint8 if bits == 4 else np.int8
+        one = attributes["k_quant_type"] == "PER_TENSOR"
+        for name in ("pk", "pv"):
+            operands[name] = RNG.integers(-128, 128, shape).astype(np.int8).view(element)
+        for name in ("k_scale", "v_scale"):
+            operands[name] = scales(*([1] if one else [1, groups, 1, width])) * 2.0 ** (8 - bits)
     varies = ("k", "v", "pk", "pv", "ends", "at", "bias", "sink")
     tolerance = 5e-3 if dtype == np.float16 else 1e-5
     return Sample("GroupQueryAttention", operands, attributes, "ykv", varies, tolerance=tolerance)
+
+
+def quantised_caches(bits: int, of: str) -> dict[str, Any]:
+    """The attributes of caches of so many bits, with scales of tensors or of channels."""
+    return {"kv_cache_bit_width": bits, "k_quant_type": of, "v_quant_type": of}
 
 
 FAMILIES: dict[str, list[Sample]] = {
@@ -205,5 +218,9 @@ FAMILIES: dict[str, list[Sample]] = {
         grouped([5, 3], 5, past=4, smooth_softmax=1),
         grouped([5, 3], 5, past=4, groups=2, given="s"),
         grouped([5, 3], 5, past=4, groups=2, given="r", dtype=np.float16),
+        grouped([5, 3], 5, past=4, groups=2, causal=0),
+        grouped([5], 5, past=2, steps=3, given="b", causal=0),
+        grouped([7], 7, past=7, steps=3, given="r", **quantised_caches(8, "PER_TENSOR")),
+        grouped([5, 3], 5, past=6, groups=2, given="q", **quantised_caches(4, "PER_CHANNEL")),
     ],
 }

@@ -147,7 +147,7 @@ def _array(x: Any) -> Array | None:
 
 def blocks(bits: int, zeros: str = "", dtype: Any = np.float32, **given: Any) -> Sample:
     """A product with 5 rows of weights in blocks of 16, the last one cut, whose zero points are
-    packed (p) or floats (f).
+    packed (p) or floats (f); `g` names the block of each column.
     """
     columns, rows, size = 40, 5, 16
     count = 3
@@ -161,10 +161,25 @@ def blocks(bits: int, zeros: str = "", dtype: Any = np.float32, **given: Any) ->
         operands["zeros"] = RNG.integers(0, 256, (rows, -(-count * bits // 8))).astype(np.uint8)
     elif zeros == "f":
         operands["zeros"] = floats(rows, count).astype(dtype)
-    operands |= {"g": None, "bias": floats(rows).astype(dtype)} if given.pop("bias", 0) else {}
+    operands |= {"g": given.pop("g", None)}
+    operands |= {"bias": floats(rows).astype(dtype)} if given.pop("bias", 0) else {}
     attributes = {"K": columns, "N": rows, "bits": bits, "block_size": size} | given
     tolerance = 2e-3 if dtype == np.float16 else 1e-5
     return Sample("MatMulNBits", operands, attributes, tolerance=tolerance)
+
+
+def codes(quant_type: int, size: int = 16) -> Sample:
+    """A product with 5 rows of 7 weights that are codes, an odd count of them, in blocks across
+    rows; each code is among them.
+    """
+    columns, rows = 7, 5
+    operands = {
+        "a": floats(2, 3, columns),
+        "b": np.r_[np.arange(8) * 34 + 1, RNG.integers(0, 256, 10)].astype(np.uint8),
+        "absmax": scales(-(-rows * columns // size)),
+    }
+    attributes = {"K": columns, "N": rows, "block_size": size, "quant_type": quant_type}
+    return Sample("MatMulBnb4", operands, attributes)
 
 
 def gathered(dtype: Any, zeros: bool = False, axis: int = 1, **attributes: Any) -> Sample:
@@ -288,6 +303,11 @@ FAMILIES: dict[str, list[Sample]] = {
         blocks(4, "f", scales=(15,)),
         blocks(8, "p"),
         blocks(2, "p"),
+        codes(0),
+        codes(1),
+        codes(1, size=64),
+        blocks(4, "f", g=RNG.integers(0, 3, 40).astype(np.int32)),
+        blocks(4, g=(np.arange(48) // 16).astype(np.int32), bias=1),
         blocks(4, "p", np.float16),
         gathered(U8, bits=4, axis=2),
         gathered(U8, zeros=True, bits=4, axis=2),

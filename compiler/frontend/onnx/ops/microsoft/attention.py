@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 
 from weft.compiler.frontend.onnx.node import OnnxNode
 from weft.compiler.frontend.onnx.ops.microsoft.quantised import centred, of_columns, whole
+from weft.compiler.frontend.onnx.ops.microsoft.rotary import angles_of, rotated
 from weft.compiler.frontend.onnx.ops.microsoft.signature import Signature, importers
 from weft.compiler.frontend.onnx.rules import ONE
 from weft.dialects.errors import ModelError, UnsupportedError
@@ -139,13 +140,14 @@ def _of_ends(mask: Term, heads: Heads) -> Term:
 
 
 def _of_positions(node: OnnxNode, mask: Term, heads: Heads) -> Term | None:
-    """Keys for which a mask `[batch, keys]` or `[batch, queries, keys]` is above zero; None where
-    it has one column for all keys, which stands for no mask.
+    """Keys for which a mask `[batch, keys]`, `[batch, queries, keys]`, or `[batch, 1, most, most]`
+    of all positions that there may be, is above zero; None where it has one column for all keys,
+    which stands for no mask.
     """
     batch, _, steps, _ = heads.queries.shape
     total = heads.keys.shape[2]
-    if len(mask.shape) > 3:
-        raise UnsupportedError(f"requires a mask of at most 3 dims, got {mask.type}")
+    if len(mask.shape) == 4:
+        return mask.part(2, heads.past, steps).part(3, 0, total) > 0
     if len(mask.shape) == 2 and mask.shape[1] == 1:
         return None
     wanted = (batch, total) if len(mask.shape) == 2 else (batch, steps, total)
@@ -165,7 +167,7 @@ def score_bias(node: OnnxNode, position: int) -> list[Term]:
 def import_attention(node: OnnxNode) -> Sequence[SSAValue]:
     """Attention of a tensor to itself: one product makes queries, keys and values of it."""
     x, weights = (Term(node.b, node.operand(position)) for position in (0, 1))
-    _refuse(node, "do_rotary", "past_present_share_buffer", "rotary_embedding_dim")
+    _refuse(node, "past_present_share_buffer")
     projected = x.matmul(weights)
     if node.optional(2) is not None:
         projected = projected + Term(node.b, node.operand(2))
@@ -188,8 +190,10 @@ def attention_of(
     values before them at these positions; its second result are all keys and values.
     """
     heads = _side_by_side(node, projected)
-    if node.optional(past) is not None:
-        before = Term(node.b, node.operand(past))
+    before = None if node.optional(past) is None else Term(node.b, node.operand(past))
+    if node.flag("do_rotary"):
+        heads = _rotated(node, heads, Expr.of(0) if before is None else before.shape[3])
+    if before is not None:
         keys, values = (
             joined([before.part(0, at, 1).reshape(before.shape[1:]), new], 2)
             for at, new in enumerate((heads.keys, heads.values))
@@ -217,11 +221,24 @@ def _side_by_side(node: OnnxNode, projected: Term) -> Heads:
     return Heads(*(split_heads(projected.part(2, *part), count) for part in parts))
 
 
+def _rotated(node: OnnxNode, heads: Heads, past: Expr) -> Heads:
+    """Queries and keys turned by their positions behind those of the past."""
+    size = heads.queries.shape[3].constant
+    if size is None:
+        raise UnsupportedError(f"requires heads of a known size, got {heads.queries.type}")
+    width = node.integer("rotary_embedding_dim", 0) or size
+    if width % 2 or not 0 < width <= size:
+        raise ModelError(f"requires pairs of the {size} columns of a head, got {width}")
+    steps = counted(node.b, heads.queries.shape[2]) + size_term(node.b, past, I64)
+    angles = angles_of(steps, width, heads.queries.type.element)
+    queries, keys = (rotated(each, angles, Expr.of(width)) for each in (heads.queries, heads.keys))
+    return Heads(queries, keys, heads.values)
+
+
 def import_multi_head_attention(node: OnnxNode) -> Sequence[SSAValue]:
     """Attention of queries to keys and values, which may follow others; these are results too."""
     count = heads_of(node)
-    queries = Term(node.b, node.operand(0))
-    keys, values = (Term(node.b, node.operand(position)) for position in (1, 2))
+    queries, keys, values = _separate(node)
     if len(keys.shape) == 4:
         heads = Heads(split_heads(_with_bias(node, queries, 0), count), keys, values)
     else:
@@ -234,6 +251,24 @@ def import_multi_head_attention(node: OnnxNode) -> Sequence[SSAValue]:
     allowed = causal(heads) if node.flag("unidirectional") else None
     result = attended(heads, node.real("scale", 0.0), masks, allowed)
     return [result.value, heads.keys.value, heads.values.value]
+
+
+def _separate(node: OnnxNode) -> list[Term]:
+    """Queries, keys and values, of which all, or the last two, may lie in one operand `[batch,
+    steps, heads, parts, size]`.
+    """
+    given = [Term(node.b, value) for value in node.operands[:3] if value is not None]
+    *alone, last = given
+    if len(last.shape) == 5:
+        *rows, heads, parts, size = last.shape
+        if parts != 3 - len(alone) or heads != heads_of(node):
+            rule = f"{heads_of(node)} heads of {3 - len(alone)} parts"
+            raise ModelError(f"requires {rule} in one operand, got {last.type}")
+        lying = (last.part(3, part, 1) for part in range(3 - len(alone)))
+        return [*alone, *(each.reshape((*rows, heads * size)) for each in lying)]
+    if len(given) < 3:
+        raise ModelError("requires its operands key and value, got none")
+    return given
 
 
 def _with_bias(node: OnnxNode, rows: Term, start: Expr | int) -> Term:
@@ -273,7 +308,7 @@ IMPORTERS = importers(
         ),
         "MultiHeadAttention": Signature(
             import_multi_head_attention,
-            "query:F:bsh key:F:blh|bnl. value:F:blv|bnlv bias?:F:. mask?:L:.* "
+            "query:F:bsh|bsnpd key?:F:blh|bnl.|blnpd value?:F:blv|bnlv bias?:F:. mask?:L:.* "
             "bias_of_scores?:F:.... past_key?:F:b... past_value?:F:b...",
             "mask_filter_value num_heads! scale unidirectional",
         ),

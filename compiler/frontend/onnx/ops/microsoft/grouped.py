@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec import Struct
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from weft.compiler.frontend.onnx.node import OnnxNode
 from weft.compiler.frontend.onnx.ops.microsoft.attention import (
@@ -14,13 +14,49 @@ from weft.compiler.frontend.onnx.ops.microsoft.attention import (
     heads_of,
     score_bias,
 )
-from weft.compiler.frontend.onnx.ops.microsoft.rotary import rotated, tables_of
+from weft.compiler.frontend.onnx.ops.microsoft.packed import unpacked
+from weft.compiler.frontend.onnx.ops.microsoft.rotary import (
+    angles_at,
+    rotated,
+    tables_of,
+)
 from weft.compiler.frontend.onnx.ops.microsoft.signature import Signature, importers
 from weft.compiler.frontend.onnx.rules import ONE
 from weft.dialects.errors import ModelError, UnsupportedError
-from weft.dialects.expr import Expr, maximum
+from weft.dialects.expr import Expr, maximum, product
 from weft.dialects.graph.core.algebra import Term, counted, joined, size_term
-from weft.dialects.graph.core.types import I64
+from weft.dialects.graph.core.types import F32, I8, I64, UI8
+
+
+class _Storage(Struct, frozen=True):
+    """How a cache holds keys or values: as they are, or as integers of so many bits, by a scale for
+    all or for each column of each head; two of 4 bits are a byte, which counts from 8.
+    """
+
+    bits: int = 0
+    scale: Term | None = None
+
+    def packed(self, rows: Term) -> Term:
+        """Rows `[..., heads, size]` as the cache holds them."""
+        if self.scale is None:
+            return rows
+        most = 2 ** (self.bits - 1)
+        steps = (rows.cast(F32) / self.scale).math("round")
+        whole = steps.maximum(-most).minimum(most - 1)
+        if self.bits == 8:
+            return whole.cast(I8)
+        *lead, size = rows.shape
+        pairs = (whole + most).cast(UI8).reshape((*lead, size // 2, 2))
+        low, high = (pairs.part(len(lead) + 1, at, 1) for at in (0, 1))
+        return (low + high * 16).reshape((*lead, size // 2))
+
+    def real(self, cache: Term, element: Attribute) -> Term:
+        """A part `[batch, heads, positions, ...]` of the cache as numbers."""
+        if self.scale is None:
+            return cache
+        scale = self.scale.insert(1) if self.scale.shape else self.scale
+        levels = unpacked(cache, 4).cast(F32) - 8 if self.bits == 4 else cache.cast(F32)
+        return (levels * scale).cast(element)
 
 
 class _Rows(Struct, frozen=True):
@@ -44,18 +80,24 @@ def import_group_query_attention(node: OnnxNode) -> Sequence[SSAValue]:
     queries share one; further results are all keys and values.
     """
     _refuse_what_is_missing(node)
-    rows = _with_rotation(node, _rows(node))
-    total = node.found_dims(6)[0]
-    caches = [_cached(node, at, rows, new, total) for at, new in ((3, rows.keys), (4, rows.values))]
-    shared = rows.queries.shape[2] // rows.keys.shape[2]
-    keys, values = (_repeated(cache.part(2, 0, total), shared) for cache in caches)
+    rows = _with_rotation(node, _with_norms(node, _rows(node)))
+    total, element = node.found_dims(6)[0], rows.queries.type.element
+    caches: list[Term] = []
+    known: list[Term] = []
+    for number, new in enumerate((rows.keys, rows.values)):
+        storage = _storage(node, number, new)
+        cache = _cached(node, 3 + number, rows, storage.packed(new), total)
+        shared = rows.queries.shape[2] // new.shape[2]
+        known.append(_repeated(storage.real(cache.part(2, 0, total), element), shared))
+        caches.append(cache)
+    keys, values = known
     heads = Heads(rows.queries.transpose([0, 2, 1, 3]), keys, values)
     sink = _sink(node, rows.queries)
     result = attended(
         heads,
         node.real("scale", 0.0),
         score_bias(node, 10),
-        _allowed(rows, total, node.integer("local_window_size", -1)),
+        _allowed(node, rows, total),
         softcap=node.real("softcap", 0.0),
         sink=sink,
     )
@@ -63,17 +105,12 @@ def import_group_query_attention(node: OnnxNode) -> Sequence[SSAValue]:
 
 
 def _refuse_what_is_missing(node: OnnxNode) -> None:
-    """Refuses quantised caches, norms of heads, and what else is not the attention of a decoder."""
-    stated = [
-        name for name in ("k_quant_type", "v_quant_type") if node.text(name, "NONE") != "NONE"
-    ]
-    numbers = ("kv_cache_bit_width", "qk_output", "sliding_window_cache")
-    stated += [name for name in numbers if node.integer(name, 0)]
-    stated += [f"operand {at}" for at in (12, 13, 14, 15) if node.optional(at) is not None]
+    """Refuses scores as results, and caches that drop keys."""
+    stated = [name for name in ("qk_output", "sliding_window_cache") if node.integer(name, 0)]
     if stated:
-        raise UnsupportedError(f"requires caches and heads as they are, got {', '.join(stated)}")
-    if not node.flag("causal", default=True):
-        raise UnsupportedError("requires keys before each query alone, got causal = 0")
+        raise UnsupportedError(f"requires whole caches and no scores, got {', '.join(stated)}")
+    if not node.flag("causal", default=True) and node.integer("local_window_size", -1) != -1:
+        raise ModelError("requires no local_window_size beside causal = 0, got both")
 
 
 def _rows(node: OnnxNode) -> _Rows:
@@ -99,6 +136,46 @@ def _rows(node: OnnxNode) -> _Rows:
     return _Rows(heads[0], heads[1], heads[2], past)
 
 
+def _with_norms(node: OnnxNode, rows: _Rows) -> _Rows:
+    """Queries and keys over the root of the mean of the squares of their heads, where there are
+    scales for that.
+    """
+    given = [node.optional(position) for position in (14, 15)]
+    if given == [None, None]:
+        return rows
+    if None in given:
+        raise ModelError("requires scales of queries and keys, got one of them")
+    epsilon = node.real("qk_norm_epsilon", 1e-6)
+    queries, keys = (
+        each.of(each.b.rms_norm(each.value, scale, axis=-1, epsilon=epsilon))
+        for each, scale in zip((rows.queries, rows.keys), given, strict=True)
+    )
+    return _Rows(queries, keys, rows.values, rows.past)
+
+
+def _storage(node: OnnxNode, number: int, rows: Term) -> _Storage:
+    """How the cache of keys, or that of values, holds rows `[batch, steps, heads, size]`."""
+    name, position = "kv"[number], 12 + number
+    stated = node.text(f"{name}_quant_type", "NONE")
+    if stated not in ("NONE", "PER_TENSOR", "PER_CHANNEL"):
+        raise UnsupportedError(f"requires a {name}_quant_type that it has, got {stated}")
+    bits = node.integer("kv_cache_bit_width", 0) if stated != "NONE" else 0
+    wanted = {0: rows.type.element, 4: UI8, 8: I8}.get(bits)
+    if wanted is None or bool(bits) != (stated != "NONE"):
+        raise UnsupportedError(f"requires a kv_cache_bit_width of 4 or 8, got {bits}")
+    if node.optional(3 + number) is not None and node.type(3 + number).element != wanted:
+        raise ModelError(f"requires a cache of {wanted}, got {node.type(3 + number)}")
+    if not bits:
+        return _Storage()
+    scale, heads = Term(node.b, node.operand(position)), rows.shape[2:]
+    shape = heads if stated == "PER_CHANNEL" else ()
+    if scale.type.size != product(shape):
+        raise ModelError(f"requires {product(shape)} numbers as {name}_scale, got {scale.type}")
+    if bits == 4 and (heads[1] % 2) != 0:
+        raise UnsupportedError(f"requires an even size of heads for 4 bits, got {heads[1]}")
+    return _Storage(bits, scale.reshape(shape))
+
+
 def _with_rotation(node: OnnxNode, rows: _Rows) -> _Rows:
     """Queries and keys turned by their positions, where the node asks for that."""
     if not node.flag("do_rotary"):
@@ -106,9 +183,9 @@ def _with_rotation(node: OnnxNode, rows: _Rows) -> _Rows:
     tables, given = tables_of(node, 7), node.optional(9)
     positions = rows.positions() if given is None else Term(node.b, given)
     width, interleaved = tables[0].shape[1] * 2, node.flag("rotary_interleaved")
+    angles = angles_at(tables, positions, width)
     queries, keys = (
-        rotated(each, tables, positions, width, interleaved=interleaved)
-        for each in (rows.queries, rows.keys)
+        rotated(each, angles, width, interleaved=interleaved) for each in (rows.queries, rows.keys)
     )
     return _Rows(queries, keys, rows.values, rows.past)
 
@@ -141,11 +218,15 @@ def _repeated(x: Term, times: Expr) -> Term:
     return wide.reshape((batch, heads * times, positions, size))
 
 
-def _allowed(rows: _Rows, total: Expr, window: int) -> Term:
-    """Which keys each query may see, `[batch, 1, steps, positions]`: its own and those before, or
-    the last ones of a window.
+def _allowed(node: OnnxNode, rows: _Rows, total: Expr) -> Term:
+    """Which keys each query may see, `[batch, 1, steps, positions]`: its own and those before, the
+    last ones of these within a window, or all that there are.
     """
-    positions, own = counted(rows.past.b, total, I64), rows.positions().insert(2)
+    window = node.integer("local_window_size", -1)
+    positions, own = counted(node.b, total, I64), rows.positions().insert(2)
+    if not node.flag("causal", default=True):
+        steps = rows.queries.shape[1]
+        own = own.part(1, steps - 1, 1).expand((*own.shape[:1], steps, 1))
     allowed = positions <= own
     if window > 0:
         allowed = allowed & (positions > own - window)
@@ -165,7 +246,7 @@ IMPORTERS = importers(
     {
         "GroupQueryAttention": Signature(
             import_group_query_attention,
-            "query:F:bs. key?:F:bsk value?:F:bsk past_key?:F:bgpd past_value?:F:bgpd "
+            "query:F:bs. key?:F:bsk value?:F:bsk past_key?:C1:bgp. past_value?:C2:bgp. "
             f"seqlens:L:b|b1 total:L:{ONE} cos?:F:me sin?:F:me position_ids?:I:bs "
             "bias_of_scores?:F:.... sink?:F:n k_scale?:S:* v_scale?:S:* q_norm?:F:. k_norm?:F:.",
             "causal do_rotary k_quant_type kv_cache_bit_width kv_num_heads! local_window_size "

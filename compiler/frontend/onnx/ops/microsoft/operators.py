@@ -7,6 +7,7 @@ from weft.compiler.frontend.onnx.ops.microsoft import (
     adopted,
     attention,
     blocked,
+    diffusion,
     dynamic,
     fused,
     grouped,
@@ -16,7 +17,19 @@ from weft.compiler.frontend.onnx.ops.microsoft import (
     rotary,
 )
 
-FAMILIES = (adopted, attention, blocked, dynamic, fused, grouped, layers, packed, quantised, rotary)
+FAMILIES = (
+    adopted,
+    attention,
+    blocked,
+    diffusion,
+    dynamic,
+    fused,
+    grouped,
+    layers,
+    packed,
+    quantised,
+    rotary,
+)
 
 IMPORTERS: dict[str, Importer] = {
     name: importer for family in FAMILIES for name, importer in family.IMPORTERS.items()

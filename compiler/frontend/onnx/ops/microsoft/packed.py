@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -12,17 +13,37 @@ from weft.compiler.frontend.onnx.ops.microsoft.signature import Signature, impor
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.expr import Expr, product
 from weft.dialects.graph.core.algebra import Term
-from weft.dialects.graph.core.types import F32, FLOATS, UI8
+from weft.dialects.graph.core.types import F32, FLOATS, I32, UI8
+from weft.dialects.graph.reindexing.slicing import below_zero
+from weft.dialects.weights import Array
 
 BITS = (2, 4, 8)
 
 
-def unpacked(x: Term, bits: int) -> Term:
-    """Bytes as the numbers of so many bits that their last axis holds, the low bits first."""
+def _normal_floats() -> Array:
+    """Quantiles of the normal distribution, zero among them, with 1 as the largest."""
+    quantile, tail = NormalDist().inv_cdf, 0.9677083
+    above, below = (
+        [quantile(each) for each in np.linspace(tail, 0.5, count)[:-1]] for count in (9, 8)
+    )
+    numbers = np.sort([*above, 0.0, *(-each for each in below)])
+    return numbers / numbers[-1]
+
+
+_FLOATS = np.array([0, 1 / 16, 8, 12, 4, 6, 2, 3]) / 12
+
+CODES: Sequence[Array] = (np.concatenate([_FLOATS, -_FLOATS]), _normal_floats())
+"""What codes of 4 bits stand for: floats of 2 bits of exponent, whose least one is less, and
+quantiles.
+"""
+
+
+def unpacked(x: Term, bits: int, *, low_first: bool = True) -> Term:
+    """Bytes as the numbers of so many bits that their last axis holds."""
     count = 8 // bits
     if count == 1:
         return x
-    shifts = x.of(x.b.constant_of(np.arange(0, 8, bits), UI8))
+    shifts = x.of(x.b.constant_of(np.arange(0, 8, bits)[:: 1 if low_first else -1], UI8))
     mask = x.of(x.b.constant_of(2**bits - 1, UI8))
     column = x.reshape((*x.shape, 1))
     shifted = x.b.bit_shift(column.value, shifts.value, direction="RIGHT")
@@ -40,14 +61,17 @@ def bits_of(node: OnnxNode) -> int:
 
 def import_matmul(node: OnnxNode) -> Sequence[SSAValue]:
     """`a @ w.T + bias`, the rows of `w` in blocks of numbers of a few bits."""
-    if node.optional(4) is not None:
-        raise UnsupportedError("requires blocks in order, got an operand g_idx")
     if node.flag("weight_prepacked"):
         raise UnsupportedError("requires weights as they are stored, got weight_prepacked")
-    a, weights = Term(node.b, node.operand(0)), _weights(node)
+    return _product(node, _weights(node), node.optional(5))
+
+
+def _product(node: OnnxNode, weights: Term, bias: SSAValue | None) -> Sequence[SSAValue]:
+    """`a @ w.T + bias`."""
+    a = Term(node.b, node.operand(0))
     *lead, columns = a.shape
     rows = a.reshape((product(lead), columns)).value
-    operands = [rows, weights.cast(a.type.element).value, node.optional(5)]
+    operands = [rows, weights.cast(a.type.element).value, bias]
     numbers = {"alpha": 1.0, "beta": 1.0}
     result = node.b.gemm(*operands, **numbers, transpose_a=False, transpose_b=True)
     return [node.reshape(result, (*lead, weights.shape[0]))]
@@ -65,8 +89,22 @@ def _weights(node: OnnxNode) -> Term:
         raise ModelError(f"requires weights [{', '.join(map(str, wanted))}], got {node.type(1)}")
     levels = unpacked(Term(node.b, node.operand(1)), bits).cast(F32)
     scales = Term(node.b, node.operand(2)).cast(F32).reshape((rows, count, 1))
-    real = (levels - _zeros(node, rows, count, bits)) * scales
-    return real.reshape((rows, count * size)).part(1, 0, columns)
+    zeros = _zeros(node, rows, count, bits)
+    if node.optional(4) is not None:
+        levels = levels.reshape((rows, count * size)).part(1, 0, columns)
+        scales, zeros = (_of_blocks(node, each, columns) for each in (scales, zeros))
+        return (levels - zeros) * scales
+    return ((levels - zeros) * scales).reshape((rows, count * size)).part(1, 0, columns)
+
+
+def _of_blocks(node: OnnxNode, x: Term, columns: int) -> Term:
+    """The parameter of each column, whose block an operand names, or the one that all have."""
+    blocks = Term(node.b, node.operand(4))
+    if below_zero(blocks.shape[0] - columns):
+        raise ModelError(f"requires a block for each of {columns} columns, got {blocks.type}")
+    return (
+        x if not x.shape else x.take(blocks.part(0, 0, columns), 1).reshape((x.shape[0], columns))
+    )
 
 
 def _zeros(node: OnnxNode, rows: int, count: int, bits: int) -> Term:
@@ -78,6 +116,25 @@ def _zeros(node: OnnxNode, rows: int, count: int, bits: int) -> Term:
         return given.cast(F32).reshape((rows, count, 1))
     stored = given.reshape((rows, -(-count * bits // 8)))
     return unpacked(stored, bits).part(1, 0, count).cast(F32).reshape((rows, count, 1))
+
+
+def import_code_matmul(node: OnnxNode) -> Sequence[SSAValue]:
+    """`a @ w.T`, the elements of `w` one after the other codes of 4 bits, the high ones first, in
+    blocks with a greatest absolute value each.
+    """
+    rows, columns, size = (node.attribute(name).i for name in ("N", "K", "block_size"))
+    if not node.flag("transB", default=True) or node.flag("training_mode"):
+        raise UnsupportedError("requires transB = 1 and training_mode = 0, got others")
+    stored, largest = (Term(node.b, node.operand(position)) for position in (1, 2))
+    count, wanted = rows * columns, -(-rows * columns // 2)
+    if size < 1 or stored.type.size != wanted or largest.type.size != -(-count // size):
+        rule = f"{wanted} bytes and a number for each block of {size}"
+        raise ModelError(f"requires {rule}, got {stored.type} and {largest.type}")
+    table = largest.of(node.b.constant_of(CODES[node.flag("quant_type", default=True)], F32))
+    numbers = unpacked(stored.reshape((wanted,)), 4, low_first=False).part(0, 0, count)
+    scales = _spread(largest.cast(F32).reshape((-(-count // size),)), 0, size, Expr.of(count))
+    weights = table.take(numbers.cast(I32), 0) * scales
+    return _product(node, weights.reshape((rows, columns)), None)
 
 
 def import_gather(node: OnnxNode) -> Sequence[SSAValue]:
@@ -140,6 +197,11 @@ IMPORTERS = importers(
             import_gather,
             "data:E:.* indices:I:* scales:F:.* zero_points?:E:.*",
             "bits block_size gather_axis quantize_axis",
+        ),
+        "MatMulBnb4": Signature(
+            import_code_matmul,
+            "a:F:.* b:U:.* absmax:F:.*",
+            "K! N! block_size! quant_type! training_mode transB",
         ),
         "MatMulNBits": Signature(
             import_matmul,

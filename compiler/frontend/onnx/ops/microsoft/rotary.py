@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import SSAValue
+import numpy as np
+from xdsl.ir import Attribute, SSAValue
 
 from weft.compiler.frontend.onnx.node import OnnxNode
 from weft.compiler.frontend.onnx.ops.microsoft.signature import Signature, importers
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.algebra import Term, counted, joined
-from weft.dialects.graph.core.types import I64
+from weft.dialects.graph.core.types import F32, I64
+
+Angles = tuple[Term, Term]
+"""Cosines and sines, for each pair of columns."""
 
 
-def rotated(
-    x: Term, tables: tuple[Term, Term], positions: Term, width: Expr, *, interleaved: bool
-) -> Term:
-    """`[batch, steps, heads, size]` whose first `width` columns are pairs that are turned: of the
-    first and the second half, or of neighbours. The tables are of cosines and sines, a row for
-    each place, and `positions` are `[batch, steps]`, or `[1, steps]` for all.
+def rotated(x: Term, angles: Angles, width: Expr, *, interleaved: bool = False) -> Term:
+    """Four dims, of the last of which the first `width` columns are pairs that are turned: of the
+    first and the second half, or of neighbours. The angles are broadcast to the other dims.
     """
-    half = width // 2
-    cos, sin = (table.part(1, 0, half).take(positions, 0).insert(2) for table in tables)
+    half, (cos, sin) = width // 2, angles
     whole, batch = x.part(3, 0, width), x.shape[:3]
     if interleaved:
         pairs = whole.reshape((*batch, half, 2))
@@ -34,6 +34,23 @@ def rotated(
         turned = [joined([each.insert(4) for each in turned], 4).reshape((*batch, width))]
     rest = [] if width == x.shape[3] else [x.part(3, width, x.shape[3] - width)]
     return joined([*turned, *rest], 3)
+
+
+def angles_at(tables: Angles, positions: Term, width: Expr) -> Angles:
+    """Rows of tables for rows of heads `[batch, steps, heads, size]`; the positions are `[batch,
+    steps]`, or `[1, steps]` for all.
+    """
+    cos, sin = (table.part(1, 0, width // 2).take(positions, 0).insert(2) for table in tables)
+    return cos, sin
+
+
+def angles_of(positions: Term, width: int, element: Attribute) -> Angles:
+    """Those of positions `[steps]`, where no table is given: a pair turns by `10000 ** (-2 * i /
+    width)` from a position to the next.
+    """
+    powers = np.float32(10000) ** (-np.arange(0, width, 2, dtype=np.float32) / width)
+    turns = positions.cast(F32).insert(1) * positions.of(positions.b.constant_of(powers, F32))
+    return turns.math("cos").cast(element), turns.math("sin").cast(element)
 
 
 def import_rotary_embedding(node: OnnxNode) -> Sequence[SSAValue]:
@@ -57,12 +74,12 @@ def import_rotary_embedding(node: OnnxNode) -> Sequence[SSAValue]:
     positions = _positions(node, x.shape[1])
     interleaved = node.flag("interleaved")
     width = Expr.of(width) if width else x.shape[3]
-    turned = rotated(x, tables, positions, width, interleaved=interleaved)
+    turned = rotated(x, angles_at(tables, positions, width), width, interleaved=interleaved)
     result = turned.reshape(node.shape()) if is_flat else turned.transpose([0, 2, 1, 3])
     return [result.value]
 
 
-def tables_of(node: OnnxNode, position: int) -> tuple[Term, Term]:
+def tables_of(node: OnnxNode, position: int) -> Angles:
     """Operands that are the cosines and the sines of positions."""
     cos, sin = (Term(node.b, node.operand(at)) for at in (position, position + 1))
     return cos, sin

@@ -35,6 +35,7 @@ DOMAIN = "com.microsoft"
 TYPES: Mapping[str, Sequence[Attribute]] = {
     "A": (BOOL, *NUMBERS),
     "B": (BOOL,),
+    "C": (I8, UI8, *FLOATS),
     "D": (I8, UI8, I16, UI16, I32, I4, UI4),
     "E": (UI8, UI4, I4),
     "F": FLOATS,

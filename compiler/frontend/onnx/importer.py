@@ -95,7 +95,10 @@ class GraphImporter:
                 needed |= used_names(node)
         self.used |= needed
         for node in reversed(live):
+            last = self.block.last_op
             self._import_node(node)
+            if self.b is self.root:
+                self.constants.learn(self.block, last)
 
     def value(self, name: str) -> SSAValue | None:
         """The tensor of that name; raises UnsupportedError for sequences and empty optionals."""
@@ -277,7 +280,8 @@ class GraphImporter:
             ((choice, block),) = blocks.items()
             block.erase(safe_erase=False)
             return results(choice)
-        sizes = joined_sizes([*blocks.values()], SizeNames(self.fresh_size, f"{node.name}_size"))
+        names = SizeNames(self.fresh_size, f"{node.name}_size")
+        sizes = joined_sizes([*blocks.values()], names, self.constants.equal)
         op = CaseOp.of(selector, [*blocks.values()], sizes, self.b.location)
         return self.b.builder.insert(op).results
 

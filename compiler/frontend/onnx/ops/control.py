@@ -13,7 +13,7 @@ from msgspec import Struct
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, SSAValue
 
-from weft.compiler.frontend.onnx.branches import SizeNames
+from weft.compiler.frontend.onnx.branches import SizeNames, agree, assumed
 from weft.compiler.frontend.onnx.importer import ControlTable, GraphImporter
 from weft.compiler.frontend.onnx.node import OnnxNode, dims_attr, normal_axis, only, only_element
 from weft.compiler.frontend.onnx.ops.sequences import bind_inputs, stacked
@@ -62,10 +62,16 @@ def _import_body(
             rule = f"requires a body of at least {skipped + len(tensor_types)} outputs"
             raise ModelError(f"{rule}, got {len(values)}")
         yielded = [type_of(value) for value in values[skipped : skipped + len(tensor_types)]]
+        equal = importer.constants.equal
         wider = [
-            _widened(each, other, names) for each, other in zip(tensor_types, yielded, strict=True)
+            each if agree(each, other, equal) else _widened(each, other, names)
+            for each, other in zip(tensor_types, yielded, strict=True)
         ]
         if wider == tensor_types:
+            for position, each in enumerate(wider, skipped):
+                if (op := assumed(values[position], each, equal)) is not None:
+                    block.add_op(op)
+                    values[position] = op.result
             return _Body(block, names.used, values)
         tensor_types = wider
 

@@ -9,50 +9,12 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, parser
 
 import weft
 import weft.numpy as wnp
-from tests.models.peer import run_onnxruntime
-from weft.compiler.driver.named_sizes import Bound
-from weft.compiler.driver.options import Options
-from weft.compiler.driver.pipeline import plan_model
-from weft.compiler.driver.session import Session
+from tests.support.size_models import PYRAMID, Array, agree, array, checks, model_of
 from weft.compiler.frontend.onnx.from_onnx import import_model
 from weft.dialects.graph import BindSizesOp
-from weft.dialects.graph.regions.control import defined_sizes
-from weft.dialects.loop.dynamic import RequireEqualOp
-from weft.dialects.loop.equal_sizes import noted_equal_sizes
-from weft.dialects.loop.program import KernelOp, ProgramOp
-
-Array = np.ndarray[Any, Any]
-
-
-def model_of(text: str, opset: int = 18) -> ModelProto:
-    return parser.parse_model(f'<ir_version: 9, opset_import: ["" : {opset}]> agraph {text}')
-
-
-def array(*shape: int) -> Array:
-    return np.asarray(np.random.default_rng(sum(shape)).standard_normal(shape), np.float32)
-
-
-def agree(model: ModelProto, *inputs: Array) -> weft.Executable:
-    """Compares with onnxruntime; returns the executable."""
-    run = weft.compile(model, threads=1)
-    named = {value.name: x for value, x in zip(model.graph.input, inputs, strict=True)}
-    for ours, theirs in zip(run(**named), run_onnxruntime(model, named), strict=True):
-        np.testing.assert_allclose(ours, theirs, 1e-5, 1e-5)
-    return run
-
-
-PYRAMID = """(float[1, 2, h, w] x, float[2, 2, 3, 3] f)
-  => (float[1, 4, p, q] y, float[1, 2, s, t] z) {
-  half = Conv <strides = [2, 2], pads = [1, 1, 1, 1]> (x, f)
-  scales = Constant <value = float[4] {1.0, 1.0, 2.0, 2.0}> ()
-  large = Resize <mode = "nearest"> (half, , scales)
-  [joined] y = Concat <axis = 1> (large, x)
-  z = Add (large, x)
-}"""
 
 
 def test_pyramids_of_any_height_and_width_join_what_was_halved() -> None:
@@ -401,15 +363,6 @@ def test_the_declared_rank_says_how_many_dims_a_shape_has() -> None:
         weft.compile(model_of(ANY_RANK.replace("RESULT", "float[]")), cache=False)
 
 
-def checks(text: str, bounds: dict[str, tuple[int, int]] | None = None) -> int:
-    """How many pairs of sizes the program of a model checks, at its start or in place."""
-    known = tuple(Bound(name, *each) for name, each in (bounds or {}).items())
-    module = plan_model(model_of(text), Session(Options(bounds=known))).module
-    programs = [op for op in module.walk() if isinstance(op, ProgramOp)]
-    first = sum(len(noted_equal_sizes(program)) for program in programs)
-    return first + sum(isinstance(op, RequireEqualOp) for op in module.walk())
-
-
 def test_sizes_are_checked_once_and_only_where_they_may_differ() -> None:
     assert checks(PYRAMID) == 4  # height and width: that they hold a window, and that they are even
     assert checks(RESHAPED) == 1  # of the elements of both
@@ -439,66 +392,3 @@ def test_what_damaged_nodes_need_is_not_asked() -> None:
     for text in ("y = Conv (x)", "y = Relu (z) z = Transpose (x)"):
         with pytest.raises(weft.WeftError, match="requires"):
             weft.compile(model_of(f"(float[] x) => (float[] y) {{ {text} }}"), cache=False)
-
-
-def kernels(text: str) -> list[KernelOp]:
-    """The kernels of a model, scheduled."""
-    module = plan_model(model_of(text), Session(Options())).module
-    return [op for op in module.walk() if isinstance(op, KernelOp)]
-
-
-GATED = """(float[n, 3] x, float[m, 3] y) => (float[p, 3] z) {
-  s = Sigmoid (x)
-  t = Add (x, y)
-  u = Tanh (y)
-  v = Mul (s, u)
-  z = Sub (t, v)
-}"""
-
-
-def test_sizes_that_are_equal_are_one_size_of_kernels() -> None:
-    run = agree(model_of(GATED), array(4, 3), array(4, 3))
-    (kernel,) = kernels(GATED)
-    assert len(kernel.symbol_names) == 1
-    assert [spec.dims for spec in run.inputs] == [("n", 3), ("m", 3)]
-    with pytest.raises(weft.InputError, match="requires sizes m = n .*, got 5 and 4 .*, at Add_1"):
-        run(array(4, 3), array(5, 3))
-
-
-def test_what_is_halved_and_doubled_is_even_in_kernels() -> None:
-    shapes = [str(each.type) for kernel in kernels(PYRAMID) for each in kernel.body.block.args]
-    assert any("2 * n0" in shape for shape in shapes)
-    assert not any("floordiv" in shape for shape in shapes)
-
-
-FLAT = PYRAMID.replace("z = Add (large, x)", """flat = Constant <value = int64[3] {1, 2, -1}> ()
-  row = Reshape (large, flat)
-  shape = Shape (x)
-  image = Reshape (row, shape)
-  z = Add (image, x)""")  # fmt: skip
-
-LOOPED = PYRAMID.replace("z = Add (large, x)", """count = Constant <value = int64 {3}> ()
-  z = Loop (count, , x) <body = g (int64 i, bool go, float[1, 2, a, b] s)
-    => (bool on, float[1, 2, c, d] t) {
-      on = Identity (go)
-      small = Conv <strides = [2, 2], pads = [1, 1, 1, 1]> (s, f)
-      t = Resize <mode = "nearest"> (small, , scales)
-    }>""")  # fmt: skip
-
-
-@pytest.mark.parametrize("text", [FLAT, LOOPED], ids=["reshape", "loop"])
-def test_what_was_assumed_proves_what_follows(text: str) -> None:
-    agree(model_of(text), array(1, 2, 6, 8), array(2, 2, 3, 3))
-    assert checks(text) == checks(PYRAMID)
-    found = [op for op in import_model(model_of(text)).module.walk() if defined_sizes(op)]
-    assert not found
-
-
-def test_bounds_prove_sizes_or_contradict_them() -> None:
-    model = model_of(PYRAMID)
-    even = {"h": (2, 64), "w": (2, 64)}
-    assert checks(PYRAMID, even) == 2  # both hold a window
-    with pytest.raises(
-        weft.WeftError, match=r"sizes w \+ 2 = max\(3, w \+ 2\), got w from 0 to 0, at Conv"
-    ):
-        weft.compile(model, bounds={"h": (2, 64), "w": (0, 0)}, cache=False)

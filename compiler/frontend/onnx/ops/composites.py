@@ -18,6 +18,7 @@ from weft.compiler.frontend.onnx.ops import recurrent as onnx_recurrent
 from weft.compiler.frontend.onnx.ops import reductions as onnx_reductions
 from weft.compiler.frontend.onnx.ops import resize as onnx_resize
 from weft.compiler.frontend.onnx.ops import sampling as onnx_sampling
+from weft.compiler.frontend.onnx.ops import scan as onnx_scan
 from weft.compiler.frontend.onnx.ops import scatter as onnx_scatter
 from weft.compiler.frontend.onnx.ops import sequences as onnx_sequences
 from weft.compiler.frontend.onnx.ops import shapes as onnx_shapes
@@ -49,6 +50,7 @@ COMPOSITES: ImporterTable = {
 CONTROL: ControlTable = {
     **onnx_conditional.IMPORTERS,
     **onnx_control.IMPORTERS,
+    **onnx_scan.IMPORTERS,
     **onnx_data_dependent.IMPORTERS,
     **onnx_sequences.IMPORTERS,
 }

@@ -81,7 +81,8 @@ def test_bounds_prove_sizes_or_contradict_them() -> None:
 ELEMENTWISE = {
     "Add": "z = Add (x, y)",
     "Equal": "e = Equal (x, y) z = Cast <to = 1> (e)",
-    "Where": "zero = Constant <value = float {0.0}> () less = Less (x, zero) z = Where (less, x, y)",
+    "Where": "zero = Constant <value = float {0.0}> () less = Less (x, zero)"
+    " z = Where (less, x, y)",
     "Max": "z = Max (x, y)",
     "Expand": "s = Shape (y) z = Expand (x, s)",
     "MatMul": "o = Constant <value_ints = [1, 2]> () p = Unsqueeze (x, o) q = Unsqueeze (y, o)"
@@ -93,9 +94,11 @@ PLACES = {
     "graph": "BODY w = Neg (z)",
     "branch": "w = If (b) <then_branch = g () => (float[k] v) { BODY v = Neg (z) },"
     " else_branch = h () => (float[k] u) { u = Identity (x) }>",
-    "loop": "n3 = Constant <value = int64 {3}> () s, w = Loop (n3, , y) <body = g (int64 i, bool go,"
-    " float[k] v) => (bool d, float[k] u, float[l] stack) { d = Identity (go) u = Neg (v) BODY"
-    " stack = Neg (z) }>",
+    "loop": """three = Constant <value = int64 {3}> ()
+      s, w = Loop (three, , y) <body = g (int64 i, bool go, float[k] v)
+        => (bool d, float[k] u, float[l] stack) {
+          d = Identity (go) u = Neg (v) BODY stack = Neg (z)
+        }>""",
     "function": "w = own.f (x, y)",
 }
 

@@ -109,11 +109,7 @@ def import_dropout(node: OnnxNode) -> Sequence[SSAValue]:
     The second result says what is kept.
     """
     ratio, training = node.optional(1), node.optional(2)
-    known = [
-        None if each is None else node.constants.constant_array(each) for each in (ratio, training)
-    ]
-    off = training is None or (known[1] is not None and not known[1].any())
-    if off or (known[0] is not None and not known[0].any()):
+    if training is None or _is_zero(node, training) or _is_zero(node, ratio):
         everything = np.array(True)
         mask = [filled(node, everything, node.shape())] if node.uses(1) else []
         return [node.operand(0), *mask]

@@ -42,6 +42,8 @@ from weft.dialects.weights import Array, WeightStore
 Values = ChainMap[str, Value | None]
 """Graph values by ONNX name; None for the outputs of a node that could not be imported."""
 
+TRAINING = "ai.onnx.preview.training"
+
 IMPORT_ERRORS = (UnsupportedError, TypeInferenceError, ModelError)
 
 
@@ -340,7 +342,7 @@ class GraphImporter:
 
     def _is_control(self, node: NodeProto, operands: Sequence[Value | None]) -> bool:
         """Whether `control` has the node; its other importers come first, but take tensors only."""
-        if node.op_type not in self.control or node.domain:
+        if node.op_type not in self.control or node.domain not in ("", TRAINING):
             return False
         only_tensors = all(value is None or isinstance(value, SSAValue) for value in operands)
         return self._composite(node) is None or not only_tensors

@@ -11,6 +11,7 @@ from weft.compiler.frontend.onnx.ops import control as onnx_control
 from weft.compiler.frontend.onnx.ops import data_dependent as onnx_data_dependent
 from weft.compiler.frontend.onnx.ops import einsum as onnx_einsum
 from weft.compiler.frontend.onnx.ops import elementwise as onnx_elementwise
+from weft.compiler.frontend.onnx.ops import gradient as onnx_gradient
 from weft.compiler.frontend.onnx.ops import ngrams as onnx_ngrams
 from weft.compiler.frontend.onnx.ops import quantize as onnx_quantize
 from weft.compiler.frontend.onnx.ops import random as onnx_random
@@ -50,6 +51,7 @@ COMPOSITES: ImporterTable = {
 CONTROL: ControlTable = {
     **onnx_conditional.IMPORTERS,
     **onnx_control.IMPORTERS,
+    **onnx_gradient.IMPORTERS,
     **onnx_scan.IMPORTERS,
     **onnx_data_dependent.IMPORTERS,
     **onnx_sequences.IMPORTERS,

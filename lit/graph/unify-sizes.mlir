@@ -63,6 +63,18 @@ func.func @bounds(%x: !graph.tensor<[n], f32>, %z: !graph.tensor<[m], f32>) -> !
 
 // -----
 
+// An output in the memory of an input keeps the type of that.
+// CHECK-LABEL: func.func @donated
+// CHECK-SAME: %z: !graph.tensor<[m], f32>) -> (!graph.tensor<[m], f32>, !graph.tensor<[n], f32>)
+// CHECK-SAME: equal_sizes = [#loop.exprs<[m, n]>]
+func.func @donated(%x: !graph.tensor<[n], f32>, %z: !graph.tensor<[m], f32>) -> (!graph.tensor<[m], f32>, !graph.tensor<[n], f32>) attributes {donated = [[#builtin.int<1>, #builtin.int<0>]]} {
+  %y = graph.add %x, %z : (!graph.tensor<[n], f32>, !graph.tensor<[m], f32>) -> !graph.tensor<[n], f32>
+  %r = graph.relu %z : (!graph.tensor<[m], f32>) -> !graph.tensor<[m], f32>
+  func.return %r, %y : !graph.tensor<[m], f32>, !graph.tensor<[n], f32>
+}
+
+// -----
+
 // CHECK: graph function requires sizes m = n, got m from 4 to 16 and n from 1 to 3
 func.func @contradicted(%x: !graph.tensor<[n], f32>, %z: !graph.tensor<[m], f32>) -> !graph.tensor<[n], f32> attributes {bounds = {n = #loop.exprs<[1, 3]>, m = #loop.exprs<[4, 16]>}} {
   %y = graph.add %x, %z : (!graph.tensor<[n], f32>, !graph.tensor<[m], f32>) -> !graph.tensor<[n], f32>

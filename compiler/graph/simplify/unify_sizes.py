@@ -25,7 +25,7 @@ from weft.dialects.graph.core.types import type_of
 from weft.dialects.graph.regions.call import INPUT_TYPES
 from weft.dialects.graph.regions.control import replace_sizes
 from weft.dialects.loop.equal_sizes import Pair, note_equal_sizes
-from weft.dialects.loop.program import BOUNDS
+from weft.dialects.loop.program import BOUNDS, DONATED
 from weft.dialects.loop.types import ExprsAttr
 
 
@@ -45,13 +45,15 @@ class UnifySizesPass(ModulePass):
 
 
 def unify_sizes(function: FuncOp) -> None:
-    """Unifies the sizes of a function in place."""
+    """Unifies the sizes of a function in place, unless outputs take the memory of inputs, for which
+    both have one type.
+    """
     arguments = function.body.block.args
     pairs = SizeChecks(function).first
     note_equal_sizes(function, pairs)
     names = [name for each in arguments for dim in type_of(each).shape for name in dim.symbols()]
     values = unified(pairs, names)
-    if values:
+    if values and DONATED not in function.attributes:
         function.attributes.setdefault(INPUT_TYPES, ArrayAttr([each.type for each in arguments]))
         _bound(function, values)
         replace_sizes(function, values)

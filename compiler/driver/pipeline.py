@@ -40,6 +40,7 @@ from weft.compiler.graph.fuse.fuse_matmuls import FuseMatmulsPass
 from weft.compiler.graph.passes import SIMPLIFYING_PASSES
 from weft.compiler.graph.share_weights import share_weights
 from weft.compiler.graph.simplify.inline_calls import inline_calls, inlined_size
+from weft.compiler.graph.simplify.unify_sizes import UnifySizesPass
 from weft.compiler.machine.artifact.artifact import Compiled
 from weft.compiler.program.buckets import MergeProgramsPass
 from weft.compiler.program.memory.plan_memory import kernels_of
@@ -140,9 +141,11 @@ def _merged(chooser: ProgramOp, parts: Sequence[ModuleOp], session: Session) -> 
 
 
 def _simplified(imported: ImportedModel) -> ModuleOp:
-    """A copy of the model's graph in which no operators are grouped yet."""
+    """A copy of the model's graph in which no operators are grouped yet, and sizes have the names
+    that buckets call them by.
+    """
     module = imported.module.clone()
-    for simplify in SIMPLIFYING_PASSES:
+    for simplify in (each for each in SIMPLIFYING_PASSES if each is not UnifySizesPass):
         simplify().apply(WeftContext(imported.weights), module)
     return module
 

@@ -23,11 +23,13 @@ from weft.compiler.graph.simplify.inline_calls import InlineCallsPass
 from weft.compiler.graph.simplify.inline_regions import InlineRegionsPass
 from weft.compiler.graph.simplify.rewrite import RewritePass
 from weft.compiler.graph.simplify.sink_reindexing import SinkReindexingPass
+from weft.compiler.graph.simplify.unify_sizes import UnifySizesPass
 from weft.compiler.graph.widen_halves import WidenHalvesPass
 from weft.compiler.graph.winograd import WinogradPass
 
 SIMPLIFYING_PASSES: tuple[type[ModulePass], ...] = (
     InlineCallsPass,  # constants that calls hand over are constants of the function's operators
+    UnifySizesPass,  # before operators are folded, with which what they assume of sizes goes
     FuseQuantizedPass,  # before constants are folded: weights would be floats; not with strict_fp
     WidenHalvesPass,  # before patterns of operators are looked for; not with strict_fp
     FoldConstantsPass,  # sizes and constants: everything later sees simpler operators
@@ -56,7 +58,8 @@ GROUPING_PASSES: tuple[type[ModulePass], ...] = (
 GRAPH_PASSES = (*SIMPLIFYING_PASSES, *GROUPING_PASSES)
 
 NAIVE_GRAPH_PASSES: tuple[type[ModulePass], ...] = (
-    InlineCallsPass, FoldConstantsPass, DeduplicateConstantsPass, CseDcePass, InlineRegionsPass,
+    InlineCallsPass, UnifySizesPass, FoldConstantsPass, DeduplicateConstantsPass, CseDcePass,
+    InlineRegionsPass,
 )  # fmt: skip
 
 INEXACT_PASSES: tuple[type[ModulePass], ...] = (

@@ -6,6 +6,12 @@ dim, and the calls of the kernel bind the size to the expression.
 
     loop.kernel @conv[n](%x: <[n]>, %y: <[n - 2]>)       call @conv[n]
     loop.kernel @conv[m](%x: <[m + 2]>, %y: <[m]>)   ->  call @conv[n - 2]
+
+A size that every call brings as a multiple of a number is that multiple of a size: rounding is
+proved to be none, and loops to have no remainder.
+
+    loop.kernel @add[n](%x: <[n]>, %y: <[2 * ((n + 1) floordiv 2)]>)       call @add[n]
+    loop.kernel @add[m](%x: <[2 * m]>, %y: <[2 * m]>)                  ->  call @add[n floordiv 2]
 """
 
 from __future__ import annotations
@@ -18,16 +24,27 @@ from xdsl.rewriter import Rewriter
 
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.interval import Range
+from weft.dialects.loop.equal_sizes import as_multiples
 from weft.dialects.loop.program import BOUNDS, KernelOp, size_ranges
 from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type_of
 
 
-def name_uncertain_dims(kernel: KernelOp) -> list[Expr]:
-    """Makes sizes of those dims of arguments that might be negative. Returns what each size of the
-    kernel is, in terms of the sizes that it had before.
+def name_sizes(kernel: KernelOp, numbers: Mapping[str, int]) -> list[Expr]:
+    """Makes sizes of what sizes are multiples of, by their `numbers`, and of those dims of
+    arguments that might be negative. Returns what each size of the kernel is, in terms of the sizes
+    that it had before.
     """
-    sizes = {name: Expr.of(name) for name in kernel.symbol_names}
+    sizes = {name: Expr.of(name) // numbers.get(name, 1) for name in kernel.symbol_names}
     ranges = size_ranges(kernel)
+    divided = {name: number for name, number in numbers.items() if name in sizes}
+    if divided:
+        values = as_multiples(divided)
+        map_exprs(kernel, lambda expr: expr.substitute(values))
+        for name, number in divided.items():
+            if (bounds := ranges.get(Symbol(name))) is not None:
+                low, high = bounds
+                ranges[Symbol(name)] = -(-(low or 0) // number), high and high // number
+        _set_sizes(kernel, list(sizes), ranges)
     while (dim := _uncertain_dim(kernel, ranges)) is not None:
         name = next(name for n in range(len(sizes) + 1) if (name := f"size{n}") not in sizes)
         low, high = dim.range(ranges)

@@ -17,13 +17,12 @@ from xdsl.dialects.builtin import (
     LocationAttr,
     ModuleOp,
     NameLoc,
-    StringAttr,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from weft.compiler.graph_to_loop.kernel_sizes import name_uncertain_dims
+from weft.compiler.graph_to_loop.kernel_sizes import name_sizes
 from weft.compiler.graph_to_loop.lower_control import ControlLowering, buffer_of, mentions
 from weft.compiler.graph_to_loop.naive_kernels import (
     canonicalize_kernel,
@@ -48,13 +47,13 @@ from weft.dialects.graph import (
 )
 from weft.dialects.graph.core.size_checks import SizeChecks
 from weft.dialects.graph.core.types import type_of
+from weft.dialects.graph.regions.call import INPUT_TYPES, input_types
 from weft.dialects.graph.regions.control import defined_sizes
 from weft.dialects.loop.dynamic import CopyOp, RequireEqualOp, TransferOwnershipOp, root
+from weft.dialects.loop.equal_sizes import multiples, note_equal_sizes
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import (
     BOUNDS,
-    EQUAL_SIZES,
-    EQUAL_SIZES_OF,
     WEIGHTS,
     CallOp,
     KernelOp,
@@ -62,7 +61,7 @@ from weft.dialects.loop.program import (
     ViewOp,
     WeightOp,
 )
-from weft.dialects.loop.types import ExprsAttr, buffer_type_of
+from weft.dialects.loop.types import buffer_type_of
 from weft.dialects.module_attributes import code_options
 
 MAIN = "main"
@@ -124,13 +123,10 @@ class _Lowering(ControlLowering):
         self.run_time_sizes = {name for op in body.walk() for name in defined_sizes(op)}
         self.program = self._program(body, returned)
         self.block = self.program.body.block
-        self.checks = SizeChecks(body)
-        if self.checks.first:
-            pairs = [ExprsAttr(pair) for pair in self.checks.first]
-            self.program.attributes[EQUAL_SIZES] = ArrayAttr(pairs)
-            names = [_node_name(at) for at in self.checks.first.values()]
-            if any(names):
-                self.program.attributes[EQUAL_SIZES_OF] = ArrayAttr(map(StringAttr, names))
+        self.checks = SizeChecks(self.function)
+        self.multiples = multiples(self.checks.first)
+        note_equal_sizes(self.program, self.checks.first)
+        self._view_inputs(body)
         for value, target in zip(returned.operands, self.outputs, strict=True):
             if not mentions(type_of(value), self.run_time_sizes):
                 self.write_to(value, target)
@@ -159,8 +155,8 @@ class _Lowering(ControlLowering):
         self.block.add_ops(gives.values())
 
     def _program(self, body: Block, returned: ReturnOp) -> ProgramOp:
-        tensor_types = [type_of(value) for value in (*body.args, *returned.operands)]
-        inputs = [type_of(argument) for argument in body.args]
+        inputs = input_types(self.function)
+        tensor_types = [*inputs, *(type_of(value) for value in returned.operands)]
         symbols = symbols_of(inputs)
         known = self.run_time_sizes.union(symbols)
         unknown = [name for name in symbols_of(tensor_types) if name not in known]
@@ -172,12 +168,20 @@ class _Lowering(ControlLowering):
             MAIN, symbols, [buffer_of(each) for each in tensor_types], len(body.args)
         )
         program.attributes |= self.function.attributes
+        program.attributes.pop(INPUT_TYPES, None)
         arguments = program.body.block.args
         for argument, value in zip(arguments, (*body.args, *returned.operands), strict=True):
             argument.name_hint = value.name_hint
         self.buffers |= dict(zip(body.args, arguments, strict=False))
         self.outputs = arguments[len(body.args) :]
         return program
+
+    def _view_inputs(self, body: Block) -> None:
+        """Inputs whose sizes are known to be others are views of what the caller hands over."""
+        for value in body.args:
+            wanted = buffer_of(type_of(value))
+            if buffer_type_of(self.buffers[value]) != wanted:
+                self.buffers[value] = self.add(ViewOp.of(self.buffers[value], wanted)).result
 
     def write_to(self, value: SSAValue, target: SSAValue) -> None:
         """Lets a kernel write an output in place; a reshape of a value that nobody
@@ -289,7 +293,7 @@ class _Lowering(ControlLowering):
         the program; `weights` are the arguments that are weights.
         """
         _note_bounds(kernel, self.program)
-        sizes = name_uncertain_dims(kernel)
+        sizes = name_sizes(kernel, self.multiples)
         if weights:
             kernel.attributes[WEIGHTS] = ArrayAttr([IntAttr(position) for position in weights])
         key = canonicalize_kernel(kernel)
@@ -304,11 +308,6 @@ class _Lowering(ControlLowering):
         if location is not None:
             call.location = location
         self.block.add_op(call)
-
-
-def _node_name(location: LocationAttr) -> str:
-    """The node that an operator comes from, empty where nothing says it."""
-    return location.desc.data if isinstance(location, NameLoc) else ""
 
 
 def _note_bounds(kernel: KernelOp, program: ProgramOp) -> None:

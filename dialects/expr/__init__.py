@@ -11,10 +11,11 @@ Symbols stand for sizes: they are never negative.
 """
 
 from weft.dialects.expr.atoms import Atom, Extremum, Monomial, Operand, Quotient, Remainder, Symbol
+from weft.dialects.expr.equalities import Equalities
 from weft.dialects.expr.functions import maximum, minimum, product, row_major_strides
 from weft.dialects.expr.polynomial import Expr, ExprLike
 
 __all__ = [
-    "Atom", "Expr", "ExprLike", "Extremum", "Monomial", "Operand", "Quotient", "Remainder",
-    "Symbol", "maximum", "minimum", "product", "row_major_strides",
+    "Atom", "Equalities", "Expr", "ExprLike", "Extremum", "Monomial", "Operand", "Quotient",
+    "Remainder", "Symbol", "maximum", "minimum", "product", "row_major_strides",
 ]  # fmt: skip

@@ -225,7 +225,11 @@ class Expr:
         """
         if not self.has_operators():
             return self
-        return self._map(lambda atom: _resolve(atom, ranges))
+        return self._map(lambda atom: _resolve(atom, lambda child: child.simplify(ranges), ranges))
+
+    def map_inner(self, change: Callable[[Expr], Expr]) -> Expr:
+        """The expression with changes to what is inside of quotients, remainders and extrema."""
+        return self._map(lambda atom: _resolve(atom, change, {}))
 
     def _map(self, change: Callable[[Atom], Expr | None]) -> Expr:
         """The expression of what each atom becomes, put together anew; None is the atom itself."""
@@ -310,11 +314,12 @@ def _replace(
     return _rebuild(atom, children, ranges or {})
 
 
-def _resolve(atom: Atom, ranges: Mapping[Atom, Range]) -> Expr | None:
+def _resolve(
+    atom: Atom, change: Callable[[Expr], Expr], ranges: Mapping[Atom, Range]
+) -> Expr | None:
     if type(atom) not in OPERATORS:
         return None
-    children = [child.simplify(ranges) for child in children_of(atom)]
-    return _rebuild(atom, children, ranges)
+    return _rebuild(atom, [change(child) for child in children_of(atom)], ranges)
 
 
 def _rebuild(atom: Atom, children: list[Expr], ranges: Mapping[Atom, Range]) -> Expr:

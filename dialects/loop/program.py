@@ -34,13 +34,8 @@ from xdsl.utils.exceptions import VerifyException
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.expr_text import parse_expr
 from weft.dialects.interval import Range
+from weft.dialects.loop.equal_sizes import equalities_around
 from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type_of, format_exprs
-
-EQUAL_SIZES = "equal_sizes"
-"""The attribute of a program that lists pairs of sizes that have to be equal in every call."""
-
-EQUAL_SIZES_OF = "equal_sizes_of"
-"""The attribute of a program that lists the nodes which need them, where these have names."""
 
 WORKSPACE_BYTES = "workspace_bytes"
 """The attribute of a program that holds the size of its arena."""
@@ -162,7 +157,11 @@ class FunctionOp(IRDLOperation):
 
 def size_ranges(op: Operation) -> dict[Atom, Range]:
     """The bounds of the named sizes of the function that an operation is, or is in."""
-    bounds = size_bounds(op)
+    return bound_ranges(size_bounds(op))
+
+
+def bound_ranges(bounds: Attribute | None) -> dict[Atom, Range]:
+    """The bounds of named sizes that an attribute notes."""
     ranges: dict[Atom, Range] = {}
     for name, pair in bounds.data.items() if isinstance(bounds, DictionaryAttr) else ():
         assert isinstance(pair, ExprsAttr), "a size has two bounds"
@@ -331,7 +330,9 @@ class ViewOp(IRDLOperation):
 
     def verify_(self) -> None:
         source, result = buffer_type_of(self.source), buffer_type_of(self.result)
-        if source.size != result.size or source.element != result.element:
+        sizes = source.size, result.size
+        same = sizes[0] == sizes[1] or equalities_around(self).hold(sizes)
+        if not same or source.element != result.element:
             raise VerifyException(
                 f"loop.view requires two types of one size, got {source} and {result}"
             )

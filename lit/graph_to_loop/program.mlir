@@ -70,3 +70,35 @@ func.func @main(%x: !graph.tensor<[2], f32>) -> !graph.tensor<[m, 2], f32> {
   %y = graph.expand %x {shape = #graph.shape<[m, 2]>} : (!graph.tensor<[2], f32>) -> !graph.tensor<[m, 2], f32>
   func.return %y : !graph.tensor<[m, 2], f32>
 }
+
+// -----
+
+// An input whose size is known to be another one is a view of what the caller hands over.
+// CHECK-LABEL: loop.program @main[n, m](%x: !loop.buffer<[n], f32>, %z: !loop.buffer<[m], f32>
+// CHECK-SAME: equal_sizes = [#loop.exprs<[m, n]>]
+// CHECK-NEXT: %[[V:[a-z0-9]+]] = loop.view %z : !loop.buffer<[m], f32> to !loop.buffer<[n], f32>
+// CHECK-NEXT: loop.call @add_{{[0-9a-f]+}}[n](%x, %[[V]], %
+func.func @main(%x: !graph.tensor<[n], f32>, %z: !graph.tensor<[n], f32>) -> !graph.tensor<[n], f32> attributes {equal_sizes = [#loop.exprs<[m, n]>], input_types = [!graph.tensor<[n], f32>, !graph.tensor<[m], f32>]} {
+  %y = graph.add %x, %z : (!graph.tensor<[n], f32>, !graph.tensor<[n], f32>) -> !graph.tensor<[n], f32>
+  func.return %y : !graph.tensor<[n], f32>
+}
+
+// -----
+
+// What has to be four times something is that in kernels: nothing is rounded.
+// CHECK-LABEL: loop.kernel @slice_{{[0-9a-f]+}}[n0](%a0: !loop.buffer<[4 * n0], f32>, %a1: !loop.buffer<[n0], f32>)
+// CHECK-LABEL: loop.program @main[n]
+// CHECK: loop.call @slice_{{[0-9a-f]+}}[(n floordiv 4)](%x, %
+func.func @main(%x: !graph.tensor<[n], f32>) -> !graph.tensor<[((n + 3) floordiv 4)], f32> attributes {equal_sizes = [#loop.exprs<[n, 2 * ((n + 1) floordiv 2)]>, #loop.exprs<[((n + 1) floordiv 2), 2 * ((n + 3) floordiv 4)]>]} {
+  %y = graph.slice %x {starts = #graph.shape<[0]>, sizes = #graph.shape<[((n + 3) floordiv 4)]>, steps = array<i64: 4>} : (!graph.tensor<[n], f32>) -> !graph.tensor<[((n + 3) floordiv 4)], f32>
+  func.return %y : !graph.tensor<[((n + 3) floordiv 4)], f32>
+}
+
+// -----
+
+// A sum of sizes of which one alone is even is no multiple of anything.
+// CHECK-LABEL: loop.kernel @relu_{{[0-9a-f]+}}[n0](%a0: !loop.buffer<[n0], f32>
+func.func @main(%x: !graph.tensor<[n], f32>, %z: !graph.tensor<[m], f32>) -> !graph.tensor<[n], f32> attributes {equal_sizes = [#loop.exprs<[n, m + 2]>]} {
+  %y = graph.relu %x : (!graph.tensor<[n], f32>) -> !graph.tensor<[n], f32>
+  func.return %y : !graph.tensor<[n], f32>
+}

@@ -13,6 +13,7 @@ from xdsl.parser import Parser
 from weft.dialects.errors import WeftError
 from weft.dialects.expr import (
     Atom,
+    Equalities,
     Expr,
     Operand,
     Symbol,
@@ -23,6 +24,7 @@ from weft.dialects.expr import (
 )
 from weft.dialects.expr_text import parse_formal_expr
 from weft.dialects.interval import Range
+from weft.dialects.loop.equal_sizes import multiples
 
 SYMBOLS = (Symbol("a"), Symbol("n"))
 OPERANDS = (Operand(0), Operand(1))
@@ -233,3 +235,60 @@ def test_division_by_zero_is_refused(divide: Callable[[Expr, int], Expr]):
 def test_evaluation_requires_a_value_of_every_atom():
     with pytest.raises(WeftError, match="requires a value for every atom"):
         (A + D0).evaluate({SYMBOLS[0]: 1})
+
+
+# Equalities -------------------------------------------------------------------------------------
+
+
+def halves(text: str, times: int) -> Expr:
+    """`times * ceil(size / times)`."""
+    return times * Expr.of(text).ceildiv(times)
+
+
+PAIRS = st.lists(
+    st.sampled_from(
+        [
+            (Expr.of("a"), halves("a", 2)),
+            (halves("n", 4), Expr.of("n")),
+            (Expr.of("n"), Expr.of("a")),
+            (Expr.of("n"), 2 * Expr.of("a")),
+            (Expr.of("n"), Expr.of("a") + 6),
+            (Expr.of("n") * Expr.of("a"), 3 * halves("a", 2)),
+            (maximum([Expr.of("a"), 3]), Expr.of("a")),
+            (Expr.of("a"), Expr.of(4)),
+        ]
+    ),
+    max_size=4,
+)
+
+
+@settings(max_examples=150)
+@given(PAIRS, TREES)
+def test_equal_sizes_rewrite_to_what_has_the_same_value(
+    pairs: list[tuple[Expr, Expr]], tree: Tree
+) -> None:
+    equal = Equalities(pairs)
+    normal = equal.normal(tree.expr)
+    assert equal.normal(normal) == normal
+    for a in range(1, 10):
+        for n in range(1, 19):
+            values: Values = {SYMBOLS[0]: a, SYMBOLS[1]: n, OPERANDS[0]: -3, OPERANDS[1]: 5}
+            if all(one.evaluate(values) == other.evaluate(values) for one, other in pairs):
+                assert normal.evaluate(values) == tree.value(values)
+
+
+def test_equal_sizes_rewrite_from_the_greater_side_to_the_lesser() -> None:
+    h, w, half = Expr.of("h"), Expr.of("w"), Expr.of("h").ceildiv(2)
+    equal = Equalities([(half.ceildiv(2) * 2, half), (h, 2 * half), (w, h)])
+    assert equal.normal(4 * w * half.ceildiv(2)) == h * h
+    assert equal.normal((w + 5) // 3) == (h + 5) // 3
+    assert equal.hold((w, 4 * half.ceildiv(2)))
+    assert equal.normal(half) == half  # nothing equals a half
+    assert not equal.hold((h, w + 1))
+
+
+def test_multiples_are_what_equal_sizes_make_of_each_other() -> None:
+    h, half = Expr.of("h"), Expr.of("h").ceildiv(2)
+    pairs = [(half.ceildiv(2) * 2, half), (h, 2 * half), (Expr.of("n"), 6 * Expr.of("m") + 9)]
+    assert multiples(pairs) == {"h": 4, "n": 3}
+    assert multiples([(h, Expr.of("m") + 2), (Expr.of("k"), Expr.of(8))]) == {}

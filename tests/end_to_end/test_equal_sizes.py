@@ -9,48 +9,12 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, parser
-from xdsl.dialects.builtin import ArrayAttr
 
 import weft
 import weft.numpy as wnp
-from tests.models.peer import run_onnxruntime
-from weft.compiler.driver.options import Options
-from weft.compiler.driver.pipeline import plan_model
-from weft.compiler.driver.session import Session
+from tests.support.size_models import PYRAMID, Array, agree, array, checks, model_of
 from weft.compiler.frontend.onnx.from_onnx import import_model
 from weft.dialects.graph import BindSizesOp
-from weft.dialects.loop.dynamic import RequireEqualOp
-from weft.dialects.loop.program import EQUAL_SIZES, ProgramOp
-
-Array = np.ndarray[Any, Any]
-
-
-def model_of(text: str, opset: int = 18) -> ModelProto:
-    return parser.parse_model(f'<ir_version: 9, opset_import: ["" : {opset}]> agraph {text}')
-
-
-def array(*shape: int) -> Array:
-    return np.asarray(np.random.default_rng(sum(shape)).standard_normal(shape), np.float32)
-
-
-def agree(model: ModelProto, *inputs: Array) -> weft.Executable:
-    """Compares with onnxruntime; returns the executable."""
-    run = weft.compile(model, threads=1)
-    named = {value.name: x for value, x in zip(model.graph.input, inputs, strict=True)}
-    for ours, theirs in zip(run(**named), run_onnxruntime(model, named), strict=True):
-        np.testing.assert_allclose(ours, theirs, 1e-5, 1e-5)
-    return run
-
-
-PYRAMID = """(float[1, 2, h, w] x, float[2, 2, 3, 3] f)
-  => (float[1, 4, p, q] y, float[1, 2, s, t] z) {
-  half = Conv <strides = [2, 2], pads = [1, 1, 1, 1]> (x, f)
-  scales = Constant <value = float[4] {1.0, 1.0, 2.0, 2.0}> ()
-  large = Resize <mode = "nearest"> (half, , scales)
-  [joined] y = Concat <axis = 1> (large, x)
-  z = Add (large, x)
-}"""
 
 
 def test_pyramids_of_any_height_and_width_join_what_was_halved() -> None:
@@ -397,15 +361,6 @@ def test_the_declared_rank_says_how_many_dims_a_shape_has() -> None:
         run(array(4, 6), whole(12, 2))
     with pytest.raises(weft.UnsupportedError, match="requires a vector of known length"):
         weft.compile(model_of(ANY_RANK.replace("RESULT", "float[]")), cache=False)
-
-
-def checks(text: str) -> int:
-    """How many pairs of sizes the program of a model checks, at its start or in place."""
-    module = plan_model(model_of(text), Session(Options())).module
-    programs = [op for op in module.walk() if isinstance(op, ProgramOp)]
-    pairs = [op.attributes.get(EQUAL_SIZES, ArrayAttr([])) for op in programs]
-    first = sum(len(each) for each in pairs if isinstance(each, ArrayAttr))
-    return first + sum(isinstance(op, RequireEqualOp) for op in module.walk())
 
 
 def test_sizes_are_checked_once_and_only_where_they_may_differ() -> None:

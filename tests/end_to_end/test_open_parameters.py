@@ -35,11 +35,21 @@ def agree(run: weft.Executable, model: ModelProto, *inputs: Array) -> None:
         np.testing.assert_allclose(ours, theirs, 1e-5, 1e-5)
 
 
+def mel(bins: int, length: int, rate: int, low: float, high: float) -> tuple[Array, ...]:
+    edges = (np.array(edge, np.float32) for edge in (low, high))
+    return (*(np.array(number) for number in (bins, length, rate)), *edges)
+
+
 SLICES = "(float[n, 4, 5] x, int64[2] s, int64[2] e, int64[2] a, int64[2] t) => (float[p, q, r] y)"
 X = floats(3, 4, 5)
 LEAST, MOST = -(2**63), 2**63 - 1
 
 CASES: dict[str, tuple[str, list[tuple[Array, ...]]]] = {
+    "mel weights": (
+        "(int64 n, int64 k, int64 r, float l, float u) => (float[p, q] y)"
+        " { y = MelWeightMatrix (n, k, r, l, u) }",
+        [mel(8, 128, 8000, 20, 3900), mel(40, 512, 16000, 0, 8000), mel(3, 16, 8192, 0, 4096)],
+    ),
     "slice axes": (
         SLICES.replace(", int64[2] t", "") + " { y = Slice (x, s, e, a) }",
         [
@@ -186,3 +196,30 @@ def test_parameters_that_cannot_be_end_the_call(name: str) -> None:
     run = weft.compile(model_of(CASES[name.strip()][0]), threads=1, cache=False)
     with pytest.raises(weft.InputError, match="requires"):
         run(*REFUSED[name])
+
+
+def test_mel_weights_of_frequencies_that_are_none_are_refused() -> None:
+    model = model_of(CASES["mel weights"][0])
+    run = weft.compile(model, threads=1)
+    with pytest.raises(weft.InputError, match="requires edges of at least 0 .*, at MelWeight"):
+        run(*mel(4, 16, 8192, -1, 4096))
+    with pytest.raises(weft.InputError, match="requires edges within the spectrum.*, at MelWeight"):
+        run(*mel(4, 16, 1024, 0, 4096))
+
+
+DROPPED = (
+    "(float[n, m] x, float r, bool t) => (float[p, q] y, bool[s, u] k) { y, k = Dropout (x, r, t) }"
+)
+
+
+def test_dropout_trains_where_a_call_says_so() -> None:
+    """onnx draws with NumPy's generator: what is compared is all that does not hang on that."""
+    run = weft.compile(model_of(DROPPED), threads=1)
+    x = floats(40, 50)
+    y, kept = run(x, np.float32(0.25), np.array(True))
+    np.testing.assert_allclose(y, np.where(kept, x / np.float32(0.75), 0), 1e-6)
+    assert 0.7 < kept.mean() < 0.8
+    for ratio, training in ((0.25, False), (0.0, True)):
+        y, kept = run(x, np.float32(ratio), np.array(training))
+        np.testing.assert_array_equal(y, x)
+        assert kept.all()

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from xdsl.ir import Block, SSAValue
 
 from weft.dialects.errors import TypeInferenceError, UnsupportedError
-from weft.dialects.graph.core.types import type_of
+from weft.dialects.expr import Equalities
+from weft.dialects.graph.core.types import TensorType, type_of
 from weft.dialects.graph.regions.control import join
+from weft.dialects.graph.reindexing.movement import AssumeOp
 
 
 class SizeNames:
@@ -33,10 +35,31 @@ def yielded(block: Block) -> Sequence[SSAValue]:
     return block.last_op.operands
 
 
-def joined_sizes(blocks: Sequence[Block], names: SizeNames) -> list[str]:
-    """The names of the sizes in which the results of blocks differ. Raises UnsupportedError for
-    results that differ in more.
+def agree(one: TensorType, other: TensorType, equal: Equalities) -> bool:
+    """Whether tensors of two types have one shape in every call."""
+    if one.element != other.element or not (one.has_rank and other.has_rank):
+        return one == other
+    return one.rank == other.rank and all(map(equal.hold, zip(one.shape, other.shape, strict=True)))
+
+
+def assumed(value: SSAValue, wanted: TensorType, equal: Equalities) -> AssumeOp | None:
+    """The value under the dims of a type that are equal to its own; None where nothing is to do."""
+    given = type_of(value)
+    if given == wanted or not agree(given, wanted, equal):
+        return None
+    return AssumeOp.of(value, shape=wanted.dims)
+
+
+def joined_sizes(blocks: Sequence[Block], names: SizeNames, equal: Equalities) -> list[str]:
+    """The names of the sizes in which the results of blocks differ, but for those that are equal in
+    every call. Raises UnsupportedError for results that differ in more.
     """
+    wanted = [type_of(value) for value in yielded(blocks[0])]
+    for block in blocks[1:]:
+        for position, (value, each) in enumerate(zip(yielded(block), wanted, strict=False)):
+            if (op := assumed(value, each, equal)) is not None and block.last_op is not None:
+                block.insert_op_before(op, block.last_op)
+                block.last_op.operands[position] = op.result
     try:
         for values in zip(*map(yielded, blocks), strict=True):
             join([type_of(value) for value in values], names, "control flow")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from weft.dialects.errors import UnsupportedError
-from weft.dialects.expr import Atom, Expr
+from weft.dialects.expr import Atom, Equalities, Expr
 from weft.dialects.graph import ConstantOp, DimsOp, GraphOp
 from weft.dialects.graph.core.dim_values import DimValues
 from weft.dialects.graph.core.dtypes import numpy_dtype
@@ -32,12 +32,15 @@ class OpenAxes(UnsupportedError):
 class ConstantValues:
     """Finds, and remembers, values that operators need while compiling, such as axes and shapes.
 
-    `ranges` are the bounds of sizes that are known, such as the number of a loop's round.
+    `ranges` are the bounds of sizes that are known, such as the number of a loop's round; `equal`
+    are sizes that each call is checked to bring equal, for operators need it that always run.
     """
 
     def __init__(self, store: WeightStore) -> None:
         self.store = store
         self.ranges: dict[Atom, Range] = {}
+        self.equal = Equalities()
+        self._names: set[str] | None = None
         self._dims = DimValues(sizes=True)
         self._arrays: dict[SSAValue, Array | None] = {}
 
@@ -48,9 +51,22 @@ class ConstantValues:
             return None
         exprs = self._dims.of(value)
         if exprs is not None:
-            return exprs
+            return [self.equal.normal(expr) for expr in exprs]
         array = self.constant_array(value)
         return None if array is None else [Expr.of(int(number)) for number in array.reshape(-1)]
+
+    def learn(self, block: Block, last: Operation | None) -> None:
+        """Takes up what operators behind the last one that was there assume of inputs' sizes."""
+        if self._names is None:
+            dims = [dim for argument in block.args for dim in type_of(argument).shape]
+            self._names = {name for dim in dims for name in dim.symbols()}
+        op = block.first_op if last is None else last.next_op
+        while op is not None:
+            if isinstance(op, GraphOp) and not op.is_static:
+                for pair in op.assumptions():
+                    if all(self._names.issuperset(size.symbols()) for size in pair):
+                        self.equal.add(pair)
+            op = op.next_op
 
     def constant_array(self, value: SSAValue) -> Array | None:
         """The elements of a value that depends on constants alone, None for others and large ones.

@@ -42,6 +42,8 @@ from weft.dialects.weights import Array, WeightStore
 Values = ChainMap[str, Value | None]
 """Graph values by ONNX name; None for the outputs of a node that could not be imported."""
 
+TRAINING = "ai.onnx.preview.training"
+
 IMPORT_ERRORS = (UnsupportedError, TypeInferenceError, ModelError)
 
 
@@ -95,7 +97,10 @@ class GraphImporter:
                 needed |= used_names(node)
         self.used |= needed
         for node in reversed(live):
+            last = self.block.last_op
             self._import_node(node)
+            if self.b is self.root:
+                self.constants.learn(self.block, last)
 
     def value(self, name: str) -> SSAValue | None:
         """The tensor of that name; raises UnsupportedError for sequences and empty optionals."""
@@ -277,7 +282,8 @@ class GraphImporter:
             ((choice, block),) = blocks.items()
             block.erase(safe_erase=False)
             return results(choice)
-        sizes = joined_sizes([*blocks.values()], SizeNames(self.fresh_size, f"{node.name}_size"))
+        names = SizeNames(self.fresh_size, f"{node.name}_size")
+        sizes = joined_sizes([*blocks.values()], names, self.constants.equal)
         op = CaseOp.of(selector, [*blocks.values()], sizes, self.b.location)
         return self.b.builder.insert(op).results
 
@@ -336,7 +342,7 @@ class GraphImporter:
 
     def _is_control(self, node: NodeProto, operands: Sequence[Value | None]) -> bool:
         """Whether `control` has the node; its other importers come first, but take tensors only."""
-        if node.op_type not in self.control or node.domain:
+        if node.op_type not in self.control or node.domain not in ("", TRAINING):
             return False
         only_tensors = all(value is None or isinstance(value, SSAValue) for value in operands)
         return self._composite(node) is None or not only_tensors

@@ -15,7 +15,7 @@ from weft.compiler.frontend.onnx.constant_values import ConstantValues, OpenAxes
 from weft.compiler.frontend.onnx.tensor import DTYPES
 from weft.compiler.frontend.onnx.values import Texts
 from weft.dialects.errors import ModelError, UnsupportedError
-from weft.dialects.expr import Expr, ExprLike
+from weft.dialects.expr import Expr, ExprLike, product
 from weft.dialects.graph import ConstantOp, DimsOp
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.bounds_check import require_most
@@ -334,11 +334,12 @@ class OnnxNode:
         wanted, tensor_type = dims_attr(shape), type_of(value)
         if tensor_type.dims == wanted:
             return value
-        if (
-            tensor_type.has_rank
-            and (tensor_type.size - TensorType(wanted, tensor_type.element).size).constant is None
-        ):
-            return self.b.dynamic_reshape(value, shape=wanted)
+        size = TensorType(wanted, tensor_type.element).size
+        if tensor_type.has_rank and (tensor_type.size - size).constant is None:
+            dims = [self.constants.equal.normal(dim) for dim in tensor_type.shape]
+            if product(dims) != size:
+                return self.b.dynamic_reshape(value, shape=wanted)
+            value = self.assume(value, dims)
         return self.b.reshape(value, shape=wanted)
 
     def assume(self, value: SSAValue, shape: Sequence[ExprLike]) -> SSAValue:

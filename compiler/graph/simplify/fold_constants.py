@@ -31,6 +31,7 @@ from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.types import I64, TensorType, type_of
 from weft.dialects.graph.regions.branch import BranchOp
 from weft.dialects.graph.reindexing.gather import IndexedOp
+from weft.dialects.loop.equal_sizes import equalities_around
 from weft.dialects.weights import WeightStore
 
 
@@ -193,13 +194,9 @@ def loses_assumptions(old: Sequence[GraphOp], new: Sequence[GraphOp]) -> bool:
     """Whether sizes that operators take to be equal would not be checked any more, with others in
     their place.
     """
-    taken = {pair for op in old if not _is_static(op) for pair in op.assumptions()}
-    return bool(taken) and not taken <= {pair for op in new for pair in op.assumptions()}
-
-
-def _is_static(op: GraphOp) -> bool:
-    """Whether sizes of operands and attributes are numbers, which have been checked."""
-    return not op.mentions_sizes and None not in [each.static_shape for each in op.tensor_types()]
+    taken = {pair for op in old if not op.is_static for pair in op.assumptions()}
+    taken -= {pair for op in new for pair in op.assumptions()} if taken else set()
+    return bool(taken) and not all(map(equalities_around(old[0]).hold, taken))
 
 
 def dims_op(values: Sequence[Expr], tensor_type: TensorType, op: Operation) -> GraphOp:

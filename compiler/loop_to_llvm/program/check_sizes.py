@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 
 from llvmlite import ir
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
-from xdsl.utils.hints import isa
 
 from weft.compiler.abi.constants import Status
 from weft.compiler.loop_to_llvm.frame import Frame
@@ -26,6 +24,7 @@ from weft.compiler.loop_to_llvm.scalar.elements import I64, intrinsic
 from weft.dialects.expr import Atom, Expr, Extremum, Quotient, Remainder, Symbol
 from weft.dialects.extent import MOST
 from weft.dialects.loop.dynamic import BindSymbolOp
+from weft.dialects.loop.equal_sizes import noted_equal_sizes
 from weft.dialects.loop.extents import (
     EXACT,
     RequireExtentsOp,
@@ -37,8 +36,8 @@ from weft.dialects.loop.extents import (
     size_limits,
 )
 from weft.dialects.loop.ops import AllocOp
-from weft.dialects.loop.program import EQUAL_SIZES, EQUAL_SIZES_OF, ProgramOp, size_ranges
-from weft.dialects.loop.types import ExprsAttr, buffer_type_of
+from weft.dialects.loop.program import ProgramOp, size_ranges
+from weft.dialects.loop.types import buffer_type_of
 
 DOUBLE = ir.DoubleType()
 
@@ -62,13 +61,8 @@ class SizeChecks:
         self.require_bounds()
         for volume, rule in self._of_call():
             self._require_volume(volume, Status.BAD_DIMS, *rule)
-        pairs = self.program.attributes.get(EQUAL_SIZES)
-        names = self.program.attributes.get(EQUAL_SIZES_OF)
-        nodes = list(names) if isa(names, ArrayAttr[StringAttr]) else []
-        for number, pair in enumerate(pairs if isinstance(pairs, ArrayAttr) else ()):
-            assert isinstance(pair, ExprsAttr), "sizes come in pairs of expressions"
-            where = origin([each.data for each in nodes[number : number + 1] if each.data])
-            self.require_equal(pair.data, Status.BAD_DIMS, where)
+        for pair, node in noted_equal_sizes(self.program).items():
+            self.require_equal(pair, Status.BAD_DIMS, origin([node] if node else []))
 
     def _of_call(self) -> list[tuple[Volume, tuple[str, list[Expr]]]]:
         """The volumes of tensors, and of the arena's buffers in their layouts, with what is said

@@ -6,7 +6,7 @@ Any other value is copied by a kernel to a buffer of that layout.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from msgspec import Struct
@@ -17,6 +17,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from weft.dialects.expr import Atom, Expr, Symbol
+from weft.dialects.loop.equal_sizes import as_multiples, multiples, noted_equal_sizes
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import COPIES, CallOp, KernelOp, ProgramOp, WeightOp
 from weft.dialects.loop.types import BufferType, buffer_type_of
@@ -41,9 +42,10 @@ class AssignLayouts(Struct, frozen=True):
         """Rewrites each program of the module; adds the conversion kernels that it needs."""
         kernels = {op.sym_name.data: op for op in module.ops if isinstance(op, KernelOp)}
         for program in [op for op in module.ops if isinstance(op, ProgramOp)]:
+            known = as_multiples(multiples(noted_equal_sizes(program)))
             converted: dict[Conversion, SSAValue] = {}
             for call in [op for op in program.walk() if isinstance(op, CallOp)]:
-                self._convert_arguments(call, kernels, converted)
+                self._convert_arguments(call, kernels, converted, known)
         present = {op.sym_name.data for op in module.ops if isinstance(op, KernelOp)}
         first = module.body.block.first_op
         for name, kernel in kernels.items():
@@ -51,7 +53,11 @@ class AssignLayouts(Struct, frozen=True):
                 module.body.block.insert_op_before(kernel, first)
 
     def _convert_arguments(
-        self, call: CallOp, kernels: dict[str, KernelOp], converted: dict[Conversion, SSAValue]
+        self,
+        call: CallOp,
+        kernels: dict[str, KernelOp],
+        converted: dict[Conversion, SSAValue],
+        known: Mapping[Atom, Expr],
     ) -> None:
         kernel = kernels[call.kernel]
         sizes: dict[Atom, Expr] = {
@@ -60,8 +66,8 @@ class AssignLayouts(Struct, frozen=True):
         }
         for position, argument in enumerate(kernel.body.block.args):
             value = call.arguments[position]
-            wanted = buffer_type_of(argument).substitute(sizes)
-            if wanted == value.type:
+            wanted, given = buffer_type_of(argument).substitute(sizes), buffer_type_of(value)
+            if wanted == given or wanted.substitute(known) == given.substitute(known):
                 continue
             index = value.owner if isinstance(value.owner, WeightOp) else call
             conversion = (index.parent, value, wanted)

@@ -10,7 +10,9 @@ from weft.dialects.graph.core.types import Shape
 
 
 def broadcast_shapes(name: str, shapes: Sequence[Shape]) -> Shape:
-    """The common shape; dims are equal or 1, and sizes of different names are assumed equal.
+    """The common shape. This is weft's one rule for dims that meet: the number 1 is stretched, as
+    NumPy does; all others are equal, and sizes of different names are assumed to be, also where one
+    of them is 1 in a call.
 
     Raises `TypeInferenceError` in the name of the operator where dims can never be equal.
     What is assumed is what `broadcast_assumptions` lists; the artifact checks it in every call.

@@ -246,6 +246,13 @@ class GraphOp(InferTypeOp):
         shapes = (each for each in self.properties.values() if isinstance(each, ShapeAttr))
         return any(dim.constant is None for shape in shapes for dim in shape.data or ())
 
+    @property
+    def is_static(self) -> bool:
+        """Whether the sizes of operands and attributes are numbers."""
+        return not self.mentions_sizes and None not in [
+            each.static_shape for each in self.tensor_types()
+        ]
+
     # Text
 
     def print(self, printer: Printer) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from xdsl.dialects.builtin import LocationAttr, SymbolRefAttr
+from xdsl.dialects.builtin import ArrayAttr, LocationAttr, SymbolRefAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
@@ -19,10 +19,24 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure, SymbolTable, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
 from weft.dialects.errors import TypeInferenceError
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.graph.core.types import TensorType, tensor, type_of
+
+INPUT_TYPES = "input_types"
+"""The attribute of a graph function that lists the types of its inputs as its callers have them,
+where sizes among those of its arguments have been replaced.
+"""
+
+
+def input_types(function: FuncOp) -> list[TensorType]:
+    """The types of what callers hand to a graph function."""
+    given = function.attributes.get(INPUT_TYPES)
+    if isa(given, ArrayAttr[TensorType]):
+        return list(given)
+    return [type_of(argument) for argument in function.body.block.args]
 
 
 class CallsFunction(SymbolUserOpInterface):

@@ -10,7 +10,7 @@ from xdsl.ir import Block, SSAValue
 
 from weft.compiler.frontend.onnx.from_onnx import ImportedModel
 from weft.dialects.expr import Expr, Symbol
-from weft.dialects.graph import ConstantOp, GraphOp
+from weft.dialects.graph import BindSizesOp, ConstantOp, GraphOp
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.op import SEGMENTS
 from weft.dialects.graph.core.types import ShapeAttr, TensorType, tensor, type_of
@@ -34,6 +34,9 @@ def evaluate(model: ImportedModel, *inputs: NDArray[Any]) -> list[NDArray[Any]]:
             arrays[op.result] = op.array(model.weights)
         elif isinstance(op, AssertOp):
             assert arrays[op.operands[0]], op.text.data
+        elif isinstance(op, BindSizesOp):
+            found = zip(op.defined_sizes, arrays[op.operand].reshape(-1).tolist(), strict=True)
+            sizes |= {Symbol(name): size for name, size in found}
         else:
             results = _evaluate_op(op, [arrays[operand] for operand in op.operands], sizes)
             for result, array in zip(op.results, results, strict=True):

@@ -114,13 +114,16 @@ def test_grid_sample_at_symbolic_sizes(mode: str, padding: str, aligned: int):
 
 
 @pytest.mark.parametrize("mode", ["avg", "max"])
-def test_roi_align_of_regions_in_several_images(mode: str):
+@pytest.mark.parametrize("ratio", [2, 0])
+@pytest.mark.parametrize("halves", ["half_pixel", "output_half_pixel"])
+def test_roi_align_of_regions_in_several_images(mode: str, ratio: int, halves: str):
     text = f"""agraph (float[n, 2, h, w] x, float[r, 4] b, int64[r] i) => (float[r, 2, 2, 3] y) {{
-        y = RoiAlign<mode = "{mode}", output_height = 2, output_width = 3, sampling_ratio = 2,
+        y = RoiAlign<mode = "{mode}", output_height = 2, output_width = 3,
+            sampling_ratio = {ratio}, coordinate_transformation_mode = "{halves}",
             spatial_scale = 0.5> (x, b, i)
     }}"""
-    regions = np.array([[1, 2, 9, 7], [-3, 0, 4, 30], [5, 5, 5, 5]], np.float32)
-    check(text, floats(2, 2, 5, 6), regions, np.array([0, 1, 1]), opset=16, tolerance=1e-4)
+    regions = np.array([[1, 2, 9, 7], [-3, 0, 4, 30], [5, 5, 5, 5], [9, 9, 2, 3]], np.float32)
+    check(text, floats(2, 2, 5, 6), regions, np.array([0, 1, 1, 0]), opset=16, tolerance=1e-4)
 
 
 def test_deform_conv_in_groups_with_mask_and_bias():

@@ -11,6 +11,7 @@ from weft.compiler.frontend.onnx.ops import control as onnx_control
 from weft.compiler.frontend.onnx.ops import data_dependent as onnx_data_dependent
 from weft.compiler.frontend.onnx.ops import einsum as onnx_einsum
 from weft.compiler.frontend.onnx.ops import elementwise as onnx_elementwise
+from weft.compiler.frontend.onnx.ops import gradient as onnx_gradient
 from weft.compiler.frontend.onnx.ops import ngrams as onnx_ngrams
 from weft.compiler.frontend.onnx.ops import quantize as onnx_quantize
 from weft.compiler.frontend.onnx.ops import random as onnx_random
@@ -18,6 +19,7 @@ from weft.compiler.frontend.onnx.ops import recurrent as onnx_recurrent
 from weft.compiler.frontend.onnx.ops import reductions as onnx_reductions
 from weft.compiler.frontend.onnx.ops import resize as onnx_resize
 from weft.compiler.frontend.onnx.ops import sampling as onnx_sampling
+from weft.compiler.frontend.onnx.ops import scan as onnx_scan
 from weft.compiler.frontend.onnx.ops import scatter as onnx_scatter
 from weft.compiler.frontend.onnx.ops import sequences as onnx_sequences
 from weft.compiler.frontend.onnx.ops import shapes as onnx_shapes
@@ -49,6 +51,8 @@ COMPOSITES: ImporterTable = {
 CONTROL: ControlTable = {
     **onnx_conditional.IMPORTERS,
     **onnx_control.IMPORTERS,
+    **onnx_gradient.IMPORTERS,
+    **onnx_scan.IMPORTERS,
     **onnx_data_dependent.IMPORTERS,
     **onnx_sequences.IMPORTERS,
 }

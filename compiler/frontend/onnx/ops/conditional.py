@@ -61,7 +61,8 @@ def import_if(importer: GraphImporter, node: OnnxNode) -> Results:
         rule = "requires branches that give sequences of one length and the same optionals"
         raise UnsupportedError(f"{rule}, got {', '.join(first)} and {', '.join(second)}")
     blocks = [branch.block for branch in branches]
-    sizes = joined_sizes(blocks, SizeNames(importer.fresh_size, f"{node.proto.name}_size"))
+    names = SizeNames(importer.fresh_size, f"{node.proto.name}_size")
+    sizes = joined_sizes(blocks, names, importer.constants.equal)
     op = IfOp.of(condition, blocks[0], blocks[1], sizes, node.b.location)
     return rebuilt(importer.b.builder.insert(op).results, taken[0])
 

@@ -1,34 +1,50 @@
-"""ONNX's Loop and Scan -> control flow of the graph level.
+"""ONNX's Loop -> control flow of the graph level.
 
 A body is imported with the types of what the loop starts from; where it yields other dims, these
-get names, and it is imported again until types repeat.
+get names, and it is imported again until types repeat. Where only the first iteration changes a
+rank or a dim of 1, which NumPy stretches, it stands in front of the loop.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from functools import partial
 
 import numpy as np
 from msgspec import Struct
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, SSAValue
 
-from weft.compiler.frontend.onnx.branches import SizeNames
+from weft.compiler.frontend.onnx.branches import SizeNames, agree, assumed, joined_sizes
 from weft.compiler.frontend.onnx.importer import ControlTable, GraphImporter
-from weft.compiler.frontend.onnx.node import OnnxNode, dims_attr, normal_axis, only, only_element
+from weft.compiler.frontend.onnx.node import OnnxNode, dims_attr, only, only_element
 from weft.compiler.frontend.onnx.ops.sequences import bind_inputs, stacked
 from weft.compiler.frontend.onnx.values import Results, Value, tensor_of
 from weft.dialects.errors import ModelError, TypeInferenceError, UnsupportedError
 from weft.dialects.expr import Expr, Symbol, maximum, minimum
-from weft.dialects.graph import ConditionOp, DimsOp, ForOp, WhileOp, YieldOp
-from weft.dialects.graph.core.broadcast import agreed_dim
+from weft.dialects.graph import ConditionOp, DimsOp, ForOp, IfOp, WhileOp, YieldOp
 from weft.dialects.graph.core.types import BOOL, I64, TensorType, tensor, type_of
+from weft.dialects.graph.regions.control import defined_sizes
+from weft.dialects.graph.regions.effects import AssertOp
 
 MOST_ITERATIONS = 1024
 """Loops that carry sequences are imported iteration by iteration, up to this many."""
 
 
-class _Body(Struct):
+class _ChangesOnce(Exception):
+    """The first iteration gives what is carried these types, which the others keep."""
+
+    def __init__(self, types: Sequence[TensorType]) -> None:
+        super().__init__()
+        self.types = types
+
+
+class _ChangesRank(UnsupportedError):
+    """What is carried has another rank in each iteration."""
+
+
+class LoopBody(Struct):
     """An imported body: its block, the names of carried dims that vary, and what it hands back."""
 
     block: Block
@@ -36,43 +52,101 @@ class _Body(Struct):
     results: list[SSAValue]
 
 
-def _import_body(
+def import_body(
     importer: GraphImporter,
     node: OnnxNode,
     initial: Sequence[SSAValue],
     enter: Callable[[Block], Sequence[SSAValue]],
     skipped: int,
-) -> _Body | None:
+    *,
+    peels: bool = False,
+) -> LoopBody | None:
     """Imports the body until the carried types repeat.
 
     `enter` gives the values of the body's inputs in a block whose arguments are the carried values;
     carried results follow `skipped` others. None where a node of the body could not be imported.
+    Raises _ChangesOnce where `peels` and that is what they do.
     """
-    graph = node.attribute("body").g
     names = SizeNames(importer.fresh_size, f"{node.proto.name}_size")
     tensor_types = [type_of(value) for value in initial]
+    equal = importer.constants.equal
     while True:
-        with importer.nested(tensor_types) as block:
-            bind_inputs(importer, node, enter(block))
-            results = importer.import_subgraph(graph)
-        if None in results:
+        found = _import_once(importer, node, tensor_types, enter, skipped)
+        if found is None:
             return None
-        values = [tensor_of(value) for value in results if value is not None]
-        if len(values) < skipped + len(tensor_types):
-            rule = f"requires a body of at least {skipped + len(tensor_types)} outputs"
-            raise ModelError(f"{rule}, got {len(values)}")
-        yielded = [type_of(value) for value in values[skipped : skipped + len(tensor_types)]]
+        block, values, yielded = found
+        if peels and not names.used and any(map(_is_stretched, tensor_types, yielded)):
+            again = _tried(importer, node, yielded, enter, skipped)
+            if again is not None and all(map(partial(agree, equal=equal), yielded, again)):
+                block.erase(safe_erase=False)
+                raise _ChangesOnce(yielded)
         wider = [
-            _widened(each, other, names) for each, other in zip(tensor_types, yielded, strict=True)
+            each if agree(each, other, equal) else _widened(each, other, names)
+            for each, other in zip(tensor_types, yielded, strict=True)
         ]
         if wider == tensor_types:
-            return _Body(block, names.used, values)
+            for position, each in enumerate(wider, skipped):
+                if (op := assumed(values[position], each, equal)) is not None:
+                    block.add_op(op)
+                    values[position] = op.result
+            return LoopBody(block, names.used, values)
         tensor_types = wider
+
+
+def _import_once(
+    importer: GraphImporter,
+    node: OnnxNode,
+    tensor_types: Sequence[TensorType],
+    enter: Callable[[Block], Sequence[SSAValue]],
+    skipped: int,
+) -> tuple[Block, list[SSAValue], list[TensorType]] | None:
+    """A block of the body for carried values of these types, what it gives, and the types of what
+    it carries on.
+    """
+    with importer.nested(tensor_types) as block:
+        bind_inputs(importer, node, enter(block))
+        results = importer.import_subgraph(node.attribute("body").g)
+    if None in results:
+        return None
+    values = [tensor_of(value) for value in results if value is not None]
+    if len(values) < skipped + len(tensor_types):
+        rule = f"requires a body of at least {skipped + len(tensor_types)} outputs"
+        raise ModelError(f"{rule}, got {len(values)}")
+    carried = values[skipped : skipped + len(tensor_types)]
+    return block, values, [type_of(value) for value in carried]
+
+
+def _tried(
+    importer: GraphImporter,
+    node: OnnxNode,
+    tensor_types: Sequence[TensorType],
+    enter: Callable[[Block], Sequence[SSAValue]],
+    skipped: int,
+) -> list[TensorType] | None:
+    """The types that the body carries on from others; None where it cannot be imported so."""
+    failures = len(importer.failures)
+    found = _import_once(importer, node, tensor_types, enter, skipped)
+    del importer.failures[failures:]
+    if found is None:
+        return None
+    found[0].erase(safe_erase=False)
+    return found[2]
+
+
+def _is_stretched(tensor_type: TensorType, yielded: TensorType) -> bool:
+    """Whether an iteration gives a value another rank, or another size for a 1."""
+    if tensor_type.rank != yielded.rank:
+        return True
+    pairs = zip(tensor_type.shape, yielded.shape, strict=True)
+    return any(dim == 1 and other != 1 for dim, other in pairs)
 
 
 def _widened(tensor_type: TensorType, yielded: TensorType, names: SizeNames) -> TensorType:
     """The carried type that holds what an iteration yields as well."""
-    if tensor_type.rank != yielded.rank or tensor_type.element != yielded.element:
+    if tensor_type.rank != yielded.rank:
+        rule = "requires carried values of one rank, or a known number of iterations"
+        raise _ChangesRank(f"{rule}, got one of {tensor_type}, then {yielded}")
+    if tensor_type.element != yielded.element:
         raise UnsupportedError(f"requires a carried value of type {tensor_type}, got {yielded}")
     dims = [
         dim if dim == other or str(dim) in names.used else Expr.of(next(names))
@@ -87,23 +161,40 @@ def import_loop(importer: GraphImporter, node: OnnxNode) -> Results:
     if not all(isinstance(value, SSAValue) for value in carried):
         return _unrolled(importer, node, [value for value in carried if value is not None])
     initial = [node.operand(position) for position in range(2, len(node.operands))]
+    limit = None if node.optional(0) is None else count_of(importer, node, node.operand(0))
     condition = node.optional(1)
+    try:
+        return _loop(importer, node, initial, limit, condition, 0)
+    except _ChangesOnce as change:
+        return _peeled(importer, node, initial, limit, condition, change.types)
+    except _ChangesRank:
+        if limit is None or limit.constant is None:
+            raise
+        return _unrolled(importer, node, initial)
+
+
+def _loop(
+    importer: GraphImporter,
+    node: OnnxNode,
+    initial: Sequence[SSAValue],
+    limit: Expr | None,
+    condition: SSAValue | None,
+    first: int,
+) -> Results:
+    """The loop of iterations from the first on, of which there are as many as the limit."""
     keep = None if condition is None else importer.constants.constant_array(condition)
-    starts = None if condition is None or keep is not None else node.reshape(condition, [])
+    starts = None if condition is None or keep is not None else node_reshape(importer, condition)
     if keep is not None and not only_element(keep, "a condition"):
-        limit: Expr | None = Expr.of(0)
-    else:
-        limit = None if node.optional(0) is None else count_of(importer, node, node.operand(0))
+        limit = Expr.of(0)
     index = importer.fresh_size(f"{node.proto.name}_iteration")
     if limit is not None and limit.constant:
         importer.constants.ranges[Symbol(index)] = (0, limit.constant - 1)
 
     def enter(block: Block) -> Sequence[SSAValue]:
-        count = DimsOp.of(values=[Expr.of(index)], scalar=UnitAttr(), location=importer.b.location)
-        number = importer.b.builder.insert(count).results[0]
-        return [number, importer.b.constant_of(True, BOOL), *block.args]
+        return _iteration(importer, Expr.of(index) + first, block.args)
 
-    body = _import_body(importer, node, initial, enter, 1)
+    peels = first == 0 and limit != 0
+    body = import_body(importer, node, initial, enter, 1, peels=peels)
     if body is None:
         return [None] * len(node.proto.output)
     constant = importer.constants.constant_array(body.results[0])
@@ -116,11 +207,98 @@ def import_loop(importer: GraphImporter, node: OnnxNode) -> Results:
         iterations = minimum([iterations, 1])
     if starts is not None:
         iterations = _count_where(importer, node, starts, iterations)
-    return _for(importer, node, iterations, index, initial, body, body.results[1:])
+    return repeat(importer, node, iterations, index, initial, body, body.results[1:])
 
 
-def _unrolled(importer: GraphImporter, node: OnnxNode, state: list[Value]) -> Results:
-    """A loop that carries sequences or optionals: its body once for each iteration."""
+def _iteration(importer: GraphImporter, number: Expr, state: Sequence[SSAValue]) -> list[SSAValue]:
+    """What the body of a loop is handed."""
+    count = DimsOp.of(values=[number], scalar=UnitAttr(), location=importer.b.location)
+    return [importer.b.builder.insert(count).results[0], importer.b.constant_of(True, BOOL), *state]
+
+
+def _peeled(
+    importer: GraphImporter,
+    node: OnnxNode,
+    initial: Sequence[SSAValue],
+    limit: Expr | None,
+    condition: SSAValue | None,
+    changed: Sequence[TensorType],
+) -> Results:
+    """The first iteration, after which the state has the `changed` types, and a loop of the others;
+    what there is without any where a call may have none.
+    """
+    runs = _runs(importer, node, limit, condition)
+    ranks = [type_of(value).rank for value in initial]
+    if runs is not None and ranks != [each.rank for each in changed]:
+        text = "run requires an iteration of the loop, which gives its state another rank, got none"
+        importer.b.builder.insert(AssertOp.of(runs, text, [], node.b.location))
+        runs = None
+    if runs is None:
+        return _iterations(importer, node, initial, limit)
+    with importer.nested() as some:
+        results = _iterations(importer, node, initial, limit)
+        values = [tensor_of(value) for value in results if value is not None]
+        some.add_op(YieldOp.create(operands=values))
+    if len(values) < len(results):
+        return results
+    inner = {name for op in some.walk() for name in defined_sizes(op)}
+    with importer.nested() as none:
+        stacks = [_no_rows(importer, type_of(value), inner) for value in values[len(initial) :]]
+        none.add_op(YieldOp.create(operands=[*initial, *stacks]))
+    names = SizeNames(importer.fresh_size, f"{node.proto.name}_size")
+    sizes = joined_sizes([some, none], names, importer.constants.equal)
+    return importer.b.builder.insert(IfOp.of(runs, some, none, sizes, node.b.location)).results
+
+
+def _iterations(
+    importer: GraphImporter, node: OnnxNode, initial: Sequence[SSAValue], limit: Expr | None
+) -> Results:
+    """An iteration, and a loop of the others."""
+    with importer.named():
+        bind_inputs(importer, node, _iteration(importer, Expr.of(0), initial))
+        results = importer.import_subgraph(node.attribute("body").g)
+    values = [tensor_of(value) for value in results if value is not None]
+    if len(values) < len(results):
+        return [None] * len(node.proto.output)
+    goes_on, state, rows = values[0], values[1 : 1 + len(initial)], values[1 + len(initial) :]
+    rest = _loop(importer, node, state, None if limit is None else limit - 1, goes_on, 1)
+    others = [tensor_of(value) for value in rest[len(initial) :] if value is not None]
+    if len(others) < len(rows):
+        return rest
+    firsts = (importer.b.reshape(row, shape=dims_attr([1, *type_of(row).shape])) for row in rows)
+    stacks = [importer.b.concat(*pair, axis=0) for pair in zip(firsts, others, strict=True)]
+    return [*rest[: len(initial)], *stacks]
+
+
+def _runs(
+    importer: GraphImporter, node: OnnxNode, limit: Expr | None, condition: SSAValue | None
+) -> SSAValue | None:
+    """Whether there is an iteration; None where there is one in every call."""
+    b = importer.b
+    low = 1 if limit is None else limit.range({})[0]
+    some = None
+    if limit is not None and (low is None or low < 1):
+        some = b.less(b.constant_of(0, I64), scalar_dim(importer, limit))
+    if condition is None or importer.constants.constant_array(condition) is not None:
+        return some
+    starts = node_reshape(importer, condition)
+    return starts if some is None else b.logical_and(some, starts)
+
+
+def _no_rows(importer: GraphImporter, tensor_type: TensorType, inner: AbstractSet[str]) -> SSAValue:
+    """A stack of no rows; their dims are 0 where the iterations alone know them."""
+    known = (
+        dim if inner.isdisjoint(dim.symbols()) else Expr.of(0) for dim in tensor_type.shape[1:]
+    )
+    return importer.b.expand(
+        importer.b.constant_of(0, tensor_type.element), shape=dims_attr([Expr.of(0), *known])
+    )
+
+
+def _unrolled(importer: GraphImporter, node: OnnxNode, state: Sequence[Value]) -> Results:
+    """A loop that carries sequences or optionals, or values of a rank for each iteration: its body
+    once for each.
+    """
     graph = node.attribute("body").g
     limit = None if node.optional(0) is None else node.number(0, "a number of iterations")
     goes_on = node.optional(1) is None or _is_true(importer, node.operand(1))
@@ -156,13 +334,13 @@ def _is_true(importer: GraphImporter, condition: SSAValue) -> bool:
     return bool(only_element(constant, "a condition"))
 
 
-def _for(
+def repeat(
     importer: GraphImporter,
     node: OnnxNode,
     iterations: Expr,
     index: str,
     initial: Sequence[SSAValue],
-    body: _Body,
+    body: LoopBody,
     results: Sequence[SSAValue],
 ) -> Sequence[SSAValue]:
     body.block.add_op(YieldOp.create(operands=list(results)))
@@ -180,7 +358,7 @@ def _while(
     limit: Expr | None,
     starts: SSAValue | None,
     initial: Sequence[SSAValue],
-    body: _Body,
+    body: LoopBody,
 ) -> Sequence[SSAValue]:
     """The loop whose condition is carried in front of the other values."""
     first = importer.b.constant_of(True, BOOL) if starts is None else starts
@@ -222,7 +400,7 @@ def for_each(
     index = importer.fresh_size(f"{node.proto.name}_iteration")
     with importer.nested([type_of(value) for value in initial]) as block:
         results = list(body(block.args))
-    return _for(importer, node, iterations, index, initial, _Body(block, [], results), results)
+    return repeat(importer, node, iterations, index, initial, LoopBody(block, [], results), results)
 
 
 def scalar_dim(importer: GraphImporter, dim: Expr) -> SSAValue:
@@ -252,88 +430,5 @@ def _count_where(
     return importer.bind_size(count, "count")
 
 
-# Scan -----------------------------------------------------------------------------------------
-
-
-def import_scan(importer: GraphImporter, node: OnnxNode) -> Results:
-    """A body for each position of an axis of the scanned inputs."""
-    graph = node.attribute("body").g
-    scanned_count = node.attribute("num_scan_inputs").i
-    operands = [node.operand(position) for position in range(len(node.operands))]
-    initial = operands[: len(operands) - scanned_count]
-    scanned = operands[len(initial) :]
-    if len(scanned) != scanned_count:
-        rule = f"num_scan_inputs requires 1 to {len(operands)}"
-        raise ModelError(f"{rule}, got {scanned_count}")
-    axes = _for_each(node, "scan_input_axes", scanned_count)
-    axes = [normal_axis(axis, type_of(x).rank) for axis, x in zip(axes, scanned, strict=True)]
-    counts = {type_of(x).shape[axis] for x, axis in zip(scanned, axes, strict=True)}
-    count = agreed_dim(counts)
-    if count is None:
-        listed = ", ".join(map(str, counts))
-        raise ModelError(f"requires scanned inputs of one length, got {listed}")
-    rule = "scanned inputs of one length, {}"
-    scanned = [
-        node.assume_size(x, axis, count, rule) for x, axis in zip(scanned, axes, strict=True)
-    ]
-    index = importer.fresh_size(f"{node.proto.name}_iteration")
-    backward = _for_each(node, "scan_input_directions", scanned_count)
-
-    def enter(block: Block) -> Sequence[SSAValue]:
-        elements = [
-            _element(importer, x, axis, count - 1 - Expr.of(index) if reverse else Expr.of(index))
-            for x, axis, reverse in zip(scanned, axes, backward, strict=True)
-        ]
-        return [*block.args, *elements]
-
-    body = _import_body(importer, node, initial, enter, 0)
-    if body is None:
-        return [None] * len(graph.output)
-    results = list(_for(importer, node, count, index, initial, body, body.results))
-    stacked = results[len(initial) :]
-    directions = _for_each(node, "scan_output_directions", len(stacked))
-    positions = _for_each(node, "scan_output_axes", len(stacked))
-    for position, value in enumerate(stacked):
-        value = _reversed(importer, value, count) if directions[position] else value
-        results[len(initial) + position] = _moved(importer, value, positions[position])
-    return results
-
-
-def _for_each(node: OnnxNode, name: str, count: int) -> list[int]:
-    """An attribute with an integer for each of so many values, by default 0."""
-    numbers = node.integers(name, [0] * count)
-    if len(numbers) != count:
-        raise ModelError(f"{name} requires {count} integers, got {len(numbers)}")
-    return numbers
-
-
-def _element(importer: GraphImporter, value: SSAValue, axis: int, position: Expr) -> SSAValue:
-    """What the value holds at one position of an axis."""
-    shape = type_of(value).shape
-    starts = [position if each == axis else Expr.of(0) for each in range(len(shape))]
-    sizes = [Expr.of(1) if each == axis else dim for each, dim in enumerate(shape)]
-    part = importer.b.slice(
-        value, starts=dims_attr(starts), sizes=dims_attr(sizes), steps=[1] * len(shape)
-    )
-    rest = [dim for each, dim in enumerate(shape) if each != axis]
-    return importer.b.reshape(part, shape=dims_attr(rest))
-
-
-def _reversed(importer: GraphImporter, value: SSAValue, count: Expr) -> SSAValue:
-    shape = type_of(value).shape
-    starts = [count - 1, *(Expr.of(0) for _ in shape[1:])]
-    return importer.b.slice(
-        value, starts=dims_attr(starts), sizes=dims_attr(shape), steps=[-1, *(1 for _ in shape[1:])]
-    )
-
-
-def _moved(importer: GraphImporter, value: SSAValue, axis: int) -> SSAValue:
-    """The first axis at that place."""
-    rank = type_of(value).rank
-    order = list(range(1, rank))
-    order.insert(normal_axis(axis, rank), 0)
-    return value if axis == 0 else importer.b.transpose(value, permutation=order)
-
-
-IMPORTERS: ControlTable = {"Loop": import_loop, "Scan": import_scan}
+IMPORTERS: ControlTable = {"Loop": import_loop}
 """Importers of what holds graphs, by ONNX operator."""

@@ -103,23 +103,30 @@ def import_multinomial(node: OnnxNode) -> Sequence[SSAValue]:
 
 
 def import_dropout(node: OnnxNode) -> Sequence[SSAValue]:
-    """Training: what is not dropped is scaled up; inference, and a ratio of 0, keep everything.
+    """Training: what is not dropped is scaled up; inference, and a ratio of 0, keep everything. A
+    call alone may know which it is.
 
     The second result says what is kept.
     """
-    training = node.optional(2) is not None and node.array(2, "training_mode").any()
-    ratio = node.optional(1)
-    constant = None if ratio is None else node.constants.constant_array(ratio)
-    if not training or (constant is not None and not constant.any()):
+    ratio, training = node.optional(1), node.optional(2)
+    if training is None or _is_zero(node, training) or _is_zero(node, ratio):
         everything = np.array(True)
         mask = [filled(node, everything, node.shape())] if node.uses(1) else []
         return [node.operand(0), *mask]
     x = Term(node.b, node.operand(0))
     wide = compute_type(x.type.element)
     dropped = x.of(node.scalar(0.5, F32) if ratio is None else node.cast(ratio, F32))
+    if node.constants.constant_array(training) is None:
+        dropped = x.of(node.reshape(training, [])).where(dropped, 0.0)
     kept = _uniform(node, x.shape, F32) >= dropped
     scaled = x.cast(wide) / (1 - dropped).cast(wide)
     return [kept.where(scaled, 0.0).cast(x.type.element).value, kept.value]
+
+
+def _is_zero(node: OnnxNode, value: SSAValue | None) -> bool:
+    """Whether a value is known, and nothing but zeros."""
+    array = None if value is None else node.constants.constant_array(value)
+    return array is not None and not array.any()
 
 
 IMPORTERS: dict[str, Importer] = {

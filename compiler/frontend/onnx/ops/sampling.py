@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, SSAValue
 from weft.compiler.frontend.onnx.node import Importer, OnnxNode, never_equal
 from weft.compiler.frontend.onnx.ops.resize import choice, cubic_kernel
 from weft.compiler.frontend.onnx.ops.windows import filter_window
-from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.errors import ModelError
 from weft.dialects.expr import Expr, product, row_major_strides
 from weft.dialects.graph.core.algebra import Term, counted, size_term
 from weft.dialects.graph.core.types import FLOATS, I64, Shape
@@ -231,23 +231,18 @@ def _grid_position(
 
 def import_roi_align(node: OnnxNode) -> Sequence[SSAValue]:
     """Each region of an image in a grid of bins: the mean or maximum of points inside a bin."""
-    ratio = node.integer("sampling_ratio", 0)
-    if ratio <= 0:
-        raise UnsupportedError(f"requires a sampling_ratio of 1 or more, got {ratio}")
     mode = choice(node, "mode", "avg", ("avg", "max"))
     image, regions = Term(node.b, node.operand(0)), Term(node.b, node.operand(1))
     batch, channels, *spatial = node.shape_of(0, 4)
     count = node.shape_of(1, 2)[0]
     bins = [node.integer("output_height", 1), node.integer("output_width", 1)]
-    positions, weights = _region_table(node, regions, spatial, bins, ratio)
+    positions, weights = _region_table(node, regions, spatial, bins, mode)
     index, weight = _combined(positions, weights, tuple(spatial))
     which = Term(node.b, node.operand(2)).cast(I64).reshape((count, *[1] * (len(index.shape) - 1)))
     index = index + which * size_term(node.b, product(spatial), I64)
-    points, taps = bins[0] * bins[1], 4 * ratio * ratio
+    points, taps = bins[0] * bins[1], product(index.shape[3:])
     index, weight = (x.reshape((count * points, taps)) for x in (index, weight))
-    if mode == "avg":
-        weight = weight / float(ratio * ratio)
-    else:
+    if mode == "max":
         index, weight = (x.reshape((count * points * taps, 1)) for x in (index, weight))
     rows = image.transpose([1, 0, 2, 3]).reshape((channels, batch * product(spatial)))
     factors = weight.cast(compute_type(image.type.element))
@@ -259,9 +254,9 @@ def import_roi_align(node: OnnxNode) -> Sequence[SSAValue]:
 
 
 def _region_table(
-    node: OnnxNode, regions: Term, spatial: Sequence[Expr], bins: Sequence[int], ratio: int
+    node: OnnxNode, regions: Term, spatial: Sequence[Expr], bins: Sequence[int], mode: str
 ) -> tuple[list[Term], list[Term]]:
-    """Pixels and weights `[regions, bins, bins, ratio, ratio, 2]` along both dims, broadcast."""
+    """Pixels and weights `[regions, bins, bins, points, points, 2]` along both dims, broadcast."""
     halves = choice(
         node, "coordinate_transformation_mode", "half_pixel", ("half_pixel", "output_half_pixel")
     )
@@ -269,23 +264,48 @@ def _region_table(
     scale = node.real("spatial_scale", 1.0)
     wide = compute_type(regions.type.element)
     corners = regions.cast(wide) * scale - offset
+    count = regions.shape[0]
     positions: list[Term] = []
     weights: list[Term] = []
     for at in range(2):
         start, end = (corners.part(1, k, 1) for k in (1 - at, 3 - at))
         extent = end - start if offset else (end - start).maximum(1)
-        step = extent / bins[at] / ratio
-        steps = (counted(node.b, bins[at] * ratio).cast(wide) + 0.5).reshape((1, bins[at] * ratio))
-        x = start + steps * step
+        own, most = _points(node, extent / bins[at])
+        start, step, own = (x.insert(2) for x in (start, extent / bins[at] / own.maximum(1), own))
+        points = counted(node.b, most).cast(wide)
+        # A region of fewer points than another has its last one again, which a mean leaves out.
+        taken = points.minimum(own - 1) + counted(node.b, bins[at]).cast(wide).insert(1) * own
+        x = (start + (taken + 0.5) * step).reshape((count, most * bins[at]))
         size = size_term(node.b, spatial[at], wide)
         (index,), (weight,) = _table([x], [_Border(size, 0, size - 1)], "linear", "border")
         weight = ((x >= -1) & (x <= size)).insert(2).where(weight, 0)
-        count = regions.shape[0]
-        shape = (count, bins[0], 1, ratio, 1, 2) if at == 0 else (count, 1, bins[1], 1, ratio, 2)
-        full = (count, *bins, ratio, ratio, 2)
-        positions.append(index.reshape(shape).expand(full))
-        weights.append(weight.reshape(shape).expand(full))
-    return positions, weights
+        shape = (count, bins[0], 1, most, 1, 2) if at == 0 else (count, 1, bins[1], 1, most, 2)
+        full = [1 if dim == 1 else dim for dim in shape]
+        held, part = (points, 1 / own.maximum(1)) if mode == "avg" else (points * 0, own * 0 + 1)
+        share = (held < own).where(part, 0)
+        lead = (count, 1, 1, most, 1, 1) if at == 0 else (count, 1, 1, 1, most, 1)
+        positions.append(index.reshape(full))
+        weights.append(weight.reshape(full) * share.reshape(lead))
+    return _spread(positions), _spread(weights)
+
+
+def _spread(terms: Sequence[Term]) -> list[Term]:
+    """Both terms in the shape that they have together."""
+    dims = zip(*(term.shape for term in terms), strict=True)
+    full = [one if other == 1 else other for one, other in dims]
+    return [term.expand(full) for term in terms]
+
+
+def _points(node: OnnxNode, extent: Term) -> tuple[Term, Expr]:
+    """How many points along an axis each region `[regions, 1]` has in a bin of that extent, and the
+    most of them: one for each pixel, unless the node says how many.
+    """
+    ratio = node.integer("sampling_ratio", 0)
+    if ratio > 0:
+        return extent * 0 + ratio, Expr.of(ratio)
+    own = extent.math("ceil").cast(I64).maximum(0)
+    most = own.of(node.b.reduce_max(own.value, axes=[0, 1], keepdims=False)).maximum(1)
+    return own.cast(extent.type.element), node.find(most.value)
 
 
 IMPORTERS: dict[str, Importer] = {

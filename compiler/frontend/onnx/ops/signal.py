@@ -19,12 +19,10 @@ from weft.compiler.frontend.onnx.node import (
     Importer,
     OnnxNode,
     normal_axis,
-    only_element,
     onnx_element,
 )
-from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.errors import ModelError
 from weft.dialects.expr import Expr, maximum, minimum
-from weft.dialects.extent import exact_number
 from weft.dialects.graph.core.algebra import Term, counted, joined, shape_attr, size_term
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.types import F64, I64
@@ -216,35 +214,53 @@ def import_stft(node: OnnxNode) -> Sequence[SSAValue]:
 
 def import_mel_weight_matrix(node: OnnxNode) -> Sequence[SSAValue]:
     """Triangles over the bins of a spectrum, evenly spaced on the mel scale."""
-    names = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
-    numbers = [float(only_element(node.array(at, name), name)) for at, name in enumerate(names)]
-    rate, lower, upper = numbers[2:]
-    bins, length = (int(exact_number(*each)) for each in zip(numbers[:2], names, strict=False))
-    if bins < 0 or length < 0:
+    bins, length = node.size(0, "a number of bins"), node.size(1, "a length")
+    if min(bins.constant or 0, length.constant or 0) < 0:
         raise ModelError(f"requires bins and a length of at least 0, got {bins} and {length}")
-    node.reserve((bins + 2) * (length // 2 + 1))  # the steps are there without bins, too
-    if not (rate > 0 and 0 <= lower < math.inf and 0 <= upper < math.inf):
-        got = f"{lower}, {upper} and {rate}"
-        raise ModelError(f"requires edges of at least 0 and a rate above 0, got {got}")
-    low, high = (2595 * math.log10(1 + edge / 700) for edge in (lower, upper))
-    mels: Array = low + np.arange(bins + 2) * ((high - low) / (bins + 2))
-    hertz: Array = 700 * (10 ** (mels / 2595) - 1)
-    edges: Array = ((length + 1) * hertz // rate).astype(np.int64)
-    if edges[-1] > length // 2 + 1:
-        raise UnsupportedError(f"requires edges within the spectrum, got {upper} of {rate} hertz")
-    weights = _triangles(np.arange(length // 2 + 1)[:, None], edges[:-2], edges[1:-1], edges[2:])
-    element = onnx_element(node.integer("output_datatype", TensorProto.FLOAT))
-    return [node.constant(weights.astype(numpy_dtype(element)))]
+    count, points = bins + 2, length // 2 + 1
+    if (size := (count * points).constant) is not None:
+        node.reserve(size)  # the steps are there without bins, too
+    rate, lower, upper = (_real(node, position) for position in (2, 3, 4))
+    _require_edges(node, rate, lower, upper)
+    low, high = ((edge / 700 + 1).math("log") * (2595 / math.log(10)) for edge in (lower, upper))
+    parts = counted(node.b, count).cast(F64) * ((high - low) / size_term(node.b, count, F64))
+    hertz = (((low + parts) * (math.log(10) / 2595)).math("exp") - 1) * 700
+    edges = (hertz * size_term(node.b, length + 1, F64) / rate).math("floor")
+    last, most = edges.part(0, count - 1, 1).cast(I64), size_term(node.b, points, I64)
+    _require(node, (last <= most).reshape([]), "edges within the spectrum", [upper, rate])
+    left, centre, right = (edges.part(0, at, bins).reshape((1, bins)) for at in range(3))
+    weights = _triangles(counted(node.b, points).cast(F64).insert(1), left, centre, right)
+    return [weights.cast(onnx_element(node.integer("output_datatype", TensorProto.FLOAT))).value]
 
 
-def _triangles(steps: Array, left: Array, centre: Array, right: Array) -> Array:
+def _real(node: OnnxNode, position: int) -> Term:
+    """The number of an operand of one element."""
+    return Term(node.b, node.cast(node.reshape(node.operand(position), []), F64))
+
+
+def _require_edges(node: OnnxNode, rate: Term, lower: Term, upper: Term) -> None:
+    """Refuses frequencies that are none, while compiling if they are known."""
+    finite = (lower >= 0) & (upper >= 0) & (lower < math.inf) & (upper < math.inf) & (rate > 0)
+    _require(node, finite, "edges of at least 0 and a rate above 0", [lower, upper, rate])
+
+
+def _require(node: OnnxNode, held: Term, rule: str, numbers: Sequence[Term]) -> None:
+    """Refuses numbers for which a rule does not hold, while compiling if they are known."""
+    known = node.constants.constant_array(held.value)
+    if known is None:
+        node.require(held, rule)
+    elif not known.all():
+        arrays = (node.constants.constant_array(each.value) for each in numbers)
+        raise ModelError(f"requires {rule}, got {', '.join(map(str, arrays))}")
+
+
+def _triangles(steps: Term, left: Term, centre: Term, right: Term) -> Term:
     """Functions that rise from 0 at `left` to 1 at `centre` and fall to 0 at `right`."""
-    rising: Array = (steps - left) / np.maximum(centre - left, 1)
-    falling: Array = (right - steps) / np.maximum(right - centre, 1)
-    peak: Array = (steps == centre) & ((right == centre) | (centre == left))
-    on_left: Array = (steps >= left) & (steps < centre)
-    on_right: Array = (steps >= centre) & (steps < right)
-    return np.select([peak, on_left, on_right], [np.ones_like(rising), rising, falling], 0.0)
+    rising = (steps - left) / (centre - left).maximum(1)
+    falling = (right - steps) / (right - centre).maximum(1)
+    peak = steps.equals(centre) & (right.equals(centre) | centre.equals(left))
+    on_left, on_right = (steps >= left) & (steps < centre), (steps >= centre) & (steps < right)
+    return peak.where(1, on_left.where(rising, on_right.where(falling, 0)))
 
 
 IMPORTERS: dict[str, Importer] = {

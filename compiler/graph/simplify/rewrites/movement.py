@@ -23,6 +23,7 @@ from weft.dialects.graph.core.algebra import Term, joined, shape_attr
 from weft.dialects.graph.core.elementwise import BinaryOp
 from weft.dialects.graph.core.op import ints
 from weft.dialects.graph.core.types import type_of
+from weft.dialects.graph.ops.matmul import MatmulOp
 from weft.dialects.graph.reindexing.gather import GatherOp
 from weft.dialects.graph.reindexing.slicing import ConcatOp, SliceOp, SplitOp, exprs, offsets
 
@@ -213,6 +214,17 @@ def _transpose_of_both(m: Match) -> Term | None:
     return m.again(m.root, first.operand, second.operand).transpose(first.axes)
 
 
+def _transposed_rows(m: Match) -> Term | None:
+    """`f(transpose(x), w)` as `transpose(f(x, w))`, where `f` is of rows and `transpose`
+    moves these: rows that follow each other in memory are one dim of a product.
+    """
+    outer, most = m.op("outer", TransposeOp), 2 if isinstance(m.root, MatmulOp) else 1
+    last = len(outer.axes) - 1
+    if last < 2 or outer.axes[last] != last or len(m["w"].shape) > most:
+        return None
+    return m.again(m.root, outer.operand, m.values["w"]).transpose(outer.axes)
+
+
 def _transposed_product(m: Match) -> Term | None:
     """`(x.T @ y.T).T` as `y @ x`; batches stay where they are."""
     orders = [m.op(name, TransposeOp).axes for name in ("left", "right", "outer")]
@@ -223,6 +235,9 @@ def _transposed_product(m: Match) -> Term | None:
 def _part(name: str) -> Operator:
     return Operator((SliceOp, SplitOp), (x,)).named(name)
 
+
+transposed = graph.transpose(x).named("outer").alone()
+product = graph.transpose(graph.matmul(x, y).alone()).named("outer").alone()
 
 MOVEMENTS = (
     Rewrite("slice of slice", graph.slice(graph.slice(x).named("inner")), _slice_of_slice),
@@ -251,6 +266,8 @@ MOVEMENTS = (
         ),
         _transpose_of_both,
     ),
+    Rewrite("transpose(x) @ w", graph.matmul(transposed, Value("w")), _transposed_rows),
+    Rewrite("transpose(x @ y) + w", graph.add(product, Value("w")), _transposed_rows),
     Rewrite(
         "(x.T @ y.T).T",
         graph.transpose(

@@ -33,6 +33,11 @@ CHANNELS = 1
 LONG_LOOP = 64
 """The iterations that a loop of unknown extent is taken to have."""
 
+KNOWN_BY_CALL = 0.75
+"""How much of the vectors along a loop is filled whose extent only a call knows: widths of images
+that networks halve a few times are often less than one vector, or few.
+"""
+
 BROADCAST_COST = 0.25
 STRIDED_COST = 2.0
 ARITHMETIC_COST = 0.5
@@ -208,7 +213,9 @@ class _Statement(Struct):
                 times = results if sums else total
                 row, block = costs_of(access, loop, lanes)
                 costs.append((access.buffer, times * row, times * block))
-            loops.append((extent / (-(-extent // lanes) * lanes), costs))
+            known = loop.extent.constant
+            fill = KNOWN_BY_CALL if known is None else known / (-(-known // lanes) * lanes)
+            loops.append((fill, costs))
         return _Statement(total, lanes, loops)
 
     def cost(self, blocked: set[SSAValue]) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -22,15 +22,26 @@ MOST_LOOKAHEAD = 16
 """Bytes that a search may read beyond the match that it finds."""
 
 
+_WORD = [(48, 57), (65, 90), (95, 95), (97, 122)]
+"""Bytes of words."""
+
+_START, _END, _IN_WORD = "start", "end", "in a word"
+"""What may be before or behind a position, besides other bytes."""
+
+_State = tuple[frozenset[int], str]
+
+
 class Automaton(Struct, frozen=True):
     """`table[state, byte]` is the next state, -1 where none follows; state 0 is the first, and
-    `accepts` says where what was read is a match. `lookahead` is how many bytes may be read without
-    coming to a match; None where nothing bounds them.
+    `accepts` says where what was read is a match, of an `anchored` one where the string ends then.
+    `lookahead` is how many bytes may be read without coming to a match; None where nothing bounds
+    them.
     """
 
     table: Array
     accepts: Array
     lookahead: int | None
+    anchored: bool
 
 
 class Piece(Struct, frozen=True):
@@ -45,7 +56,7 @@ class Pieces:
 
     def __init__(self) -> None:
         self._edges: list[list[tuple[int, int, int]]] = []
-        self._free: list[list[int]] = []
+        self._free: list[list[tuple[int, str]]] = []
 
     def state(self) -> int:
         """A new state."""
@@ -59,6 +70,17 @@ class Pieces:
         """What matches nothing but the empty string."""
         first = self.state()
         return Piece(first, first)
+
+    def condition(self, sign: str) -> Piece:
+        """What matches the empty string at the start (`^`) or the end (`$`) of a text, at a border
+        of a word (`b`), or elsewhere (`B`).
+        """
+        piece = Piece(self.state(), self.state())
+        self._join(piece.first, piece.last, sign)
+        return piece
+
+    def _join(self, one: int, other: int, sign: str = "") -> None:
+        self._free[one].append((other, sign))
 
     def characters(self, ranges: Ranges) -> Piece:
         """What matches one character."""
@@ -74,15 +96,15 @@ class Pieces:
 
     def sequence(self, one: Piece, other: Piece) -> Piece:
         """One behind the other."""
-        self._free[one.last].append(other.first)
+        self._join(one.last, other.first)
         return Piece(one.first, other.last)
 
     def either(self, pieces: Sequence[Piece]) -> Piece:
         """Any of several."""
         whole = Piece(self.state(), self.state())
         for piece in pieces:
-            self._free[whole.first].append(piece.first)
-            self._free[piece.last].append(whole.last)
+            self._join(whole.first, piece.first)
+            self._join(piece.last, whole.last)
         return whole
 
     def optional(self, piece: Piece) -> Piece:
@@ -92,51 +114,64 @@ class Pieces:
     def repeated(self, piece: Piece) -> Piece:
         """Once or more often."""
         whole = self.either([piece])
-        self._free[piece.last].append(piece.first)
+        self._join(piece.last, piece.first)
         return whole
 
     def automaton(self, piece: Piece) -> Automaton:
-        """The deterministic automaton of a piece; states that lead to no match are left out."""
+        """The deterministic automaton of a piece; states that lead to no match are left out.
+
+        A state is where reading may stand, before any step without a byte, and what was read last:
+        the conditions of such steps hang on that, and on the byte behind.
+        """
+        anchored = any(sign for free in self._free for _, sign in free)
         ranges = [(low, high) for edges in self._edges for low, high, _ in edges]
+        ranges += _WORD if anchored else []
         classes = sorted({0, 256, *(end for low, high in ranges for end in (low, high + 1))})
-        numbers = {self._closure([piece.first]): 0}
-        rows: list[list[int]] = []
+        numbers: dict[_State, int] = {(frozenset([piece.first]), _START): 0}
+        rows, accepts = list[list[int]](), list[bool]()
         pending = list(numbers)
         while pending:
-            states, row = pending.pop(0), list[int]()
+            states, before = pending.pop(0)
+            accepts.append(piece.last in self._closure(states, before, _END))
+            row = list[int]()
             for byte in classes[:-1]:
-                targets = [
+                read = _read(byte)
+                reached = self._closure(states, before, read)
+                following = frozenset(
                     target
-                    for state in states
+                    for state in reached
                     for low, high, target in self._edges[state]
                     if low <= byte <= high
-                ]
-                row.append(self._number(numbers, pending, targets) if targets else -1)
+                )
+                state = following, read if anchored else _START
+                if following and state not in numbers:
+                    numbers[state] = len(numbers)
+                    pending.append(state)
+                row.append(numbers[state] if following else -1)
             rows.append(row)
-        table = np.repeat(np.array(rows, np.int32), np.diff(classes), axis=1)
-        return _pruned(table, np.array([piece.last in states for states in numbers], np.bool_))
-
-    def _number(
-        self, numbers: dict[frozenset[int], int], pending: list[frozenset[int]], targets: list[int]
-    ) -> int:
-        states = self._closure(targets)
-        if states not in numbers:
-            if len(numbers) == MOST_STATES:
+            if len(numbers) > MOST_STATES:
                 raise UnsupportedError(f"requires an expression of at most {MOST_STATES} states")
-            numbers[states] = len(numbers)
-            pending.append(states)
-        return numbers[states]
+        table = np.repeat(np.array(rows, np.int32), np.diff(classes), axis=1)
+        return _pruned(table, np.array(accepts, np.bool_), anchored=anchored)
 
-    def _closure(self, states: Sequence[int]) -> frozenset[int]:
+    def _closure(self, states: Iterable[int], before: str, after: str) -> set[int]:
+        """What can be reached without a byte, between what was read last and what is behind."""
+        border = (before == _IN_WORD) != (after == _IN_WORD)
+        holds = {"": True, "^": before == _START, "$": after == _END, "b": border, "B": not border}
         reached, pending = set(states), list(states)
         while pending:
-            further = [each for each in self._free[pending.pop()] if each not in reached]
+            edges = self._free[pending.pop()]
+            further = [each for each, sign in edges if holds[sign] and each not in reached]
             reached.update(further)
             pending += further
-        return frozenset(reached)
+        return reached
 
 
-def _pruned(table: Array, accepts: Array) -> Automaton:
+def _read(byte: int) -> str:
+    return _IN_WORD if any(low <= byte <= high for low, high in _WORD) else "other"
+
+
+def _pruned(table: Array, accepts: Array, *, anchored: bool) -> Automaton:
     """Without the states from which no match follows, but the first."""
     live = accepts.copy()
     while True:
@@ -147,7 +182,9 @@ def _pruned(table: Array, accepts: Array) -> Automaton:
     live[0] = True
     numbers = np.where(live, np.cumsum(live) - 1, -1)
     kept = np.where(table[live] >= 0, numbers[table[live]], -1)
-    return Automaton(kept.astype(np.int32), accepts[live], _lookahead(kept, accepts[live]))
+    return Automaton(
+        kept.astype(np.int32), accepts[live], _lookahead(kept, accepts[live]), anchored
+    )
 
 
 def _lookahead(table: Array, accepts: Array) -> int | None:

@@ -1,8 +1,8 @@
 """Regular expressions, in RE2's syntax, as automata.
 
 There are characters, `.`, classes, `\\d \\w \\s` and their opposites (of ASCII, as in RE2), groups,
-`|`, and repetitions. What looks at more than the bytes of a match, such as `^` and `\\b`, and flags
-are refused.
+`|`, repetitions, and the conditions `^`, `$`, `\\b` and `\\B`. Flags, classes by name and Unicode's
+properties are refused.
 """
 
 from __future__ import annotations
@@ -168,10 +168,10 @@ class _Parser:
             return self.pieces.characters(self._class())
         if character == ".":
             return self.pieces.characters(complement([(10, 10)]))
+        if character in "^$" or character + self._peek() in ("\\b", "\\B"):
+            return self.pieces.condition(character if character != "\\" else self._next())
         if character == "\\":
             return self.pieces.characters(self._escaped())
-        if character in "^$":
-            raise self._refused(character)
         if character in "*+?":
             raise self._broken()
         return self.pieces.characters(_only(ord(character)))

@@ -58,15 +58,18 @@ class Parts(Struct, frozen=True):
     def counts(self, strings: Expr) -> Term:
         """How many parts each of so many strings has."""
         b = self.owner.b
-        zeros = Term(b, b.constant_of(0, I64)).expand([strings]).value
+        zeros = Term(b, b.constant_of(0, I64)).expand([strings + 1]).value
         ones = b.filled(1, self.owner.value)
-        return Term(b, b.scatter_elements(zeros, self.owner.value, ones, axis=0, reduction="add"))
+        counts = b.scatter_elements(zeros, self.owner.value, ones, axis=0, reduction="add")
+        return Term(b, counts).part(0, 0, strings)
 
 
 def _cut(
     node: OnnxNode, strings: Spans, automaton: Automaton, *, between: bool = False, most: int = -1
 ) -> Parts:
     """The matches of an automaton in a vector of strings, or what is between them."""
+    if automaton.anchored:
+        raise UnsupportedError("requires an expression of the bytes of a match, got a condition")
     if automaton.lookahead is None or automaton.lookahead > MOST_LOOKAHEAD:
         rule = f"an expression that is a match within {MOST_LOOKAHEAD} bytes of where one may begin"
         raise UnsupportedError(f"requires {rule}, got one that needs more")

@@ -14,6 +14,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region, SSAValue
 
 from weft.compiler.frontend.model_version import version_attributes
+from weft.compiler.frontend.onnx.branches import only_sound
 from weft.compiler.frontend.onnx.channel_blocks import state_blocks
 from weft.compiler.frontend.onnx.check import default_opset
 from weft.compiler.frontend.onnx.declare_inputs import declare_inputs
@@ -101,11 +102,15 @@ def import_model(
     budget.begin()
     model = normalise(loaded, budget=budget)
     state_blocks(model, symbols)
-    store = WeightStore(replaceable=replaceable, budget=budget)
-    importer = GraphImporter(model, ops, composites, CONTROL, symbols, store)
     names = tuple(outputs) or tuple(value.name for value in model.proto.graph.output)
     _require_values(model, names)
-    refused = _import_nodes(model, importer, symbols, names)
+
+    def attempt(tried: dict[str, int]) -> tuple[GraphImporter, Sequence[UnsupportedError]]:
+        store = WeightStore(replaceable=replaceable, budget=budget)
+        importer = GraphImporter(model, ops, composites, CONTROL, symbols, store, tried)
+        return importer, _import_nodes(model, importer, symbols, names)
+
+    importer, refused = only_sound(attempt)
     _report(refused, importer.failures, model.name, default_opset(loaded.proto) or newest_opset())
     for text in importer.warnings:
         warnings.warn(brief(f"{model.name}: {text}"), ModelWarning, stacklevel=2)

@@ -51,7 +51,8 @@ class GraphImporter:
 
     An operator is imported by its entry in `composites`, else as the graph operator that bears its
     name, else through the function body that ONNX defines it by. Those in `control` need more of
-    the graph than tensors: subgraphs, sequences, or sizes that depend on data.
+    the graph than tensors: subgraphs, sequences, or sizes that depend on data. `tried` has the
+    branches of Ifs that are tried, by node.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class GraphImporter:
         control: ControlTable,
         symbols: SymbolNames,
         store: WeightStore | None = None,
+        tried: dict[str, int] | None = None,
     ) -> None:
         self.model = model
         self.composites = composites
@@ -85,6 +87,7 @@ class GraphImporter:
         self.failures: list[Failure] = []
         self.warnings: dict[str, None] = {}
         self.count = 0
+        self.tried = {} if tried is None else tried
 
     def import_nodes(self, nodes: Sequence[NodeProto], outputs: Sequence[str]) -> None:
         """Imports those of the (sorted) nodes that the outputs depend on."""

@@ -32,7 +32,7 @@ from weft.compiler.frontend.onnx.strings.model_strings import Strings
 from weft.compiler.frontend.onnx.strings.moves import move_spans
 from weft.compiler.frontend.onnx.tensor import tensor_array
 from weft.compiler.frontend.onnx.value_numbers import ValueNumbers
-from weft.compiler.frontend.onnx.values import Results, Value, tensor_of
+from weft.compiler.frontend.onnx.values import Results, Value, tensor_of, tensors_of
 from weft.dialects.errors import ModelError, TypeInferenceError, UnsupportedError, WeftError
 from weft.dialects.expr import Expr
 from weft.dialects.graph import BindSizesOp, CaseOp, ConstantOp, GraphOp, YieldOp
@@ -51,8 +51,8 @@ class GraphImporter:
 
     An operator is imported by its entry in `composites`, else as the graph operator that bears its
     name, else through the function body that ONNX defines it by. Those in `control` need more of
-    the graph than tensors: subgraphs, sequences, or sizes that depend on data. `tried` has the
-    branches of Ifs that are tried, by node.
+    the graph than tensors: subgraphs, sequences, sizes that depend on data. `tried` has the
+    branches that are tried of Ifs.
     """
 
     def __init__(
@@ -164,8 +164,7 @@ class GraphImporter:
     def _import_on(self, node: NodeProto, operands: Sequence[Value | None]) -> None:
         if self._is_control(node, operands):
             return self._import_control(node, operands)
-        tensors = [None if value is None else tensor_of(value) for value in operands]
-        return self._import_operator(node, tensors)
+        return self._import_operator(node, tensors_of(operands))
 
     def _move_strings(self, node: NodeProto, operands: Sequence[Value | None]) -> None:
         """Notes which outputs are strings, and where each of them starts and ends."""
@@ -174,8 +173,7 @@ class GraphImporter:
             self._import_on(node, others)
             return [self.values.get(name) for name in node.output]
 
-        tensors = [None if value is None else tensor_of(value) for value in operands]
-        move_spans(self._view(node, tensors), results)
+        move_spans(self._view(node, tensors_of(operands)), results)
         self.strings.note_moved(node)
 
     def _operand(self, name: str, numbered: bool) -> Value | None:

@@ -101,6 +101,11 @@ def tensor_of(value: Value) -> SSAValue:
     return value
 
 
+def tensors_of(values: Iterable[Value | None]) -> list[SSAValue | None]:
+    """The values themselves, and None for such as are absent. Raises as `tensor_of`."""
+    return [None if value is None else tensor_of(value) for value in values]
+
+
 def flattened(values: Iterable[Value]) -> list[SSAValue]:
     """The tensors of which the values consist."""
     return [tensor for value in values for tensor in _parts(value)]

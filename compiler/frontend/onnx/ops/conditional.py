@@ -103,7 +103,9 @@ def _only_branch(
         return 0
     wanted = [importer.ranks.of(name) for name in node.proto.output]
     fits = [number for number in (0, 1) if _may_be(ranks[number], wanted)]
-    return fits[0] if len(fits) == 1 else importer.tried.setdefault(node.proto.name, 0)
+    if len(fits) == 1 or len(ranks[0]) != len(ranks[1]):
+        return fits[0] if len(fits) == 1 else None
+    return importer.tried.setdefault(node.proto.name, 0)
 
 
 def _may_be(ranks: Sequence[int | None], wanted: Sequence[int | None]) -> bool:

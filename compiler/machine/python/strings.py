@@ -35,7 +35,7 @@ class MapInput(Struct, frozen=True):
 class StringCall(Struct, frozen=True):
     """A call on strings and maps. `inputs` are all names of the model's inputs, in order; `known`
     has outputs that are the same in every call, `numbered` by their place the strings that numbers
-    stand for, `made` the places of ends that have bytes behind them.
+    stand for, `made` the places of ends that have bytes behind them, `names` those of inputs.
     """
 
     call: Call
@@ -43,8 +43,12 @@ class StringCall(Struct, frozen=True):
     known: Sequence[tuple[int, Array]]
     numbered: Mapping[int, Array]
     made: Sequence[int]
+    names: Mapping[str, None]
 
     def __call__(self, *arrays: Any, **named: Any) -> tuple[Array, ...]:
+        # The fast call takes arrays by position.
+        if named.keys() == self.names.keys() and not arrays:
+            arrays, named = tuple(named[name] for name in self.names), {}
         positional = [part for pair in self._paired(arrays) for part in pair]
         results = list(self.call(*positional, **dict(self._renamed(named))))
         for place, texts in self.numbered.items():
@@ -142,7 +146,8 @@ def string_call(
     }
     made = [each["ends"] for each in metadata.get("made_strings", ())]
     has_own = bool(pairs or maps or known or numbered or made)
-    return StringCall(call, listed, known, numbered, made) if has_own else None
+    names = dict.fromkeys(each if isinstance(each, str) else each.name for each in listed)
+    return StringCall(call, listed, known, numbered, made, names) if has_own else None
 
 
 def output_names(outputs: Sequence[TensorSpec], metadata: Mapping[str, Any]) -> list[str]:

@@ -22,6 +22,7 @@ from weft.compiler.frontend.onnx.strings.spans import (
     constant_spans,
     flat,
     in_one,
+    lengths,
     made,
     reshaped,
     running,
@@ -75,14 +76,14 @@ def _cut(
         raise UnsupportedError(f"requires {rule}, got one that needs more")
     b, operands = node.b, (strings.starts, strings.ends, strings.data, *constants(node, automaton))
 
-    def search(count: Expr) -> Sequence[SSAValue]:
-        attributes = {"between": between, "most": most, "lookahead": automaton.lookahead}
-        return b.op("find_matches", *operands, count=shape_attr([count]), **attributes).results
-
-    _, total = search(Expr.of(0))
+    # A match has a byte at least, so that one search with room for all is enough.
+    room = node.find(lengths(b, strings).sum([0]).value)
+    room = room + shape_of(strings)[0] if between else room
+    attributes = {"between": between, "most": most, "lookahead": automaton.lookahead}
+    found, total = b.op("find_matches", *operands, count=shape_attr([room]), **attributes).results
     count = node.find(total)
-    found = Term(b, search(count)[0])
-    starts, ends, owner = (found.part(0, row, 1).reshape([count]) for row in range(3))
+    spans = Term(b, found).part(1, 0, count)
+    starts, ends, owner = (spans.part(0, row, 1).reshape([count]) for row in range(3))
     return Parts(Spans(starts.value, ends.value, strings.data), owner)
 
 

@@ -20,6 +20,7 @@ from weft.compiler.frontend.onnx.strings.spans import (
     running,
     shape_of,
     spans_of,
+    taken,
 )
 from weft.compiler.frontend.onnx.values import Spans
 from weft.dialects.graph.core.algebra import Term, joined
@@ -74,14 +75,11 @@ def ranks(node: OnnxNode, spans: Spans) -> SSAValue:
     """The number of each string among the distinct ones in order."""
     b, strings = node.b, flat(node.b, spans)
     order = b.argsort_strings(strings.starts, strings.ends, strings.data)
-    sorted_ends = [b.gather(each, order, axis=0) for each in (strings.starts, strings.ends)]
-    count = type_of(order).shape[0]
-    first = b.gather(order, b.constant_of([0], I64), axis=0)
-    before = [
-        joined([Term(b, b.gather(each, first, axis=0)), Term(b, moved)], 0).part(0, 0, count).value
-        for each, moved in zip((strings.starts, strings.ends), sorted_ends, strict=True)
-    ]
-    same = b.equal_strings(*sorted_ends, strings.data, *before, strings.data)
+    ordered, (count,) = taken(b, strings, order), type_of(order).shape
+    zero = Term(b, b.constant_of([0], I64))  # the empty string is before the first
+    before = ordered.moved(lambda each: joined([zero, Term(b, each)], 0).part(0, 0, count).value)
+    pairs = (end for each in (ordered, before) for end in (each.starts, each.ends, each.data))
+    same = b.equal_strings(*pairs)
     differs = Term(b, b.logical_not(same)).cast(I64)
     numbers = running(differs).value
     ranked = b.scatter_elements(order, order, numbers, axis=0, reduction="none")

@@ -38,6 +38,11 @@ NOISE: Final = 1e-6
 may turn the last bit of a number into another answer.
 """
 
+WEIGHTS: Final = frozenset({"coefficients", "intercepts", "rho", "support_vectors"})
+"""Attributes that are weights: those of linear models and of support vector machines. A label that
+is the sign of a score is as sure as the score, which is a difference of two large sums.
+"""
+
 DRAWS: Final = 3
 """How often noise is drawn; the most that it changes counts."""
 
@@ -84,7 +89,8 @@ def _noise(model: Path, inputs: dict[str, Array], seed: int, expected: list[Arra
 
 def _changed(model: Path, inputs: dict[str, Array], seed: int) -> tuple[bytes, dict[str, Array]]:
     """The model and its inputs with noise in all floats: inputs may be integers, or be rounded to
-    such before anything else, and weights too. Vectors are left, for they may be scales of sizes.
+    such before anything else, and weights too. Other vectors are left, for they may be scales of
+    sizes.
     """
     rng = np.random.default_rng(seed)
 
@@ -96,6 +102,9 @@ def _changed(model: Path, inputs: dict[str, Array], seed: int) -> tuple[bytes, d
         if tensor.data_type == onnx.TensorProto.FLOAT and len(tensor.dims) > 1:
             array = noisy(numpy_helper.to_array(tensor))
             tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+    for attribute in (each for node in proto.graph.node for each in node.attribute):
+        if attribute.name in WEIGHTS:
+            attribute.floats[:] = noisy(np.array(attribute.floats, np.float32)).tolist()
     arrays = {name: array for name, array in inputs.items() if isinstance(array, np.ndarray)}
     floats = {name: noisy(array) for name, array in arrays.items() if array.dtype.kind == "f"}
     return proto.SerializeToString(), inputs | floats

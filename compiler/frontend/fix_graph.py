@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr
 from xdsl.dialects.func import FuncOp
+from xdsl.rewriter import Rewriter
 from xdsl.utils.hints import isa
 
 from weft.compiler.frontend.fixed_value import fixed_value
@@ -18,7 +19,9 @@ from weft.dialects.errors import OptionError
 from weft.dialects.graph import ConstantOp
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.types import type_of
+from weft.dialects.graph.regions.call import INPUT_TYPES, input_types
 from weft.dialects.graph.regions.control import replace_sizes, size_atoms
+from weft.dialects.loop.equal_sizes import note_equal_sizes, noted_equal_sizes
 from weft.dialects.loop.program import BOUNDS
 from weft.dialects.weights import Array, WeightStore
 
@@ -38,12 +41,22 @@ def fix_graph(
     if unknown:
         rule = f"values require inputs ({', '.join(imported.input_names)})"
         raise OptionError(f"{rule}, got {', '.join(unknown)}")
+    _declare_inputs(function)
     _fix_sizes(function, sizes)
     for name, value in values.items():
         _fix(function, name, value, imported.weights)
     function.update_function_type()
     left = tuple(name for name in imported.input_names if name not in values)
     return replace(imported, module=module, input_names=left)
+
+
+def _declare_inputs(function: FuncOp) -> None:
+    """Gives inputs the sizes that callers name, of which some were equal to others."""
+    block = function.body.block
+    for argument, declared in zip(block.args, input_types(function), strict=True):
+        if argument.type != declared:
+            Rewriter.replace_value_with_new_type(argument, declared)
+    function.attributes.pop(INPUT_TYPES, None)
 
 
 def _fix(function: FuncOp, name: str, value: Array, weights: WeightStore) -> None:
@@ -78,7 +91,11 @@ def _fix_sizes(function: FuncOp, sizes: Mapping[str, int]) -> None:
     if unknown:
         rule = f"dims require named sizes of the inputs ({', '.join(named)})"
         raise OptionError(f"{rule}, got {', '.join(unknown)}")
-    replace_sizes(function, size_atoms(sizes))
+    values = size_atoms(sizes)
+    replace_sizes(function, values)
+    noted = noted_equal_sizes(function).items()
+    pairs = {(a.substitute(values), b.substitute(values)): node for (a, b), node in noted}
+    note_equal_sizes(function, {(a, b): node for (a, b), node in pairs.items() if a != b})
     bounds = function.attributes.get(BOUNDS)
     if isinstance(bounds, DictionaryAttr):
         left = {name: bound for name, bound in bounds.data.items() if name not in sizes}

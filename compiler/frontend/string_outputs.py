@@ -1,9 +1,9 @@
 """Inputs and outputs of a model that are strings: attributes of the graph function, which an
 artifact's metadata repeats. Compiled code sees no strings.
 
-Outputs that are known while compiling stand there alone. Others are numbers of strings, which stand
-there. An input is two tensors: where each string ends, and the bytes of all. An input that is a map
-is rows of numbers, with a column for each key.
+Outputs that are known while compiling stand there alone, strings that the model has are numbers of
+them. An input, or an output of other strings, is two tensors: where each one ends, and the bytes.
+An input that is a map is rows of numbers, with a column for each key.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from xdsl.utils.hints import isa
 
 from weft.dialects.weights import Array
 
-STRING_OUTPUTS, NUMBERED_OUTPUTS, STRING_INPUTS, MAP_INPUTS = (
+STRING_OUTPUTS, MADE_STRINGS, NUMBERED_OUTPUTS, STRING_INPUTS, MAP_INPUTS = (
     "string_outputs",
+    "made_strings",
     "numbered_outputs",
     "string_inputs",
     "map_inputs",
@@ -26,7 +27,7 @@ STRING_OUTPUTS, NUMBERED_OUTPUTS, STRING_INPUTS, MAP_INPUTS = (
 """The attributes' names."""
 
 STRING_PARTS = (".ends", ".bytes")
-"""What the names of an input's two tensors end in."""
+"""What the names of the two tensors end in that strings are."""
 
 
 def numbered_outputs(
@@ -43,8 +44,10 @@ def numbered_outputs(
     return ArrayAttr([DictionaryAttr(each) for each in described])
 
 
-def string_inputs(positions: Mapping[str, int]) -> Attribute:
-    """The attribute for inputs of strings: by name the position of the first of its two tensors."""
+def string_parts(positions: Mapping[str, int]) -> Attribute:
+    """The attribute for inputs, or outputs, of strings: by name the position of the first of its
+    two tensors.
+    """
     described = (
         {"name": StringAttr(name), "ends": IntAttr(position), "bytes": IntAttr(position + 1)}
         for name, position in positions.items()
@@ -87,6 +90,7 @@ def described_strings(attributes: Mapping[str, Attribute]) -> dict[str, list[dic
     """The same as plain data, for metadata: by key what there is."""
     keys = {
         "strings": STRING_OUTPUTS,
+        "made_strings": MADE_STRINGS,
         "numbered_outputs": NUMBERED_OUTPUTS,
         "string_inputs": STRING_INPUTS,
         "map_inputs": MAP_INPUTS,

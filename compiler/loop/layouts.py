@@ -204,7 +204,7 @@ class _Statement(Struct):
         total = prod(extents.values())
         results = prod(n for loop, n in extents.items() if loop.reduction is None)
         loops: list[tuple[float, list[tuple[SSAValue, float, float]]]] = []
-        for loop, extent in extents.items():
+        for loop in extents:
             if loop.reduction is not None:
                 continue
             costs: list[tuple[SSAValue, float, float]] = []

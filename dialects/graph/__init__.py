@@ -3,7 +3,7 @@
 from xdsl.ir import Dialect
 
 from weft.dialects.fields import quicken
-from weft.dialects.graph.classical import coupling, strings, tree_ensemble
+from weft.dialects.graph.classical import automaton, coupling, strings, tree_ensemble
 from weft.dialects.graph.core.op import GraphOp
 from weft.dialects.graph.core.types import ShapeAttr, TensorType
 from weft.dialects.graph.ops import (
@@ -74,7 +74,7 @@ FAMILIES = (
     gather, scatter, resample, scan, generate, nonzero, random, reduce, conv,
     integer_products, unfold, winograd, softmax, search, sort, pool, region_pool, lp_norm,
     normalize, tree_ensemble,
-    strings, coupling,
+    strings, automaton, coupling,
 )  # fmt: skip
 """Files of operators."""
 

@@ -24,7 +24,9 @@ Pair = tuple[Expr, Expr]
 
 
 def note_equal_sizes(op: Operation, pairs: Mapping[Pair, str]) -> None:
-    """Notes the pairs, and the name of the node that needs each, which may be empty."""
+    """Notes these pairs alone, and the name of the node that needs each, which may be empty."""
+    for key in (EQUAL_SIZES, EQUAL_SIZES_OF):
+        op.attributes.pop(key, None)
     if not pairs:
         return
     op.attributes[EQUAL_SIZES] = ArrayAttr(map(ExprsAttr, pairs))

@@ -314,10 +314,19 @@ func.func @main(%x: !graph.tensor<[3, 3], f32>, %c: !graph.tensor<[7], i32>, %t:
 
 // -----
 
-// Strings are ends and bytes.
-// CHECK: graph.hash_strings requires ends of i64 and bytes of ui8, of rank 1, got [n] i32 and [m] ui8
+// Strings are starts, ends and bytes.
+// CHECK: graph.hash_strings requires starts and ends of i64 and bytes of ui8, of rank 1, got [n] i32, [n] i32 and [m] ui8
 func.func @main(%ends: !graph.tensor<[n], i32>, %data: !graph.tensor<[m], ui8>) {
-  %y = graph.hash_strings %ends, %data {seed = 3 : i64} : (!graph.tensor<[n], i32>, !graph.tensor<[m], ui8>) -> !graph.tensor<[n], i32>
+  %y = graph.hash_strings %ends, %ends, %data {seed = 3 : i64} : (!graph.tensor<[n], i32>, !graph.tensor<[n], i32>, !graph.tensor<[m], ui8>) -> !graph.tensor<[n], i32>
+  func.return
+}
+
+// -----
+
+// Automata have a column for each byte.
+// CHECK: graph.match_strings requires i32 [states, 256] and bool [states], got [3, 255] i32 and [3] i1
+func.func @main(%e: !graph.tensor<[n], i64>, %d: !graph.tensor<[m], ui8>, %t: !graph.tensor<[3, 255], i32>, %a: !graph.tensor<[3], i1>) {
+  %y = graph.match_strings %e, %e, %d, %t, %a : (!graph.tensor<[n], i64>, !graph.tensor<[n], i64>, !graph.tensor<[m], ui8>, !graph.tensor<[3, 255], i32>, !graph.tensor<[3], i1>) -> !graph.tensor<[n], i1>
   func.return
 }
 

@@ -21,6 +21,10 @@ MADE_BY_PASSES = frozenset(
         "tree_ensemble",
         "hash_strings",
         "equal_strings",
+        "copy_strings",
+        "argsort_strings",
+        "match_strings",
+        "find_matches",
     }
 )
 """Operators that no program writes: passes, importers and `weft.watch` make them."""

@@ -336,8 +336,34 @@ def test_the_declared_rank_tells_which_of_two_branches_can_be() -> None:
         np.testing.assert_array_equal(run(x, np.array(flag))[0], np.maximum(expected, 0))
         with pytest.raises(weft.InputError, match="-branch of an If, got the other one"):
             run(x, np.array(not flag))
-    with pytest.raises(weft.UnsupportedError, match="requires one rank"):
+    with pytest.raises(weft.UnsupportedError, match="results have one rank, .* got two that can"):
         weft.compile(model_of(EITHER.replace("RESULT", "float[]")), cache=False)
+
+
+NESTED = """(float[n, 1] x, bool b, bool c) => (float[] z) {
+  axis = Constant <value = int64[1] {1}> ()
+  y = If (b) <
+    then_branch = first () => (float[] u) { u = Abs (x) },
+    else_branch = second () => (float[] v) {
+      inner = If (c) <
+        then_branch = third () => (float[] s) { s = Squeeze (x, axis) },
+        else_branch = fourth () => (float[] t) { t = Neg (x) }
+      >
+      v = Einsum <equation = "ij->ij"> (inner)
+    }
+  >
+  z = Relu (y)
+}"""
+
+
+def test_what_reads_a_branch_tells_whether_it_can_be() -> None:
+    with pytest.warns(weft.ModelWarning, match="its else-branch in each call, .* another rank"):
+        run = weft.compile(model_of(NESTED), cache=False)
+    x, yes, no = array(3, 1), np.array(True), np.array(False)
+    np.testing.assert_array_equal(run(x, yes, yes)[0], np.abs(x))
+    np.testing.assert_array_equal(run(x, no, no)[0], np.maximum(-x, 0))
+    with pytest.raises(weft.InputError, match="the else-branch of an If, got the other one"):
+        run(x, no, yes)
 
 
 ROWS = (

@@ -1,16 +1,61 @@
-"""Blocks of which one runs -> an operator whose results have the types that all of them yield."""
+"""Blocks of which one runs -> an operator whose results have the types that all of them yield, or
+the one that can be taken.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, TypeVar
 
 from xdsl.ir import Block, SSAValue
 
+from weft.compiler.frontend.onnx.failure import Failure
 from weft.dialects.errors import TypeInferenceError, UnsupportedError
 from weft.dialects.expr import Equalities
 from weft.dialects.graph.core.types import TensorType, type_of
 from weft.dialects.graph.regions.control import join
 from weft.dialects.graph.reindexing.movement import AssumeOp
+
+MOST_ATTEMPTS = 32
+"""Imports of one model, with other branches of its Ifs."""
+
+
+class Attempt(Protocol):
+    """An import with some branches in place of Ifs."""
+
+    @property
+    def failures(self) -> Sequence[Failure]:
+        """Why nodes could not be imported."""
+        ...
+
+
+Import = TypeVar("Import", bound=Attempt)
+Refused = Sequence[UnsupportedError]
+
+
+def only_sound(
+    attempt: Callable[[dict[str, int]], tuple[Import, Refused]],
+) -> tuple[Import, Refused]:
+    """The one import in which no node failed, among those with each branch of the Ifs of which one
+    can be taken only; the first where all failed. An import adds the Ifs that it comes to. Raises
+    UnsupportedError where several are sound.
+    """
+    tried: dict[str, int] = {}
+    first = attempt(tried)
+    sound = [] if first[0].failures or first[1] else [first]
+    for _ in range(MOST_ATTEMPTS):
+        while tried and next(reversed(tried.values())) == 1:
+            tried.popitem()
+        if not tried:
+            return sound[0] if sound else first
+        last = next(reversed(tried))
+        tried[last] = 1
+        other = attempt(tried)
+        sound += [] if other[0].failures or other[1] else [other]
+        if len(sound) > 1:
+            break
+    rule = "requires branches whose results have one rank, or of which one can be taken"
+    raise UnsupportedError(f"node '{next(iter(tried), '')}' (If) {rule}, got two that can be")
 
 
 class SizeNames:

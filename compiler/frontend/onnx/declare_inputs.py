@@ -13,6 +13,7 @@ from weft.compiler.frontend.onnx.importer import GraphImporter
 from weft.compiler.frontend.onnx.load import LoadedModel
 from weft.compiler.frontend.onnx.signature import input_dims, input_type, name_hint
 from weft.compiler.frontend.onnx.strings.maps import element_of, keys_of
+from weft.compiler.frontend.onnx.strings.spans import declared
 from weft.compiler.frontend.string_outputs import STRING_PARTS
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import Expr, product
@@ -53,10 +54,9 @@ def _strings(importer: GraphImporter, value: ValueInfoProto) -> SSAValue:
     size = Expr.of(importer.symbols.fresh(f"{name}_bytes"))
     data = _argument(importer, tensor([size], UI8), name + STRING_PARTS[1])
     flat = importer.b.reshape(ends, shape=ShapeAttr((product(dims),)))
-    find = partial(importer.insert_constant, importer.b, name)
-    numbers = importer.strings.vocabulary.find(importer.b, find, flat, data)
-    importer.strings.numbered[name] = True
-    return importer.b.reshape(numbers, shape=ShapeAttr(tuple(dims)))
+    constant = partial(importer.insert_constant, importer.b, name)
+    importer.strings.spans[name] = spans = declared(importer.b, flat, data, tuple(dims))
+    return importer.strings.vocabulary.find(importer.b, constant, spans)
 
 
 def _map(importer: GraphImporter, value: ValueInfoProto) -> SSAValue:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 from onnx import NodeProto
+from xdsl.ir import SSAValue
 
 from weft.compiler.frontend.onnx.graph import brief
-from weft.dialects.errors import WeftError
+from weft.compiler.frontend.onnx.values import Value
+from weft.dialects.errors import TypeInferenceError, UnsupportedError, WeftError
+from weft.dialects.graph.core.types import type_of
 
 
 class Failure(Struct, frozen=True):
@@ -28,3 +33,14 @@ class Failure(Struct, frozen=True):
     def text(self) -> str:
         """The node and the reason, shorter."""
         return f"node '{self.node.name}' ({self.node.op_type}): {self.error}"
+
+
+def undecided(error: WeftError, operands: Sequence[Value | None]) -> WeftError:
+    """The error of a node; a rule of types that was broken by sizes which only a call knows may
+    hold in a call, so that the model may be sound.
+    """
+    tensor_types = [type_of(value) for value in operands if isinstance(value, SSAValue)]
+    dims = [dim for each in tensor_types if each.has_rank for dim in each.shape]
+    if isinstance(error, TypeInferenceError) and any(dim.constant is None for dim in dims):
+        return UnsupportedError(str(error))
+    return error

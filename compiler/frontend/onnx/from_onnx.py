@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from functools import partial
 
 from msgspec import Struct
 from onnx import TensorProto, ValueInfoProto
@@ -13,6 +14,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region, SSAValue
 
 from weft.compiler.frontend.model_version import version_attributes
+from weft.compiler.frontend.onnx.branches import only_sound
 from weft.compiler.frontend.onnx.channel_blocks import state_blocks
 from weft.compiler.frontend.onnx.check import default_opset
 from weft.compiler.frontend.onnx.declare_inputs import declare_inputs
@@ -26,8 +28,10 @@ from weft.compiler.frontend.onnx.node import ImporterTable
 from weft.compiler.frontend.onnx.ops.composites import COMPOSITES, CONTROL
 from weft.compiler.frontend.onnx.opset import newest_opset, normalise
 from weft.compiler.frontend.onnx.signature import SymbolNames
+from weft.compiler.frontend.onnx.strings.spans import flat, packed, reshaped, shape_of
 from weft.compiler.frontend.onnx.values import SequenceValue, Value
 from weft.compiler.frontend.string_outputs import (
+    MADE_STRINGS,
     MAP_INPUTS,
     NUMBERED_OUTPUTS,
     STRING_INPUTS,
@@ -35,8 +39,8 @@ from weft.compiler.frontend.string_outputs import (
     STRING_PARTS,
     map_inputs,
     numbered_outputs,
-    string_inputs,
     string_outputs,
+    string_parts,
 )
 from weft.dialects.budget import Budget
 from weft.dialects.errors import (
@@ -98,11 +102,15 @@ def import_model(
     budget.begin()
     model = normalise(loaded, budget=budget)
     state_blocks(model, symbols)
-    store = WeightStore(replaceable=replaceable, budget=budget)
-    importer = GraphImporter(model, ops, composites, CONTROL, symbols, store)
     names = tuple(outputs) or tuple(value.name for value in model.proto.graph.output)
     _require_values(model, names)
-    refused = _import_nodes(model, importer, symbols, names)
+
+    def attempt(tried: dict[str, int]) -> tuple[GraphImporter, Sequence[UnsupportedError]]:
+        store = WeightStore(replaceable=replaceable, budget=budget)
+        importer = GraphImporter(model, ops, composites, CONTROL, symbols, store, tried)
+        return importer, _import_nodes(model, importer, symbols, names)
+
+    importer, refused = only_sound(attempt)
     _report(refused, importer.failures, model.name, default_opset(loaded.proto) or newest_opset())
     for text in importer.warnings:
         warnings.warn(brief(f"{model.name}: {text}"), ModelWarning, stacklevel=2)
@@ -122,7 +130,6 @@ def _import_nodes(
         tensors = [name for name in names if importer.strings.get(name) is None]
         for name in tensors:
             importer.lookup(name)  # those that are initialisers become constants
-        _require_known(tensors, importer)
         _check_declared(model, importer)
     except (BudgetError, OptionError, *IMPORT_ERRORS) as error:
         raise type(error)(f"{model.name}: {brief(error)}") from error
@@ -138,14 +145,32 @@ def _with_outputs(
     known = {name: importer.strings.get(name) for name in names}
     strings = {name: texts for name, texts in known.items() if texts is not None}
     tensors = [name for name in names if name not in strings]
-    results = {name: importer.lookup(name) for name in tensors}
-    present = [value for value in results.values() if value is not None]
-    imported = _finish(model, importer, *_outputs(model.name, tensors, present))
+    results: dict[str, Value] = {}
+    for name in tensors:
+        results |= _result(importer, name)
+    imported = _finish(model, importer, *_outputs(model.name, [*results], [*results.values()]))
+    function = imported.module.body.block.first_op
+    assert function is not None, "an imported module has a function"
     if strings:
-        function = imported.module.body.block.first_op
-        assert function is not None, "an imported module has a function"
         function.attributes[STRING_OUTPUTS] = string_outputs(_expanded(names, importer), strings)
+    made = [name for name in tensors if name in importer.strings.spans]
+    if made:
+        position_of = imported.output_names.index
+        places = {name: position_of(name + STRING_PARTS[0]) for name in made}
+        function.attributes[MADE_STRINGS] = string_parts(places)
     return imported
+
+
+def _result(importer: GraphImporter, name: str) -> dict[str, Value]:
+    """What the model gives for an output: two tensors for strings that it may not have."""
+    spans = importer.strings.spans.get(name)
+    if spans is None:
+        value = importer.lookup(name)
+        return {} if value is None else {name: value}
+    find = partial(importer.bind_size, stem=f"{name}_bytes")
+    one = packed(importer.b, find, flat(importer.b, spans))
+    parts = reshaped(importer.b, one, shape_of(spans)).ends, one.data
+    return {name + part: value for part, value in zip(STRING_PARTS, parts, strict=True)}
 
 
 def import_inputs(
@@ -177,14 +202,6 @@ def _check_declared(model: LoadedModel, importer: GraphImporter) -> None:
     apart = {each.name for each in graph.output} | model.initializers.keys()
     inner = [each for each in graph.value_info if each.name not in apart]
     check_declared(inner, "value", lookup, warn)
-
-
-def _require_known(names: Sequence[str], importer: GraphImporter) -> None:
-    """Refuses outputs that may be strings which the model does not have."""
-    for name in names:
-        if importer.strings.numbered.get(name):
-            rule = f"output '{name}' requires strings that stand in the model"
-            raise UnsupportedError(f"{rule}, got those of an input")
 
 
 def _expanded(names: Sequence[str], importer: GraphImporter) -> list[str]:
@@ -242,7 +259,7 @@ def _finish(
     function = FuncOp(MAIN, types, Region(block))
     input_names, places = _argument_names(graph.input)
     if places:
-        function.attributes[STRING_INPUTS] = string_inputs(places)
+        function.attributes[STRING_INPUTS] = string_parts(places)
     if importer.maps:
         found = {name: (input_names.index(name), keys) for name, keys in importer.maps.items()}
         function.attributes[MAP_INPUTS] = map_inputs(found)

@@ -17,7 +17,7 @@ from weft.compiler.frontend.onnx.branches import SizeNames, joined_sizes
 from weft.compiler.frontend.onnx.constant_values import ConstantValues, OpenAxes
 from weft.compiler.frontend.onnx.declared import check_declared
 from weft.compiler.frontend.onnx.declared_ranks import DeclaredRanks
-from weft.compiler.frontend.onnx.failure import Failure
+from weft.compiler.frontend.onnx.failure import Failure, undecided
 from weft.compiler.frontend.onnx.function_bodies import has_body
 from weft.compiler.frontend.onnx.graph import used_names
 from weft.compiler.frontend.onnx.load import LoadedModel
@@ -29,9 +29,10 @@ from weft.compiler.frontend.onnx.rules import check_rules
 from weft.compiler.frontend.onnx.shared_sizes import with_shared_sizes
 from weft.compiler.frontend.onnx.signature import SymbolNames, name_hint, type_proto
 from weft.compiler.frontend.onnx.strings.model_strings import Strings
+from weft.compiler.frontend.onnx.strings.moves import move_spans
 from weft.compiler.frontend.onnx.tensor import tensor_array
 from weft.compiler.frontend.onnx.value_numbers import ValueNumbers
-from weft.compiler.frontend.onnx.values import Results, Value, tensor_of
+from weft.compiler.frontend.onnx.values import Results, Value, tensor_of, tensors_of
 from weft.dialects.errors import ModelError, TypeInferenceError, UnsupportedError, WeftError
 from weft.dialects.expr import Expr
 from weft.dialects.graph import BindSizesOp, CaseOp, ConstantOp, GraphOp, YieldOp
@@ -52,7 +53,8 @@ class GraphImporter:
 
     An operator is imported by its entry in `composites`, else as the graph operator that bears its
     name, else through the function body that ONNX defines it by. Those in `control` need more of
-    the graph than tensors: subgraphs, sequences, or sizes that depend on data.
+    the graph than tensors: subgraphs, sequences, sizes that depend on data. `tried` has the
+    branches that are tried of Ifs.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class GraphImporter:
         control: ControlTable,
         symbols: SymbolNames,
         store: WeightStore | None = None,
+        tried: dict[str, int] | None = None,
     ) -> None:
         self.model = model
         self.composites = composites
@@ -86,6 +89,7 @@ class GraphImporter:
         self.failures: list[Failure] = []
         self.warnings: dict[str, None] = {}
         self.count = 0
+        self.tried = {} if tried is None else tried
 
     def import_nodes(self, nodes: Sequence[NodeProto], outputs: Sequence[str]) -> None:
         """Imports those of the (sorted) nodes that the outputs depend on."""
@@ -143,7 +147,7 @@ class GraphImporter:
         try:
             numbered = self.strings.read_numbers(node)
             if numbered:
-                self.strings.require_comparable(node)
+                self.strings.require_readable(node)
             elif self.strings.concern(node):
                 return self._import_strings(node)
             operands = [self._operand(name, numbered) if name else None for name in node.input]
@@ -153,35 +157,36 @@ class GraphImporter:
                 return self._skip(node)
             check_rules(node, operands)
             is_checked = True
-            if self._is_control(node, operands):
-                self._import_control(node, operands)
-            else:
-                tensors = [None if value is None else tensor_of(value) for value in operands]
-                self._import_operator(node, tensors)
             if numbered:
-                self.strings.note_moved(node)
+                self._move_strings(node, operands)
+            self._import_on(node, operands)
         except IMPORT_ERRORS as error:
             breaks_rule = is_checked and isinstance(error, ModelError | TypeInferenceError)
-            self._fail(node, self._undecided(node, error), breaks_rule)
+            values = [self.values.get(name) for name in node.input]
+            self._fail(node, undecided(error, values), breaks_rule)
         return None
+
+    def _import_on(self, node: NodeProto, operands: Sequence[Value | None]) -> None:
+        if self._is_control(node, operands):
+            return self._import_control(node, operands)
+        return self._import_operator(node, tensors_of(operands))
+
+    def _move_strings(self, node: NodeProto, operands: Sequence[Value | None]) -> None:
+        """Notes which outputs are strings, and where each of them starts and ends."""
+
+        def results(others: Sequence[SSAValue | None]) -> list[Value | None]:
+            self._import_on(node, others)
+            return [self.values.get(name) for name in node.output]
+
+        move_spans(self._view(node, tensors_of(operands)), results)
+        self.strings.note_moved(node)
 
     def _operand(self, name: str, numbered: bool) -> Value | None:
         """A value; known strings are numbers beside others that are."""
         array = self.strings.get(name) if numbered else None
         if array is None:
             return self.lookup(name)
-        return self.insert_constant(self.b, name, self.strings.numbers(array))
-
-    def _undecided(self, node: NodeProto, error: WeftError) -> WeftError:
-        """The error; a rule of types that was broken by sizes which only a call knows may hold in a
-        call, so that the model may be sound.
-        """
-        values = [self.values.get(name) for name in node.input]
-        tensor_types = [type_of(value) for value in values if isinstance(value, SSAValue)]
-        dims = [dim for each in tensor_types if each.has_rank for dim in each.shape]
-        if isinstance(error, TypeInferenceError) and any(dim.constant is None for dim in dims):
-            return UnsupportedError(str(error))
-        return error
+        return self.insert_constant(self.b, name, self.strings.vocabulary.numbers(array))
 
     def _import_strings(self, node: NodeProto) -> None:
         """Defines the outputs of an operator on strings, whose operands must be known."""

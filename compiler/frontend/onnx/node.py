@@ -61,7 +61,7 @@ class OnnxNode:
         self.base_dir = base_dir
         self._bind = bind
         self._rank_of = rank_of
-        self._texts = texts
+        self.texts = texts
         self._used = used
         self._attributes = {attribute.name: attribute for attribute in proto.attribute}
 
@@ -285,7 +285,7 @@ class OnnxNode:
 
     def has_strings(self, position: int) -> bool:
         """Whether an operand is strings, as numbers."""
-        return self._texts.are_numbers(self.proto.input[position])
+        return self.texts.are_numbers(self.proto.input[position])
 
     def text_numbers(self, name: str) -> Array:
         """The numbers of an attribute's strings."""
@@ -293,12 +293,12 @@ class OnnxNode:
 
     def numbers_of_texts(self, texts: Array | Sequence[str]) -> Array:
         """The numbers of strings that stand in the model."""
-        return self._texts.numbers(texts)
+        return self.texts.vocabulary.numbers(texts)
 
     def give_strings(self, position: int) -> None:
         """Says that an output is strings that stand in the model, as numbers."""
         if position < len(self.proto.output):
-            self._texts.note_numbers(self.proto.output[position])
+            self.texts.note_numbers(self.proto.output[position])
 
     # What importers share ---------------------------------------------------------------------
 

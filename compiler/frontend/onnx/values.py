@@ -7,13 +7,14 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from msgspec import Struct
 from xdsl.ir import SSAValue
 
 from weft.dialects.errors import UnsupportedError
+from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.weights import Array
 
 
@@ -26,15 +27,53 @@ class SequenceValue(Struct, frozen=True):
         return f"a sequence of {len(self.items)}"
 
 
-class Texts(Protocol):
-    """Strings of a model as numbers."""
+class Spans(Struct, frozen=True):
+    """Strings, as where each starts and ends (i64, of the tensor's dims) in bytes (a vector)."""
+
+    starts: SSAValue
+    ends: SSAValue
+    data: SSAValue
+
+    def moved(self, move: Callable[[SSAValue], SSAValue], data: SSAValue | None = None) -> Spans:
+        """With both ends of each string moved, in other bytes where these are given."""
+        return Spans(move(self.starts), move(self.ends), self.data if data is None else data)
+
+
+class Lookup(Protocol):
+    """The strings of a model."""
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """All of them, sorted."""
+        ...
 
     def numbers(self, texts: Array | Sequence[str]) -> Array:
         """The numbers of strings that the model has."""
         ...
 
+    def find(
+        self, b: GraphBuilder, constant: Callable[[Array], SSAValue], spans: Spans
+    ) -> SSAValue:
+        """The numbers of strings that may be others."""
+        ...
+
+
+class Texts(Protocol):
+    """Strings of a model as numbers; by name the spans of those that it may not have."""
+
+    spans: dict[str, Spans]
+
+    @property
+    def vocabulary(self) -> Lookup:
+        """The model's own strings."""
+        ...
+
+    def is_known(self, name: str) -> bool:
+        """Whether a value is strings that are known while compiling."""
+        ...
+
     def are_numbers(self, name: str) -> bool:
-        """Whether a value is numbers of strings."""
+        """Whether a value is strings, as numbers."""
         ...
 
     def note_numbers(self, name: str) -> None:
@@ -60,6 +99,11 @@ def tensor_of(value: Value) -> SSAValue:
     if not isinstance(value, SSAValue):
         raise UnsupportedError(f"requires a tensor, got {value}")
     return value
+
+
+def tensors_of(values: Iterable[Value | None]) -> list[SSAValue | None]:
+    """The values themselves, and None for such as are absent. Raises as `tensor_of`."""
+    return [None if value is None else tensor_of(value) for value in values]
 
 
 def flattened(values: Iterable[Value]) -> list[SSAValue]:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from weft.compiler.machine.artifact.signature import Signature, TensorSpec
 from weft.compiler.machine.python.checked_call import CheckedCall, Library
 from weft.compiler.machine.python.fast_call import Call, fast_call
-from weft.compiler.machine.python.strings import known_strings, string_call
+from weft.compiler.machine.python.strings import output_names, string_call
 from weft.dialects.errors import InputError, OptionError, printable
 from weft.dialects.weights import Array
 
@@ -121,9 +121,7 @@ class Executable(_Callable):
         """Runs the model on arrays by input name; returns them by output name. Raises as a call."""
         takes_names = self._strings is not None
         results = self(**inputs) if takes_names else self(*self._checked.arrange((), inputs))
-        names = [spec.name for spec in self._signature.outputs]
-        for position, name, _ in known_strings(self.metadata):
-            names.insert(position, name)
+        names = output_names(self._signature.outputs, self.metadata)
         return dict(zip(names, results, strict=True))
 
     def cancel(self) -> None:

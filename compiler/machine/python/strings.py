@@ -35,19 +35,26 @@ class MapInput(Struct, frozen=True):
 class StringCall(Struct, frozen=True):
     """A call on strings and maps. `inputs` are all names of the model's inputs, in order; `known`
     has outputs that are the same in every call, `numbered` by their place the strings that numbers
-    stand for.
+    stand for, `made` the places of ends that have bytes behind them, `names` those of inputs.
     """
 
     call: Call
     inputs: Sequence[str | StringInput | MapInput]
     known: Sequence[tuple[int, Array]]
     numbered: Mapping[int, Array]
+    made: Sequence[int]
+    names: Mapping[str, None]
 
     def __call__(self, *arrays: Any, **named: Any) -> tuple[Array, ...]:
+        # The fast call takes arrays by position.
+        if named.keys() == self.names.keys() and not arrays:
+            arrays, named = tuple(named[name] for name in self.names), {}
         positional = [part for pair in self._paired(arrays) for part in pair]
         results = list(self.call(*positional, **dict(self._renamed(named))))
         for place, texts in self.numbered.items():
             results[place] = texts[results[place]]
+        for place in reversed(self.made):
+            results[place] = decoded(results[place], results.pop(place + 1))
         for position, array in self.known:
             results.insert(position, array.copy())
         return tuple(results)
@@ -90,6 +97,20 @@ def encoded(name: str, array: Any) -> tuple[Array, Array]:
     return np.cumsum(lengths).reshape(array.shape), np.frombuffer(data, np.uint8)
 
 
+def decoded(ends: Array, data: Array) -> Array:
+    """The inverse of `encoded`; bytes that are no UTF-8 become U+FFFD."""
+    stops, joined = ends.reshape(-1).tolist(), data.tobytes()
+    spans = zip([0, *stops], stops, strict=False)
+    if joined.isascii():  # Of ASCII, characters are bytes.
+        characters = joined.decode()
+        texts = [characters[start:stop] for start, stop in spans]
+    else:
+        texts = [joined[start:stop].decode(errors="replace") for start, stop in spans]
+    array = np.empty(len(texts), np.object_)
+    array[:] = texts
+    return array.reshape(ends.shape)
+
+
 def rows_of(each: MapInput, given: Any) -> Any:
     """A map, or a sequence of maps, as rows of numbers: 0 for a key that is absent, nothing for one
     that the model does not have. Anything else is left as it is.
@@ -123,8 +144,20 @@ def string_call(
         each["output"]: np.array(each["elements"], np.object_)
         for each in metadata.get("numbered_outputs", ())
     }
-    has_own = bool(pairs or maps or known or numbered)
-    return StringCall(call, listed, known, numbered) if has_own else None
+    made = [each["ends"] for each in metadata.get("made_strings", ())]
+    has_own = bool(pairs or maps or known or numbered or made)
+    names = dict.fromkeys(each if isinstance(each, str) else each.name for each in listed)
+    return StringCall(call, listed, known, numbered, made, names) if has_own else None
+
+
+def output_names(outputs: Sequence[TensorSpec], metadata: Mapping[str, Any]) -> list[str]:
+    """The names of what a call of Python's gives."""
+    names = [spec.name for spec in outputs]
+    for each in reversed(metadata.get("made_strings", ())):
+        names[each["ends"] : each["bytes"] + 1] = [each["name"]]
+    for position, name, _ in known_strings(metadata):
+        names.insert(position, name)
+    return names
 
 
 def known_strings(metadata: Mapping[str, Any]) -> list[tuple[int, str, Array]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from xdsl.dialects.builtin import BoolAttr
@@ -13,9 +13,9 @@ from weft.dialects.expr import Expr, minimum
 from weft.dialects.graph.core.accumulate import fill, widen
 from weft.dialects.graph.core.axis import LineOp
 from weft.dialects.graph.core.elementwise import ANY_ELEMENT
-from weft.dialects.graph.core.types import I64, ShapeAttr, TensorType, tensor, type_of
+from weft.dialects.graph.core.types import I64, Shape, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.graph.reindexing.slicing import below_zero, exprs, numbers
-from weft.dialects.loop.builder import Buffers, LoopBuilder
+from weft.dialects.loop.builder import Buffers, Index, LoopBuilder
 from weft.dialects.loop.scalar import Scalar, compute_type, is_float
 from weft.dialects.weights import Array
 
@@ -24,6 +24,9 @@ SELECTED = 64
 
 LONGEST = 40
 """Lines have less than two to the power of this elements."""
+
+Precedes = Callable[[Index, Index], Scalar]
+"""Whether the element at an index comes before another that it is not equal to."""
 
 
 @irdl_op_definition
@@ -113,56 +116,73 @@ class ArgsortOp(LineOp):
                 b.store(result, index, step)
 
     def _merge(self, b: LoopBuilder, source: SSAValue, result: SSAValue) -> None:
-        """Each round makes every two sorted runs one, which is twice as long."""
-        tensor_type, extent = type_of(self.operand), self.extent
-        order = b.temporary(tensor_type.shape, I64, "order")
-        merged = b.temporary(tensor_type.shape, I64, "merged")
-        with b.loops(tensor_type.shape) as index:
-            b.store(order, index, b.index(index[self.position], I64))
-        size = b.index(extent, I64)
-        iterations = b.constant(0, I64)
-        for power in range(LONGEST):
-            iterations = iterations + (size.constant(1 << power) < size).cast(I64)
-        with b.loops(self.lines) as line, b.loops([b.subscript(iterations)], "r") as (turn,):
-            heads = b.scratch([2], I64, "heads")
-            with b.loops([extent], "k") as (k,):
-                element = self._next(b, (source, order, heads), line, (turn, k))
-                b.store(merged, self.along(line, k), element)
-            with b.loops([extent], "k") as (k,):
-                position = self.along(line, k)
-                b.store(order, position, b.load(merged, position))
+        """Sorts all positions, of which the first are the result."""
+        shape = type_of(self.operand).shape
+        order = b.temporary(shape, I64, "order")
+
+        def precedes(one: Index, other: Index) -> Scalar:
+            return self._precedes(b.load(source, one), b.load(source, other))
+
+        merge_runs(b, order, shape, self.position, precedes)
         with b.loops(self.result_type.shape) as index:
             b.store(result, index, b.load(order, index))
 
-    def _next(
-        self,
-        b: LoopBuilder,
-        buffers: tuple[SSAValue, SSAValue, SSAValue],
-        line: Sequence[Expr],
-        step: tuple[Expr, Expr],
-    ) -> Scalar:
-        """The position that comes at place `k` when two runs of `2^turn` each become one.
 
-        `heads` holds how far both have been taken; a pair of runs starts from their first elements.
-        """
-        source, order, heads = buffers
-        turn, k = (b.index(expr, I64) for expr in step)
-        size = b.index(self.extent, I64)
-        width = turn.constant(1).shift_left(turn)
-        start = k.shift_right(turn + 1).shift_left(turn + 1)
-        middle, end = (start + width).minimum(size), (start + width + width).minimum(size)
-        is_first = k.compare("eq", start)
-        left = is_first.select(start, b.load(heads, [0]))
-        right = is_first.select(middle, b.load(heads, [1]))
-        candidates = [
-            b.load(order, self.along(line, b.subscript(head.minimum(size - 1))))
-            for head in (left, right)
-        ]
-        x, y = (b.load(source, self.along(line, b.subscript(at))) for at in candidates)
-        takes_right = (right < end) & ((left >= middle) | self._precedes(y, x))
-        b.store(heads, [0], takes_right.select(left, left + 1))
-        b.store(heads, [1], takes_right.select(right + 1, right))
-        return takes_right.select(candidates[1], candidates[0])
+def merge_runs(
+    b: LoopBuilder, order: SSAValue, shape: Shape, axis: int, precedes: Precedes
+) -> None:
+    """Fills `order` with the positions along an axis in sorted order: each round makes every two
+    sorted runs one, which is twice as long. `precedes` compares the elements at two indices.
+    """
+    merged = b.temporary(shape, I64, "merged")
+    with b.loops(shape) as index:
+        b.store(order, index, b.index(index[axis], I64))
+    size = b.index(shape[axis], I64)
+    iterations = b.constant(0, I64)
+    for power in range(LONGEST):
+        iterations = iterations + (size.constant(1 << power) < size).cast(I64)
+    lines = [Expr.of(1) if each == axis else dim for each, dim in enumerate(shape)]
+    with b.loops(lines) as line, b.loops([b.subscript(iterations)], "r") as (turn,):
+        heads = b.scratch([2], I64, "heads")
+        with b.loops([shape[axis]], "k") as (k,):
+            element = _next(b, (order, heads), (line, axis, size), (turn, k), precedes)
+            b.store(merged, _along(line, axis, k), element)
+        with b.loops([shape[axis]], "k") as (k,):
+            b.store(order, _along(line, axis, k), b.load(merged, _along(line, axis, k)))
+
+
+def _next(
+    b: LoopBuilder,
+    buffers: tuple[SSAValue, SSAValue],
+    where: tuple[Sequence[Expr], int, Scalar],
+    step: tuple[Expr, Expr],
+    precedes: Precedes,
+) -> Scalar:
+    """The position that comes at place `k` when two runs of `2^turn` each become one.
+
+    `heads` holds how far both have been taken; a pair of runs starts from their first elements.
+    """
+    (order, heads), (line, axis, size) = buffers, where
+    turn, k = (b.index(expr, I64) for expr in step)
+    width = turn.constant(1).shift_left(turn)
+    start = k.shift_right(turn + 1).shift_left(turn + 1)
+    middle, end = (start + width).minimum(size), (start + width + width).minimum(size)
+    is_first = k.compare("eq", start)
+    left = is_first.select(start, b.load(heads, [0]))
+    right = is_first.select(middle, b.load(heads, [1]))
+    candidates = [
+        b.load(order, _along(line, axis, b.subscript(head.minimum(size - 1))))
+        for head in (left, right)
+    ]
+    x, y = (_along(line, axis, b.subscript(at)) for at in candidates)
+    takes_right = (right < end) & ((left >= middle) | precedes(y, x))
+    b.store(heads, [0], takes_right.select(left, left + 1))
+    b.store(heads, [1], takes_right.select(right + 1, right))
+    return takes_right.select(candidates[1], candidates[0])
+
+
+def _along(line: Sequence[Expr], axis: int, k: Expr) -> list[Expr]:
+    return [k if each == axis else index for each, index in enumerate(line)]
 
 
 OPS: tuple[type[ArgsortOp], ...] = (ArgsortOp,)

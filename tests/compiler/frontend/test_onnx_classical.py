@@ -187,6 +187,14 @@ def test_support_vectors_agree_with_onnxruntime() -> None:
         add("SVMClassifier", 2, **shared, **two, **sure, classlabels_strings=["no", "yes"])
     plain = {"kernel_type": "LINEAR", "kernel_params": [0.0, 0.0, 0.0]}
     add("SVMRegressor", 1, **plain, coefficients=[0.5, -0.25], rho=[0.1])
+    for rows in ([0.5, -0.25, 0.1, 1.0, -0.5, 0.3], [0.5, 0.25, 0.1, 1.0], [0.5, -0.25, 0.1, 1.0]):
+        linear = {
+            "coefficients": rows,
+            "rho": [-0.2],
+            "classlabels_ints": [3, 1, 8][: len(rows) // 2],
+        }
+        add("SVMClassifier", 2, **plain, **linear)
+    add("SVMClassifier", 2, **plain, **linear, post_transform="SOFTMAX")
     agree(nodes, {"x": x})
 
 

@@ -60,8 +60,8 @@ def test_the_backend_takes_strings_for_constants() -> None:
 
 
 def test_all_inputs_and_nodes_that_are_refused_are_listed() -> None:
-    text = """agraph (string[2] x, seq(float[2]) z, uint8[2] f) => (uint8[2] y, string[2] n) {
-        n = StringNormalizer(x) y = ImageDecoder(f) }"""
+    text = """agraph (string[2] x, seq(float[2]) z, uint8[2] f) => (uint8[2] y, float[2] n) {
+        n = Cast <to = 1> (x) y = ImageDecoder(f) }"""
     with pytest.raises(UnsupportedError) as refusal:
         import_model(model_of(text))
     for part in (

@@ -34,6 +34,9 @@ from weft.compiler.frontend.onnx.ops.classical import svm as onnx_svm
 from weft.compiler.frontend.onnx.ops.classical import tree_nodes as onnx_tree_nodes
 from weft.compiler.frontend.onnx.ops.classical import trees as onnx_trees
 from weft.compiler.frontend.onnx.ops.microsoft import operators as onnx_microsoft
+from weft.compiler.frontend.onnx.ops.strings import comparison as onnx_strings
+from weft.compiler.frontend.onnx.ops.strings import normalize as onnx_normalize
+from weft.compiler.frontend.onnx.ops.strings import tokens as onnx_tokens
 
 COMPOSITES: ImporterTable = {
     name: importer
@@ -42,7 +45,7 @@ COMPOSITES: ImporterTable = {
         onnx_random, onnx_recurrent, onnx_resize, onnx_scatter, onnx_signal, onnx_sampling,
         onnx_einsum, onnx_ngrams, onnx_quantize, onnx_training, onnx_windows, onnx_features,
         onnx_labels, onnx_linear, onnx_svm, onnx_tree_nodes, onnx_trees,
-        onnx_microsoft,
+        onnx_microsoft, onnx_strings, onnx_normalize, onnx_tokens,
     )
     for name, importer in family.IMPORTERS.items()
 }  # fmt: skip

@@ -23,19 +23,21 @@ from weft.dialects.graph.regions.effects import AssertOp
 
 
 class _Branch(Struct):
-    """A branch that was imported into a block: what it gives, None where a node of it failed, and
-    the failures.
+    """A branch that was imported into a block: what it gives, None where a node of it failed, the
+    failures, and whether a branch inside is tried, which these may be for.
     """
 
     graph: GraphProto
     block: Block
     results: list[Value] | None
     failures: list[Failure]
+    has_tried: bool
 
     @property
     def breaks_rules(self) -> bool:
         """Whether it is no branch that any call could take, for the sizes that there are."""
-        return bool(self.failures) and all(each.breaks_rule for each in self.failures)
+        broken = bool(self.failures) and all(each.breaks_rule for each in self.failures)
+        return broken and not self.has_tried
 
 
 def import_if(importer: GraphImporter, node: OnnxNode) -> Results:
@@ -68,15 +70,15 @@ def import_if(importer: GraphImporter, node: OnnxNode) -> Results:
 
 
 def _branch(importer: GraphImporter, graph: GraphProto) -> _Branch:
-    before = len(importer.failures)
+    before, tried = len(importer.failures), len(importer.tried)
     with importer.nested() as block:
         results = importer.import_subgraph(graph)
     values = [value for value in results if value is not None]
-    failures = importer.failures[before:]
+    failures, has_tried = importer.failures[before:], len(importer.tried) > tried
     if len(values) < len(results):
-        return _Branch(graph, block, None, failures)
+        return _Branch(graph, block, None, failures, has_tried)
     block.add_op(YieldOp.create(operands=flattened(values)))
-    return _Branch(graph, block, values, failures)
+    return _Branch(graph, block, values, failures, has_tried)
 
 
 def _only_branch(
@@ -84,6 +86,7 @@ def _only_branch(
 ) -> int | None:
     """The number of the one branch that can be taken, None where both can: the other one breaks
     rules for the sizes that there are, or gives results of other ranks than the file declares.
+    Where that says nothing, one is tried: later nodes cannot take the results of the other.
 
     Of branches that differ in rank where the condition is that sizes are equal, it is the first:
     exporters write such branches where sizes that were equal when they looked might not be,
@@ -101,7 +104,9 @@ def _only_branch(
         return 0
     wanted = [importer.ranks.of(name) for name in node.proto.output]
     fits = [number for number in (0, 1) if _may_be(ranks[number], wanted)]
-    return fits[0] if len(fits) == 1 else None
+    if len(fits) == 1 or len(ranks[0]) != len(ranks[1]):
+        return fits[0] if len(fits) == 1 else None
+    return importer.tried.setdefault(node.proto.name, 0)
 
 
 def _may_be(ranks: Sequence[int | None], wanted: Sequence[int | None]) -> bool:

@@ -12,6 +12,8 @@ from xdsl.ir import SSAValue
 from weft.compiler.frontend.onnx.importer import ControlTable, GraphImporter
 from weft.compiler.frontend.onnx.node import OnnxNode, dims_attr, normal_axis
 from weft.compiler.frontend.onnx.ops.control import count_of, for_each, scalar_dim
+from weft.compiler.frontend.onnx.ops.strings.comparison import ranks
+from weft.compiler.frontend.onnx.strings.spans import flat, made, taken
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import Expr, minimum
 from weft.dialects.graph.core.types import BOOL, F32, I64, tensor, type_of
@@ -62,9 +64,13 @@ def import_unique(importer: GraphImporter, node: OnnxNode) -> Sequence[SSAValue]
     each is first, which of them each one was, and how often.
     """
     b, source = importer.b, node.operand(0)
+    spans = node.texts.spans.get(node.proto.input[0])
+    if spans is not None:
+        source = ranks(node, spans)
     axis = normal_axis(node.integer("axis", 0), type_of(source).rank) if node.has("axis") else 0
     if not node.has("axis"):
         source = node.reshape(source, [type_of(source).size])
+        spans = flat(b, spans) if spans else None
     extent = type_of(source).shape[axis]
     columns = _columns(importer, source, axis)
     order = scalar_range(importer, extent)
@@ -90,6 +96,8 @@ def import_unique(importer: GraphImporter, node: OnnxNode) -> Sequence[SSAValue]
         )
         first, counts = (b.gather(each, turn, axis=0) for each in (first, counts))
         inverse = b.gather(rank, inverse, axis=0)
+    if spans is not None:
+        return [made(node, 0, taken(b, spans, first, axis)), first, inverse, counts]
     return [b.gather(source, first, axis=axis), first, inverse, counts]
 
 

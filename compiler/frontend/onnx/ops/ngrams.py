@@ -10,8 +10,11 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from weft.compiler.frontend.onnx.node import Importer, OnnxNode, dims_attr
-from weft.dialects.errors import ModelError, UnsupportedError
-from weft.dialects.graph.core.types import F32, type_of
+from weft.compiler.frontend.onnx.ops.classical.labels import searched
+from weft.dialects.errors import ModelError
+from weft.dialects.expr import maximum
+from weft.dialects.graph.core.algebra import Term, joined
+from weft.dialects.graph.core.types import F32, I64, type_of
 from weft.dialects.weights import Array
 
 
@@ -60,33 +63,61 @@ def _pools(node: OnnxNode) -> list[Array]:
 
 
 def _counts(node: OnnxNode, rows: SSAValue, pool: Array) -> SSAValue:
-    """How often each sequence occurs in each row, with every gap that is allowed."""
-    batch, (count, length) = type_of(rows).shape[0], pool.shape
-    extent = type_of(rows).shape[1].constant
-    if extent is None:
-        raise UnsupportedError(f"requires a known number of columns, got {type_of(rows)}")
-    total = node.b.expand(node.scalar(0, F32), shape=dims_attr([batch, count]))
+    """How often each sequence occurs in each row, with every gap that is allowed: each occurrence
+    is found among the pool's, and counted.
+    """
+    b, (batch, extent), (count, length) = node.b, type_of(rows).shape, pool.shape
     shortest, longest = node.attribute("min_gram_length").i, node.attribute("max_gram_length").i
     if not shortest <= length <= longest or not count:
-        return total
+        return b.expand(node.scalar(0, F32), shape=dims_attr([batch, count]))
+    tokens, inverse = np.unique(pool, return_inverse=True)
+    numbers = _found(node, node.cast(rows, I64), tokens)
+    levels, order = _prefixes(inverse.reshape(pool.shape), len(tokens) + 1)
     gaps = range(node.attribute("max_skip_count").i + 1) if length > 1 else range(1)
+    found: list[Term] = []
     for distance in (gap + 1 for gap in gaps):
-        positions = extent - (length - 1) * distance
-        if positions < 1:
+        positions = maximum([extent - (length - 1) * distance, 0])
+        if positions == 0:
             break
-        found: SSAValue | None = None
-        for position in range(length):
-            starts = dims_attr([0, position * distance])
-            sizes = dims_attr([batch, positions])
-            window = node.b.slice(rows, starts=starts, sizes=sizes, steps=[1, 1])
-            wanted = node.constant(pool[:, position].reshape(1, 1, count))
-            column = node.cast(node.reshape(window, [batch, positions, 1]), type_of(wanted).element)
-            same = node.b.equal(column, wanted)
-            found = same if found is None else node.b.logical_and(found, same)
-        assert found is not None, "a sequence has at least one number"
-        matches = node.b.reduce_sum(node.cast(found, F32), axes=[1], keepdims=False)
-        total = node.b.add(total, matches)
-    return total
+        windows = [numbers.part(1, k * distance, positions) for k in range(length)]
+        found.append(_sequences(node, windows, levels, len(tokens) + 1))
+    if not found:
+        return b.expand(node.scalar(0, F32), shape=dims_attr([batch, count]))
+    place = joined(found, 1)
+    distinct = int(order.max()) + 1
+    index = (place < 0).where(distinct, place).value
+    zeros = b.expand(node.scalar(0, F32), shape=dims_attr([batch, distinct + 1]))
+    ones = b.expand(node.scalar(1, F32), shape=type_of(index).dims)
+    counts = b.scatter_elements(zeros, index, ones, axis=1, reduction="add")
+    return b.gather(counts, node.constant(order), axis=1)
+
+
+def _prefixes(pool: Array, base: int) -> tuple[list[Array], Array]:
+    """For each length from 2 on the codes of the sequences' distinct beginnings, in order: where
+    the beginning before it stands there, times a base, and the next number. And where each whole
+    sequence stands.
+    """
+    levels: list[Array] = []
+    place = pool[:, 0]
+    for position in range(1, pool.shape[1]):
+        codes, place = np.unique(place * base + pool[:, position] + 1, return_inverse=True)
+        levels.append(codes)
+    return levels, place.reshape(-1).astype(np.int64)
+
+
+def _sequences(node: OnnxNode, windows: Sequence[Term], levels: Sequence[Array], base: int) -> Term:
+    """Which of the pool's sequences stands at each position, -1 for none."""
+    place = windows[0]
+    for codes, following in zip(levels, windows[1:], strict=True):
+        place = _found(node, (place * base + following + 1).value, codes)
+    return place
+
+
+def _found(node: OnnxNode, value: SSAValue, keys: Array) -> Term:
+    """Where each element stands among sorted keys, -1 for none."""
+    fallback = node.b.constant_of(-1, I64)
+    places = np.arange(len(keys), dtype=np.int64)
+    return Term(node.b, searched(node, value, keys.astype(np.int64), places, fallback))
 
 
 def _in_columns(node: OnnxNode, counts: Sequence[SSAValue], columns: Array) -> SSAValue:

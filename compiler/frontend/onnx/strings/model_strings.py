@@ -1,5 +1,5 @@
-"""Strings in ONNX models. Compiled code holds none: operators on known ones are evaluated here, and
-those that a call brings are numbers of the model's vocabulary.
+"""Strings in ONNX models: operators on known ones are evaluated here; those that a call brings or
+makes are spans of bytes, and numbers of the model's vocabulary.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper
 
 from weft.compiler.frontend.onnx.load import LoadedModel
 from weft.compiler.frontend.onnx.strings.vocabulary import Vocabulary, tensor_texts
+from weft.compiler.frontend.onnx.values import Spans
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.weights import Array
 
@@ -33,19 +34,29 @@ MEASURES = frozenset({"Shape", "Size"})
 LOOKS_UP = frozenset({"LabelEncoder", "OneHotEncoder", "CategoryMapper", "TfIdfVectorizer"})
 """Operators that compare strings with the model's own."""
 
+READS = frozenset(
+    {
+        "Equal", "Unique", "StringConcat", "StringSplit", "StringNormalizer", "RegexFullMatch",
+        "Tokenizer",
+    }
+)  # fmt: skip
+"""Operators that look at the strings themselves."""
+
 _EVALUATION_ERRORS = (RuntimeError, TypeError, ValueError, KeyError, IndexError, AttributeError)
 """What ONNX's evaluator raises for operands that it does not expect."""
 
 
 class Strings:
-    """The tensors of strings that are known, by ONNX name, and the names of those that are numbers
-    of the vocabulary, with whether one may be unknown to it.
+    """The tensors of strings that are known, by ONNX name, and those that a call brings or makes:
+    the names of such as stand in the model, and the spans of others. Both are numbers of the
+    vocabulary.
     """
 
     def __init__(self, model: LoadedModel) -> None:
         self.model = model
         self._arrays: dict[str, Array] = {}
-        self.numbered: dict[str, bool] = {}
+        self.spans: dict[str, Spans] = {}
+        self._numbered: set[str] = set()
         self._vocabulary: Vocabulary | None = None
 
     @property
@@ -72,37 +83,32 @@ class Strings:
 
     def read_numbers(self, node: NodeProto) -> bool:
         """Whether the node reads strings that are numbers."""
-        return not self.numbered.keys().isdisjoint(node.input)
+        return any(map(self.are_numbers, node.input))
 
-    def numbers(self, texts: Array | Sequence[str]) -> Array:
-        """The numbers of strings that the model has."""
-        return self.vocabulary.numbers(texts)
+    def is_known(self, name: str) -> bool:
+        """Whether a value is strings that are known while compiling."""
+        return self.get(name) is not None
 
     def are_numbers(self, name: str) -> bool:
         """Whether a value is numbers of strings."""
-        return name in self.numbered
+        return name in self.spans or name in self._numbered
 
     def note_numbers(self, name: str) -> None:
         """Says that a value is numbers of strings that the model has."""
-        self.numbered[name] = False
+        self._numbered.add(name)
 
-    def require_comparable(self, node: NodeProto) -> None:
-        """Raises UnsupportedError for a node that the numbers of its strings do not decide."""
-        unknown = [name for name in node.input if self.numbered.get(name)]
-        known = MOVES | MEASURES | LOOKS_UP | {"Equal", "Unique"}
-        if node.op_type not in known or (node.op_type == "Unique" and unknown):
+    def require_readable(self, node: NodeProto) -> None:
+        """Raises UnsupportedError for a node that cannot take strings of a call."""
+        if node.op_type not in MOVES | MEASURES | LOOKS_UP | READS:
+            name = next(name for name in node.input if self.are_numbers(name))
             rule = "requires strings that are known while compiling"
-            raise UnsupportedError(f"{rule}, got those of '{(unknown or node.input)[0]}'")
-        if node.op_type == "Equal" and len(set(unknown)) > 1:
-            rule = "requires one operand of the model's own strings"
-            raise UnsupportedError(f"{rule}, got '{unknown[0]}' and '{unknown[1]}'")
+            raise UnsupportedError(f"{rule}, got those of '{name}'")
 
     def note_moved(self, node: NodeProto) -> None:
         """Notes which outputs are strings as operands are."""
         if node.op_type in MOVES or node.op_type == "Unique":
-            unknown = any(self.numbered.get(name) for name in node.input)
             moved = node.output if node.op_type in MOVES else node.output[:1]
-            self.numbered |= {name: unknown for name in moved if name}
+            self._numbered.update(filter(None, moved))
 
     def define(self, name: str, array: Array) -> bool:
         """Whether the elements are strings, which are then known by the name."""

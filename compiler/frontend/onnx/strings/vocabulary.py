@@ -2,12 +2,12 @@
 and a string is where it stands there, or -1 where it stands nowhere.
 
 What a model compares a string with is in the vocabulary, so that numbers decide each comparison but
-that of two strings which are both unknown. An input of strings is looked up once, by its hash.
+that of two strings which are both unknown. Strings are looked up by their hash.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto
@@ -16,11 +16,14 @@ from xdsl.ir import SSAValue
 from weft.compiler.frontend.onnx.graph import all_nodes, nested_graphs
 from weft.compiler.frontend.onnx.load import LoadedModel
 from weft.compiler.frontend.onnx.node import decode
+from weft.compiler.frontend.onnx.strings.letters import changed
+from weft.compiler.frontend.onnx.strings.spans import encoded, flat
 from weft.compiler.frontend.onnx.tensor import tensor_array
+from weft.compiler.frontend.onnx.values import Spans
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.graph.classical.strings import hash_of
 from weft.dialects.graph.core.builder import GraphBuilder
-from weft.dialects.graph.core.types import I64
+from weft.dialects.graph.core.types import I64, type_of
 from weft.dialects.weights import Array
 
 UNKNOWN = -1
@@ -57,17 +60,19 @@ class Vocabulary:
         return np.array(numbers, np.int64).reshape(array.shape)
 
     def find(
-        self, b: GraphBuilder, constant: Callable[[Array], SSAValue], ends: SSAValue, data: SSAValue
+        self, b: GraphBuilder, constant: Callable[[Array], SSAValue], spans: Spans
     ) -> SSAValue:
-        """The numbers of strings that a call brings, flat: the one among sorted hashes that is the
+        """The numbers of strings that may be others: the one among sorted hashes that is the
         string's own, or the next below, and then its bytes.
         """
+        shape, strings = type_of(spans.ends).dims, flat(b, spans)
+        parts = strings.starts, strings.ends, strings.data
         seed, hashes, order = self._hashed()
         size = 1 << (len(order) - 1).bit_length()
         table, place = (
             constant(np.pad(each, (0, size - len(order)), mode="edge")) for each in (hashes, order)
         )
-        value = b.hash_strings(ends, data, seed=seed)
+        value = b.hash_strings(*parts, seed=seed)
         position = b.filled(0, value)
         while size > 1:
             size //= 2
@@ -75,11 +80,10 @@ class Vocabulary:
             above = b.less_equal(b.gather(table, further, axis=0), value)
             position = b.where(above, further, position)
         number = b.gather(place, position, axis=0)
-        encoded = [text.encode() for text in self.texts]
-        own = constant(np.cumsum([len(text) for text in encoded]).astype(np.int64))
-        own_data = constant(np.frombuffer(b"".join(encoded), np.uint8).copy())
-        same = b.equal_strings(ends, data, own, own_data, number)
-        return b.where(same, number, b.filled(UNKNOWN, value))
+        ends, data = encoded(self.texts)
+        own = (b.gather(constant(each), number, axis=0) for each in (np.append(0, ends[:-1]), ends))
+        same = b.equal_strings(*parts, *own, constant(data))
+        return b.reshape(b.where(same, number, b.filled(UNKNOWN, value)), shape=shape)
 
     def _hashed(self) -> tuple[int, Array, Array]:
         """A seed for which all hashes differ, these in order, and the string of each."""
@@ -101,6 +105,7 @@ def _texts(model: LoadedModel) -> Iterator[str]:
 
 
 def _texts_of_node(node: NodeProto) -> Iterator[str]:
+    yield from stop_words(node)
     for attribute in node.attribute:
         if attribute.type == AttributeProto.TENSOR:
             yield from tensor_texts(attribute.t).flat
@@ -108,6 +113,24 @@ def _texts_of_node(node: NodeProto) -> Iterator[str]:
             yield decode(attribute.s)
         elif attribute.name not in NAMES:
             yield from map(decode, attribute.strings)
+
+
+def stop_words(node: NodeProto) -> list[str]:
+    """What a StringNormalizer compares its elements with; of any other node none."""
+    if node.op_type != "StringNormalizer":
+        return []
+    given = {each.name: each for each in node.attribute}
+    words = list(map(decode, given["stopwords"].strings)) if "stopwords" in given else []
+    action = comparing(given)
+    return [changed(word, action) for word in words]
+
+
+def comparing(given: Mapping[str, AttributeProto]) -> str:
+    """The case in which a StringNormalizer of these attributes compares."""
+    if "is_case_sensitive" in given and given["is_case_sensitive"].i:
+        return "NONE"
+    upper = "case_change_action" in given and given["case_change_action"].s == b"UPPER"
+    return "UPPER" if upper else "LOWER"
 
 
 def tensor_texts(tensor: TensorProto) -> Array:

@@ -121,19 +121,22 @@ def _looked_up(node: OnnxNode, keys: Array, values: Array, default: Array) -> SS
     if not len(keys):
         return b.where(b.equal(value, value), fallback, fallback)
     if len(keys) > MOST_COMPARED:
-        return _searched(node, keys, values, fallback)
+        return searched(node, value, keys, values, fallback)
     for key, found in zip(keys, values, strict=True):
         is_key = b.equal(value, b.constant_of(key, type_of(value).element))
         fallback = b.where(is_key, b.constant_of(found, element), fallback)
     return fallback
 
 
-def _searched(node: OnnxNode, keys: Array, values: Array, fallback: SSAValue) -> SSAValue:
-    """By halving: the last of the keys that are not above the element, which may be the element.
+def searched(
+    node: OnnxNode, value: SSAValue, keys: Array, values: Array, fallback: SSAValue
+) -> SSAValue:
+    """The values of elements among sorted keys, by halving: the last of the keys that are not above
+    the element, which may be the element.
 
     The table has a power of two of keys; those behind the last repeat it.
     """
-    b, value = node.b, node.operand(0)
+    b = node.b
     size = 1 << (len(keys) - 1).bit_length()
     table = node.constant(np.pad(keys, (0, size - len(keys)), mode="edge"))
     numbers = node.constant(np.pad(values, (0, size - len(keys)), mode="edge"))

@@ -25,8 +25,8 @@ from weft.compiler.frontend.onnx.ops.classical.scores import (
     require_untransformed,
     transformed,
 )
-from weft.dialects.errors import ModelError, UnsupportedError
-from weft.dialects.graph.core.types import F32
+from weft.dialects.errors import ModelError
+from weft.dialects.graph.core.types import F32, I64
 from weft.dialects.weights import Array
 
 SURE = 1e-7
@@ -56,8 +56,8 @@ def import_svm_classifier(node: OnnxNode) -> Sequence[SSAValue]:
     """Each two classes decide between them; the class that wins most often, and the decisions."""
     labels = labels_of(node)
     counts = node.integers("vectors_per_class", [])
-    if not counts:
-        raise UnsupportedError("requires support vectors, got a linear machine")
+    if not sum(counts):
+        return _linear(node, labels)
     if len(counts) != len(labels) or len(counts) < 2 or min(counts) < 0:
         raise ModelError(f"requires vectors of {len(labels)} classes, got {counts}")
     kernels = _kernels(node, _vectors(node, sum(counts)), node.text("kernel_type", "LINEAR"))
@@ -70,6 +70,31 @@ def import_svm_classifier(node: OnnxNode) -> Sequence[SSAValue]:
     if len(pairs) == 1:
         return _of_two_classes(node, labels, decisions)
     return [_winner(node, labels, decisions, pairs), transformed(node, decisions)]
+
+
+def _linear(node: OnnxNode, labels: Array) -> Sequence[SSAValue]:
+    """A machine without support vectors has a row of coefficients and a score for each class, and
+    the greatest wins. Of two classes it is the second, as onnxruntime has it, where the greatest is
+    above zero, or one half where no coefficient is below zero.
+    """
+    b, rows, weights = node.b, float_rows(node), floats_of(node, "coefficients")
+    width = dims_of(rows)[1].constant
+    if (
+        not len(weights)
+        or len(weights) % len(labels)
+        or width not in (None, len(weights) // len(labels))
+    ):
+        raise ModelError(f"requires {width} coefficients for each class, got {len(weights)}")
+    products = b.matmul(rows, node.constant(weights.reshape(len(labels), -1).T))
+    scores = b.add(products, node.constant(_rho(node, 1)))
+    label = label_of(node, labels, scores)
+    if len(labels) == 2 and not node.has("prob_a"):
+        greatest = b.op("reduce_max", scores, axes=[1], keepdims=False).results[0]
+        positive = weights.min() >= 0
+        limit = node.scalar(0.5 if positive else 0, F32)
+        passes = b.greater_equal(greatest, limit) if positive else b.greater(greatest, limit)
+        label = b.where(passes, b.constant_of(labels[1], I64), label)
+    return [label, transformed(node, scores)]
 
 
 def _of_two_classes(node: OnnxNode, labels: Array, decision: SSAValue) -> Sequence[SSAValue]:

@@ -1,0 +1,1 @@
+"""Operators that look at the strings of a call."""

@@ -98,11 +98,13 @@ def _changed(model: Path, inputs: dict[str, Array], seed: int) -> tuple[bytes, d
         return np.asarray(array * (1 - rng.uniform(0, NOISE, array.shape)), array.dtype)
 
     proto = onnx.load(model)
-    for tensor in proto.graph.initializer:
+    attributes = [each for node in proto.graph.node for each in node.attribute]
+    constants = [each.t for each in attributes if each.name == "value"]
+    for tensor in (*proto.graph.initializer, *constants):
         if tensor.data_type == onnx.TensorProto.FLOAT and len(tensor.dims) > 1:
             array = noisy(numpy_helper.to_array(tensor))
             tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
-    for attribute in (each for node in proto.graph.node for each in node.attribute):
+    for attribute in attributes:
         if attribute.name in WEIGHTS:
             attribute.floats[:] = noisy(np.array(attribute.floats, np.float32)).tolist()
     arrays = {name: array for name, array in inputs.items() if isinstance(array, np.ndarray)}

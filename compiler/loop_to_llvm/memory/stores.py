@@ -48,6 +48,10 @@ class StoreEmitter:
         private = self.addresses.is_private(storage)
         if lanes.mask is None or (private and _rest_is_padding(storage, base, lanes)):
             builder.store(value, pointer, align=storage.alignment)
+        elif lanes.active == 1:
+            # LLVM 22 writes the 32 bits of the one lane where a mask lets it alone run and its
+            # element was cut out of them.
+            self._each(storage, [base], value, lanes)
         elif private:
             old = builder.load(pointer, typ=value.type, align=storage.alignment)
             builder.store(builder.select(lanes.mask, value, old), pointer, align=storage.alignment)

@@ -64,6 +64,7 @@ class SizeChecks:
             if not got:
                 named = [size for size in pair if size.constant is None]
                 got = [f"{size} = {self.equal.normal(size)}" for size in named]
+            got = got or [str(size) for size in pair]
             where = f", at {node}" if node else ""
             rule = f"graph function requires sizes {pair[0]} = {pair[1]}"
             raise TypeInferenceError(f"{rule}, got {' and '.join(got)}{where}")

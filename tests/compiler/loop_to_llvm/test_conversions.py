@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from llvmlite import ir
 
+import weft
 from tests.compiler.loop_to_llvm.array_loop import (
     HOST_FEATURES,
     ArrayFunction,
@@ -278,3 +279,17 @@ def test_no_conversion_calls_a_library(triple: str, cpu: str, has_f16: bool, lan
         for target in ELEMENT_FORMATS:
             add_conversion(module, source, target, lanes, has_f16)
     assert undefined_symbols(module, triple, cpu, "") == set()
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16])
+@pytest.mark.parametrize("width", [1, 2, 17, 33])
+def test_a_rest_of_lanes_writes_its_own_elements_alone(dtype, width):
+    x = np.arange(2 * width, dtype=np.float32).reshape(2, width)
+
+    def inside(x):
+        y = np.full((2, width + 4), 7, dtype)
+        y[:, 1 : width + 1] = x.astype(dtype)
+        return y
+
+    compiled = weft.compile(inside, (weft.Spec("float32", x.shape),))
+    np.testing.assert_array_equal(compiled(x)[0], inside(x))

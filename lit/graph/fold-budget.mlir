@@ -14,6 +14,17 @@ func.func @bytes() -> (!graph.tensor<[3], f32>, !graph.tensor<[2], f32>, !graph.
 
 // -----
 
+// A conversion that is within the budget of all, but not of one, stays: a product reads the narrow weight.
+// CHECK-LABEL: func.func @conversion
+// CHECK: graph.cast
+func.func @conversion() -> !graph.tensor<[5], f32> {
+  %a = graph.constant {literal = #graph.literal<[1.0, 2.0, 3.0, 4.0, 5.0]>, shape = #graph.shape<[5]>, element = f16} : () -> !graph.tensor<[5], f16>
+  %p = graph.cast %a {to = f32} : (!graph.tensor<[5], f16>) -> !graph.tensor<[5], f32>
+  func.return %p : !graph.tensor<[5], f32>
+}
+
+// -----
+
 // Two iterations of an operator are within the budget of a loop, three are not; a second loop of two is more than is left for all (the last loop is looked at first).
 // CHECK-LABEL: func.func @rounds
 // CHECK: graph.for {{.*}} {count = #graph.shape<[2]>, index = "a"}

@@ -20,7 +20,7 @@ ALL = ("float", "double", "float16", "int8", "int64", "bool")
 NUMBERS = ("float", "double", "int32", "int64")
 
 
-HEADER = '<ir_version: 13, opset_import: ["" : 28, "ai.onnx.ml" : 4]>\nagraph '
+HEADER = '<ir_version: 13, opset_import: ["" : 28, "ai.onnx.ml" : 4, "com.microsoft" : 1]>\nagraph '
 
 Choose = Callable[[Sequence[str]], str]
 
@@ -266,6 +266,12 @@ PROBES: tuple[Probe, ...] = (
     # Classical models -------------------------------------------------------------------------
     Probe("LabelEncoder", """(string[n] x) => (int64[n] y) { y = ai.onnx.ml.LabelEncoder
           <keys_strings = ["a", "bc", ""], values_int64s = [1, 2, 3]> (x) }"""),
+    Probe("StringConcat RegexFullMatch", """(string[n] x, string[n] z) => (string[n] y, bool[n] w) {
+          y = StringConcat(x, z) w = RegexFullMatch<pattern = "a+|[b-d]*e">(x) }"""),
+    Probe("StringSplit Unique", """(string[n] x) => (y, c, u, i, j, k) {
+          y, c = StringSplit<delimiter = "a">(x) u, i, j, k = Unique(x) }"""),
+    Probe("Tokenizer", """(string[n] x) => (y) { y = com.microsoft.Tokenizer
+          <mark = 0, mincharnum = 1, pad_value = "#", tokenexp = "[a-z]+"> (x) }"""),
     Probe("TreeEnsembleRegressor", """(T[n, 2] x) => (float[n, 1] y) {
           y = ai.onnx.ml.TreeEnsembleRegressor <n_targets = 1, nodes_treeids = [0, 0, 0],
           nodes_nodeids = [0, 1, 2], nodes_modes = ["?(BRANCH_LEQ|BRANCH_EQ)", "LEAF", "LEAF"],

@@ -35,6 +35,11 @@ class Failure(Struct, frozen=True):
         return f"node '{self.node.name}' ({self.node.op_type}): {self.error}"
 
 
+def lacking(node: NodeProto) -> UnsupportedError:
+    """The error of a node whose operator is none of weft's."""
+    return UnsupportedError(f"weft requires an operator that it has, got {node.op_type}")
+
+
 def undecided(error: WeftError, operands: Sequence[Value | None]) -> WeftError:
     """The error of a node; a rule of types that was broken by sizes which only a call knows may
     hold in a call, so that the model may be sound.

@@ -17,7 +17,7 @@ from weft.compiler.frontend.onnx.branches import SizeNames, joined_sizes
 from weft.compiler.frontend.onnx.constant_values import ConstantValues, OpenAxes
 from weft.compiler.frontend.onnx.declared import check_declared
 from weft.compiler.frontend.onnx.declared_ranks import DeclaredRanks
-from weft.compiler.frontend.onnx.failure import Failure, undecided
+from weft.compiler.frontend.onnx.failure import Failure, lacking, undecided
 from weft.compiler.frontend.onnx.function_bodies import has_body
 from weft.compiler.frontend.onnx.graph import used_names
 from weft.compiler.frontend.onnx.load import LoadedModel
@@ -191,7 +191,7 @@ class GraphImporter:
     def _import_strings(self, node: NodeProto) -> None:
         """Defines the outputs of an operator on strings, whose operands must be known."""
         if node.domain not in ("", "ai.onnx.ml"):
-            raise _lacking(node)
+            raise lacking(node)
         arrays: list[Array | None] = []
         for name in node.input:
             array = self.strings.get(name) if name else None
@@ -219,7 +219,7 @@ class GraphImporter:
         self.values |= dict.fromkeys(node.output)
         known = (node.domain, node.op_type) in self.one_to_one or node.op_type in self.control
         if not known and self._composite(node) is None and not has_body(node):
-            raise _lacking(node)
+            raise lacking(node)
 
     def _composite(self, node: NodeProto) -> Importer | None:
         return self.composites.get(f"{node.domain}.{node.op_type}" if node.domain else node.op_type)
@@ -330,7 +330,7 @@ class GraphImporter:
         """Imports what ONNX defines the operator by; `refusal` stands for failures in that."""
         body = self._body(node, operands) if has_body(node) else None
         if body is None:
-            raise refusal or _lacking(node)
+            raise refusal or lacking(node)
         failures = len(self.failures)
         self.import_nodes(body, [name for name in node.output if name in self.used])
         if len(self.failures) > failures and refusal is not None:
@@ -415,11 +415,8 @@ class GraphImporter:
             self.values[stored.name] = self.insert_constant(self.b, stored.name, array)
         names = [each.name for each in graph.output]
         self.import_nodes(graph.node, names)
-        for role, values in (
-            ("input", graph.input),
-            ("output", graph.output),
-            ("value", graph.value_info),
-        ):
+        roles = {"input": graph.input, "output": graph.output, "value": graph.value_info}
+        for role, values in roles.items():
             check_declared(values, role, self.declared_value, self.warn)
         return [self.lookup(name) for name in names]
 
@@ -449,7 +446,3 @@ ControlTable = Mapping[str, Callable[[GraphImporter, OnnxNode], Results]]
 def _name_value(value: SSAValue, name: str) -> None:
     if value.name_hint is None:
         value.name_hint = name_hint(name)
-
-
-def _lacking(node: NodeProto) -> UnsupportedError:
-    return UnsupportedError(f"weft requires an operator that it has, got {node.op_type}")

@@ -29,6 +29,7 @@ from weft.dialects.graph import ConstantOp, DimsOp, ForOp, GraphOp
 from weft.dialects.graph.core.dim_values import DimValues
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.types import I64, TensorType, type_of
+from weft.dialects.graph.ops.cast import CastOp
 from weft.dialects.graph.regions.branch import BranchOp
 from weft.dialects.graph.reindexing.gather import IndexedOp
 from weft.dialects.loop.equal_sizes import equalities_around
@@ -39,10 +40,11 @@ from weft.dialects.weights import WeightStore
 class FoldConstantsPass(ModulePass):
     """Folds every graph function of the module, within a budget that keeps it from exploding.
 
-    A result of more than `result_bytes` may have `growth` times the bytes of its operands; all
-    together have at most `total_bytes` more than their operands, or as many as the constants of the
-    graph. A loop is unrolled to at most `loop_operators`, all loops to `total_operators`, constants
-    aside. What the budget forbids stays in the graph, and is noted in the context.
+    A result of more than `result_bytes` may have `growth` times the bytes of its operands, that of
+    a conversion as many; all together have at most `total_bytes` more than their operands, or as
+    many as the constants of the graph. A loop is unrolled to at most `loop_operators`, all loops to
+    `total_operators`, constants aside. What the budget forbids stays in the graph, and is noted in
+    the context.
     """
 
     name = "weft-fold-constants"
@@ -77,10 +79,10 @@ class FoldingBudget(Struct):
     unrolling: UnrollingBudget
     kept: list[int] = msgspec.field(default_factory=list[int])
 
-    def allows(self, result: int, operands: int) -> bool:
+    def allows(self, result: int, operands: int, growth: int) -> bool:
         """Whether a result of so many bytes takes the place of operands; if so, it counts."""
         added = max(0, result - operands)
-        allowed = result <= max(self.result_bytes, self.growth * operands)
+        allowed = result <= max(self.result_bytes, growth * operands)
         if not allowed or added > self.bytes_left:
             self.kept.append(result)
             return False
@@ -176,7 +178,9 @@ class Folder(Struct):
         if unknown or op.mentions_sizes:
             return None
         held = sum(map(self._constant_bytes, dict.fromkeys(constants)))
-        if not self.budget.allows(result_bytes(op), held):
+        # Products read narrow weights as they are, which takes less memory and time.
+        growth = 1 if isinstance(op, CastOp) else self.budget.growth
+        if not self.budget.allows(result_bytes(op), held, growth):
             return None
         results = evaluate(op, self.weights)
         if results is None:

@@ -200,3 +200,38 @@ func.func @other_transposes(%x: !graph.tensor<[2, 2, 2], f32>) -> (!graph.tensor
   %c = graph.transpose %r {permutation = array<i64: 0, 2, 1>} : (!graph.tensor<[2, 2, 2], f32>) -> !graph.tensor<[2, 2, 2], f32>
   func.return %a, %b, %c : !graph.tensor<[2, 2, 2], f32>, !graph.tensor<[2, 2, 2], f32>, !graph.tensor<[2, 2, 2], f32>
 }
+
+// -----
+
+// Rows that are moved before a product and the bias of its columns are moved behind both.
+// CHECK-LABEL: func.func @moved_rows
+// CHECK-NEXT: %[[P:[a-z_0-9]+]] = graph.matmul %x, %w
+// CHECK-NEXT: %[[S:[a-z_0-9]+]] = graph.add %[[P]], %b
+// CHECK-NEXT: %[[T:[a-z_0-9]+]] = graph.transpose %[[S]] {permutation = array<i64: 1, 0, 2>}
+// CHECK-NEXT: func.return %[[T]]
+func.func @moved_rows(%x: !graph.tensor<[n, s, 4], f32>, %w: !graph.tensor<[4, 6], f32>, %b: !graph.tensor<[6], f32>) -> !graph.tensor<[s, n, 6], f32> {
+  %t = graph.transpose %x {permutation = array<i64: 1, 0, 2>} : (!graph.tensor<[n, s, 4], f32>) -> !graph.tensor<[s, n, 4], f32>
+  %p = graph.matmul %t, %w : (!graph.tensor<[s, n, 4], f32>, !graph.tensor<[4, 6], f32>) -> !graph.tensor<[s, n, 6], f32>
+  %y = graph.add %p, %b : (!graph.tensor<[s, n, 6], f32>, !graph.tensor<[6], f32>) -> !graph.tensor<[s, n, 6], f32>
+  func.return %y : !graph.tensor<[s, n, 6], f32>
+}
+
+// -----
+
+// Where the dim that is summed moves, or each batch has weights of its own, or others read the rows, they stay.
+// CHECK-LABEL: func.func @kept_rows
+// CHECK-NEXT: %[[A:[a-z_0-9]+]] = graph.transpose %x {permutation = array<i64: 0, 2, 1>}
+// CHECK-NEXT: graph.matmul %[[A]], %w
+// CHECK-NEXT: %[[B:[a-z_0-9]+]] = graph.transpose %x {permutation = array<i64: 1, 0, 2>}
+// CHECK-NEXT: graph.matmul %[[B]], %v
+// CHECK-NEXT: %[[C:[a-z_0-9]+]] = graph.transpose %z
+// CHECK-NEXT: graph.matmul %[[C]], %w
+func.func @kept_rows(%x: !graph.tensor<[n, 4, 4], f32>, %z: !graph.tensor<[n, s, 4], f32>, %w: !graph.tensor<[4, 6], f32>, %v: !graph.tensor<[4, 4, 6], f32>) -> (!graph.tensor<[n, 4, 6], f32>, !graph.tensor<[4, n, 6], f32>, !graph.tensor<[s, n, 6], f32>, !graph.tensor<[s, n, 4], f32>) {
+  %a = graph.transpose %x {permutation = array<i64: 0, 2, 1>} : (!graph.tensor<[n, 4, 4], f32>) -> !graph.tensor<[n, 4, 4], f32>
+  %p = graph.matmul %a, %w : (!graph.tensor<[n, 4, 4], f32>, !graph.tensor<[4, 6], f32>) -> !graph.tensor<[n, 4, 6], f32>
+  %b = graph.transpose %x {permutation = array<i64: 1, 0, 2>} : (!graph.tensor<[n, 4, 4], f32>) -> !graph.tensor<[4, n, 4], f32>
+  %q = graph.matmul %b, %v : (!graph.tensor<[4, n, 4], f32>, !graph.tensor<[4, 4, 6], f32>) -> !graph.tensor<[4, n, 6], f32>
+  %c = graph.transpose %z {permutation = array<i64: 1, 0, 2>} : (!graph.tensor<[n, s, 4], f32>) -> !graph.tensor<[s, n, 4], f32>
+  %r = graph.matmul %c, %w : (!graph.tensor<[s, n, 4], f32>, !graph.tensor<[4, 6], f32>) -> !graph.tensor<[s, n, 6], f32>
+  func.return %p, %q, %r, %c : !graph.tensor<[n, 4, 6], f32>, !graph.tensor<[4, n, 6], f32>, !graph.tensor<[s, n, 6], f32>, !graph.tensor<[s, n, 4], f32>
+}

@@ -9,6 +9,7 @@ rewriting ends. Deeper operators are greater, then names and numbers of terms de
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from weft.dialects.expr.atoms import (
     OPERATORS,
@@ -33,6 +34,7 @@ class Equalities:
 
     def __init__(self, pairs: Iterable[Pair] = ()):
         self._rules: list[Pair] = []
+        self._known: dict[Expr, Expr] = {}  # each operator would else double the steps inside
         for pair in pairs:
             self.add(pair)
 
@@ -48,13 +50,19 @@ class Equalities:
             alone._rules = [rule]
             changed = [old for old in self._rules if any(alone.normal(x) != x for x in old)]
             self._rules = [*(old for old in self._rules if old not in changed), rule]
+            self._known = {}
             pending += changed
 
     def normal(self, expr: Expr) -> Expr:
         """The least expression that the rules make of one."""
-        while self._rules and (step := self._step(expr)) is not None:
-            expr = step
-        return expr
+        if not self._rules:
+            return expr
+        if expr not in self._known:
+            least = expr
+            while (step := self._step(least)) is not None:
+                least = step
+            self._known |= {expr: least, least: least}
+        return self._known[expr]
 
     def hold(self, pair: Pair) -> bool:
         """Whether the pair is a consequence of those that there are."""
@@ -100,6 +108,7 @@ def _times(one: Monomial, other: Monomial) -> Monomial:
     return next(iter((Expr({one: 1}) * Expr({other: 1})).terms))
 
 
+@lru_cache(maxsize=1 << 12)
 def _measure(expr: Expr) -> Measure:
     """Orders expressions: their terms, the greatest first, as a multiset."""
     keys = ((_monomial_key(each), abs(count)) for each, count in expr.terms.items())

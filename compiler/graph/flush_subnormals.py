@@ -37,7 +37,7 @@ class FlushSubnormalsPass(ModulePass):
         for product in op.walk():
             if not isinstance(product, (ProductOp, GemmOp, ConvolutionOp)):
                 continue
-            for at, value in enumerate(product.operands):
+            for at, value in enumerate(product.operands[:2]):  # what is added stays
                 constant = constant_of(value, weights)
                 if constant is None:
                     continue

@@ -33,7 +33,7 @@ CHANNELS = 1
 LONG_LOOP = 64
 """The iterations that a loop of unknown extent is taken to have."""
 
-KNOWN_BY_CALL = 0.75
+UNKNOWN_FILL = 0.75
 """How much of the vectors along a loop is filled whose extent only a call knows: widths of images
 that networks halve a few times are often less than one vector, or few.
 """
@@ -214,7 +214,7 @@ class _Statement(Struct):
                 row, block = costs_of(access, loop, lanes)
                 costs.append((access.buffer, times * row, times * block))
             known = loop.extent.constant
-            fill = KNOWN_BY_CALL if known is None else known / (-(-known // lanes) * lanes)
+            fill = UNKNOWN_FILL if known is None else known / (-(-known // lanes) * lanes)
             loops.append((fill, costs))
         return _Statement(total, lanes, loops)
 

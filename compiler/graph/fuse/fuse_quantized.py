@@ -80,8 +80,8 @@ class FuseQuantizedPass(ModulePass):
 
 def _multiply_instead(rounding: RoundOp) -> None:
     """Steps of a result are counted by a product with the reciprocal of their size, where what is
-    counted was computed of integers with scales, and rounded therefore: divisions take four times
-    as long.
+    counted was computed of integers with scales, and rounded therefore: a division of a vector
+    takes some 16 cycles.
     """
     quotient = rounding.operand.owner
     if not isinstance(quotient, DivOp) or not _is_of_integers(quotient.lhs):

@@ -8,9 +8,7 @@ from weft.dialects import interval
 from weft.dialects.errors import WeftError
 from weft.dialects.expr.atoms import (
     OPERATORS,
-    Atom,
     Extremum,
-    Monomial,
     Operand,
     Quotient,
     Remainder,
@@ -18,10 +16,16 @@ from weft.dialects.expr.atoms import (
     atom_key,
     atom_range,
     children_of,
-    common_factors,
     evaluate_atom,
     format_sum,
-    without,
+)
+from weft.dialects.expr.terms import (
+    Atom,
+    Monomial,
+    add_terms,
+    common_factors,
+    distance,
+    split_multiples,
 )
 from weft.dialects.interval import Range
 
@@ -87,7 +91,7 @@ class Expr:
         if not self.terms:
             return other._times(times)
         terms = dict(self.terms)
-        _add(terms, other.terms, times)
+        add_terms(terms, other.terms, times)
         return _rejoin(terms)
 
     def __rsub__(self, other: ExprLike) -> Expr:
@@ -237,16 +241,16 @@ class Expr:
         for monomial, factor in self.terms.items():
             if len(monomial) == 1:  # as most are: the product is a multiple
                 only = change(monomial[0])
-                _add(terms, {monomial: 1} if only is None else only.terms, factor)
+                add_terms(terms, {monomial: 1} if only is None else only.terms, factor)
                 continue
             changed = [change(atom) for atom in monomial]
             if any(each is not None for each in changed):
                 product = Expr.of(factor)
                 for atom, each in zip(monomial, changed, strict=True):
                     product = (Expr.atom(atom) if each is None else each) * product
-                _add(terms, product.terms, 1)
+                add_terms(terms, product.terms, 1)
             else:
-                _add(terms, {monomial: factor}, 1)
+                add_terms(terms, {monomial: factor}, 1)
         return _rejoin(terms)
 
     def range(self, ranges: Mapping[Atom, Range]) -> Range:
@@ -287,16 +291,6 @@ _ZERO = Expr({})
 def _is_within(atom: Atom, other: Atom) -> bool:
     """Whether an atom stands inside of another one."""
     return type(other) in OPERATORS and any(atom in each.atoms() for each in children_of(other))
-
-
-def _add(terms: dict[Monomial, int], others: Mapping[Monomial, int], times: int) -> None:
-    """Adds a multiple of other terms to those of a sum."""
-    for monomial, factor in others.items():
-        total = terms.get(monomial, 0) + factor * times
-        if total:
-            terms[monomial] = total
-        else:
-            del terms[monomial]
 
 
 def _replace(
@@ -340,7 +334,7 @@ def _divide(
     if divisor.constant is not None and divisor.constant < 0:
         quotient, remainder = _divide(-dividend, -divisor, ranges)
         return quotient, -remainder
-    whole, rest = _split_multiples(dividend, divisor)
+    whole, rest = map(Expr, split_multiples(dividend.terms, divisor.terms))
     if not rest.terms:
         return whole, rest
     # What is left may still be below the divisor for all indices, as in (16 * io + ii) floordiv 16
@@ -353,30 +347,13 @@ def _divide(
         steps = low // number  # for all values fall between the same two multiples
         return whole + steps, rest - steps * number
     for factor in common_factors(rest.terms, number or 1):
-        multiples, small = _split_multiples(rest, Expr.of(factor))
+        multiples, small = map(Expr, split_multiples(rest.terms, {(): factor}))
         low, high = small.range(known)
         if low is not None and high is not None and low >= 0 and high < factor:
             # As in (4 * k + i) floordiv 16 with i < 4, which is k floordiv 4.
             steps, left = _divide(multiples, Expr.of((number or 1) // factor), known)
             return whole + steps, left * factor + small
     return whole + Expr.atom(Quotient(rest, divisor)), Expr.atom(Remainder(rest, divisor))
-
-
-def _split_multiples(dividend: Expr, divisor: Expr) -> tuple[Expr, Expr]:
-    whole: dict[Monomial, int] = {}
-    rest: dict[Monomial, int] = {}
-    (monomial, factor), *more = divisor.terms.items()
-    for candidate, count in dividend.terms.items():
-        left = None if more else without(candidate, monomial)
-        if left is None or (count % factor and left):
-            rest[candidate] = count
-        elif count % factor and not candidate:
-            whole[left], rest[candidate] = divmod(count, factor)
-        elif count % factor:
-            rest[candidate] = count
-        else:
-            whole[left] = count // factor
-    return Expr({m: f for m, f in whole.items() if f}), Expr({m: f for m, f in rest.items() if f})
 
 
 def extremum(operator: str, operands: Iterable[ExprLike], ranges: Mapping[Atom, Range]) -> Expr:
@@ -399,12 +376,40 @@ def _dominates(operator: str, winner: Expr, loser: Expr, ranges: Mapping[Atom, R
 
 
 def _rejoin(terms: dict[Monomial, int]) -> Expr:
-    """The sum, put together where it has quotients or remainders."""
+    """The sum, put together where it has quotients, remainders or extrema."""
     total = Expr(terms)
-    return _joined(terms) if total.has_operators() else total
+    return _joined(_with_extrema(terms)) if total.has_operators() else total
 
 
-def _joined(terms: dict[Monomial, int]) -> Expr:
+def _with_extrema(terms: Mapping[Monomial, int]) -> Mapping[Monomial, int]:
+    """The sum, with terms that cancel one of an operand added to all of the operands, as
+    `max(256, n)` for `max(256 - n, 0) + n`: its bounds are tighter. Extrema that differ by such
+    terms alone cancel each other.
+    """
+    extrema = [
+        (monomial, factor, extreme)
+        for monomial, factor in terms.items()
+        if len(monomial) == 1 and isinstance(extreme := monomial[0], Extremum)
+    ]
+    for number, (monomial, factor, extreme) in enumerate(extrema):
+        for other, counter, second in extrema[:number]:
+            if factor * counter < 0 and extreme.operator == second.operator:
+                apart = distance(*([x.terms for x in e.operands] for e in (second, extreme)))
+                if apart is not None:
+                    least = min(factor, -counter, key=abs)
+                    rest = dict(terms)
+                    add_terms(rest, {monomial: least, other: -least}, -1)
+                    return (Expr(rest) + least * Expr(apart)).terms
+        for operand in extreme.operands:
+            for other, share in operand.terms.items():
+                if other and terms.get(other) == -share * factor:
+                    rest = {m: count for m, count in terms.items() if m not in (monomial, other)}
+                    added = [each + Expr({other: -share}) for each in extreme.operands]
+                    return (Expr(rest) + factor * extremum(extreme.operator, added, {})).terms
+    return terms
+
+
+def _joined(terms: Mapping[Monomial, int]) -> Expr:
     """The sum, with `c * (x floordiv c) + x mod c` put together to `x`, also where both are times
     something, and `x - c * (x floordiv c)` to `x mod c`.
     """

@@ -19,7 +19,7 @@ RUN_TIME_CYCLES: Final[Mapping[str, str]] = {}
 
 TYPE_CYCLES: Final[Mapping[str, str]] = {
     (
-        "weft.dialects.expr.atoms weft.dialects.expr.polynomial"
+        "weft.dialects.expr.atoms weft.dialects.expr.joins weft.dialects.expr.polynomial"
     ): "an atom holds polynomials, which are made of atoms",
     (
         "weft.dialects.graph.core.builder weft.dialects.graph.core.op "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 
 from weft.dialects import interval
 from weft.dialects.errors import WeftError
@@ -13,12 +14,12 @@ from weft.dialects.expr.atoms import (
     Quotient,
     Remainder,
     Symbol,
-    atom_key,
     atom_range,
     children_of,
     evaluate_atom,
     format_sum,
 )
+from weft.dialects.expr.joins import join_quotients, multiply_terms
 from weft.dialects.expr.terms import (
     Atom,
     Monomial,
@@ -104,16 +105,7 @@ class Expr:
             return other._times(self.constant)
         if other.constant is not None:
             return self._times(other.constant)
-        terms: dict[Monomial, int] = {}
-        for left, left_factor in self.terms.items():
-            for right, right_factor in other.terms.items():
-                monomial = (
-                    tuple(sorted((*left, *right), key=atom_key))
-                    if left and right
-                    else left or right
-                )
-                terms[monomial] = terms.get(monomial, 0) + left_factor * right_factor
-        return _rejoin({monomial: factor for monomial, factor in terms.items() if factor})
+        return _rejoin(multiply_terms(self.terms, other.terms))
 
     __rmul__ = __mul__
 
@@ -158,16 +150,6 @@ class Expr:
                         child._collect(found)
                 else:
                     found.append(atom)
-
-    def inner(self) -> list[Expr]:
-        """The expressions inside quotients, remainders and extrema, and those inside of these."""
-        found: list[Expr] = []
-        for monomial in self.terms:
-            for atom in monomial:
-                if type(atom) in OPERATORS:
-                    for child in children_of(atom):
-                        found += [child, *child.inner()]
-        return found
 
     def symbols(self) -> list[str]:
         """The names of the sizes in the expression, each once, in order of appearance."""
@@ -229,6 +211,11 @@ class Expr:
         """
         if not self.has_operators():
             return self
+        return self._simplified(_known(self.atoms(), ranges))
+
+    @lru_cache(maxsize=1 << 13)  # noqa: B019  what it keeps are expressions, as the one below does
+    def _simplified(self, known: Known) -> Expr:
+        ranges = _of_known(known)
         return self._map(lambda atom: _resolve(atom, lambda child: child.simplify(ranges), ranges))
 
     def map_inner(self, change: Callable[[Expr], Expr]) -> Expr:
@@ -288,6 +275,18 @@ _NUMBERS = {number: Expr({(): number}) for number in range(-64, 1025) if number}
 _ZERO = Expr({})
 
 
+Known = tuple[tuple[Atom, Range | None], ...]
+"""The ranges of an expression's atoms: emission asks for few of them, each a hundred times."""
+
+
+def _known(atoms: Iterable[Atom], ranges: Mapping[Atom, Range]) -> Known:
+    return tuple([(atom, ranges.get(atom)) for atom in dict.fromkeys(atoms)])
+
+
+def _of_known(known: Known) -> dict[Atom, Range]:
+    return {atom: own for atom, own in known if own is not None}
+
+
 def _is_within(atom: Atom, other: Atom) -> bool:
     """Whether an atom stands inside of another one."""
     return type(other) in OPERATORS and any(atom in each.atoms() for each in children_of(other))
@@ -329,17 +328,23 @@ def _divide(
     dividend: Expr, divisor: Expr, ranges: Mapping[Atom, Range] | None = None
 ) -> tuple[Expr, Expr]:
     """Quotient and remainder: the terms that the divisor divides leave the quotient at once."""
+    known = _known((*dividend.atoms(), *divisor.atoms()), ranges) if ranges else ()
+    return _divided(dividend, divisor, known)
+
+
+@lru_cache(maxsize=1 << 13)
+def _divided(dividend: Expr, divisor: Expr, of_atoms: Known) -> tuple[Expr, Expr]:
     if divisor.constant == 0:
         raise WeftError(f"division requires a divisor other than zero, got {dividend} / 0")
     if divisor.constant is not None and divisor.constant < 0:
-        quotient, remainder = _divide(-dividend, -divisor, ranges)
+        quotient, remainder = _divided(-dividend, -divisor, of_atoms)
         return quotient, -remainder
     whole, rest = map(Expr, split_multiples(dividend.terms, divisor.terms))
     if not rest.terms:
         return whole, rest
     # What is left may still be below the divisor for all indices, as in (16 * io + ii) floordiv 16
     # with ii < 16: then it is the remainder, and no division is computed.
-    number, known = divisor.constant, ranges or {}
+    number, known = divisor.constant, _of_known(of_atoms)
     (low, high), (upper, _) = rest.range(known), (divisor - 1).range(known)
     if low is not None and high is not None and upper is not None and low >= 0 and high <= upper:
         return whole, rest
@@ -378,7 +383,11 @@ def _dominates(operator: str, winner: Expr, loser: Expr, ranges: Mapping[Atom, R
 def _rejoin(terms: dict[Monomial, int]) -> Expr:
     """The sum, put together where it has quotients, remainders or extrema."""
     total = Expr(terms)
-    return _joined(_with_extrema(terms)) if total.has_operators() else total
+    if not total.has_operators():
+        return total
+    together = _with_extrema(terms)
+    pair = join_quotients(together)
+    return Expr(together) if pair is None else Expr(pair[0]) + Expr(pair[1])
 
 
 def _with_extrema(terms: Mapping[Monomial, int]) -> Mapping[Monomial, int]:
@@ -407,44 +416,3 @@ def _with_extrema(terms: Mapping[Monomial, int]) -> Mapping[Monomial, int]:
                     added = [each + Expr({other: -share}) for each in extreme.operands]
                     return (Expr(rest) + factor * extremum(extreme.operator, added, {})).terms
     return terms
-
-
-def _joined(terms: Mapping[Monomial, int]) -> Expr:
-    """The sum, with `c * (x floordiv c) + x mod c` put together to `x`, also where both are times
-    something, and `x - c * (x floordiv c)` to `x mod c`.
-    """
-    # Tiling and collapsing loops leave such pairs behind. Once they are put together, equal
-    # expressions have equal terms again, and an access is affine in the index of the loop.
-    quotients = {
-        (atom.dividend, atom.divisor)
-        for monomial in terms
-        for atom in monomial
-        if isinstance(atom, Quotient)
-    }
-    if not quotients:
-        return Expr(terms)
-    for monomial, factor in terms.items():
-        for position, atom in enumerate(monomial):
-            if isinstance(atom, Remainder) and (atom.dividend, atom.divisor) in quotients:
-                times = Expr({monomial[:position] + monomial[position + 1 :]: factor})
-                steps = Expr.of(Quotient(atom.dividend, atom.divisor)) * atom.divisor * times
-                if all(terms.get(key) == count for key, count in steps.terms.items()):
-                    rest = {
-                        key: count
-                        for key, count in terms.items()
-                        if key != monomial and key not in steps.terms
-                    }
-                    return Expr(rest) + atom.dividend * times
-    for monomial, factor in terms.items():
-        if len(monomial) == 1 and isinstance(quotient := monomial[0], Quotient):
-            size = quotient.divisor.constant
-            count = -factor // size if size and factor % size == 0 else 0
-            whole = quotient.dividend.terms
-            if count and all(terms.get(key) == count * share for key, share in whole.items()):
-                rest = {
-                    key: share
-                    for key, share in terms.items()
-                    if key != monomial and key not in whole
-                }
-                return Expr(rest) + Expr.of(Remainder(quotient.dividend, quotient.divisor)) * count
-    return Expr(terms)

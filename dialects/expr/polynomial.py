@@ -195,15 +195,16 @@ class Expr:
         return self._map(lambda atom: _replace(atom, values, ranges))
 
     def _mentions(self, values: Mapping[Atom, Expr]) -> bool:
-        for monomial in self.terms:
-            for atom in monomial:
-                if atom in values:
-                    return True
-                if type(atom) in OPERATORS and any(
-                    child._mentions(values) for child in children_of(atom)
-                ):
-                    return True
-        return False
+        if any(atom in values for atom in self.atoms()):
+            return True
+        return any(type(atom) in OPERATORS for atom in values) and self._has_operator_of(values)
+
+    def _has_operator_of(self, values: Mapping[Atom, Expr]) -> bool:
+        operators = [atom for each in self.terms for atom in each if type(atom) in OPERATORS]
+        return any(
+            atom in values or any(child._has_operator_of(values) for child in children_of(atom))
+            for atom in operators
+        )
 
     def simplify(self, ranges: Mapping[Atom, Range]) -> Expr:
         """The expression with quotients, remainders and extrema resolved as

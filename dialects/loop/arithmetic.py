@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
+    operand_def,
     prop_def,
     result_def,
     traits_def,
@@ -47,6 +48,21 @@ class GeluOp(FloatingPointLikeUnaryMathOperation):
             raise VerifyException(
                 f"loop.gelu requires an operand of f32 or f64, got {operand_type}"
             )
+
+
+@irdl_op_definition
+class DotBytesOp(IRDLOperation):
+    """`total` plus the products of the four unsigned bytes of a word with the signed bytes of
+    another, modulo 2^32: `%t = loop.dot_bytes %total, %unsigned, %signed : i32`.
+    """
+
+    name = "loop.dot_bytes"
+    total: SSAValue = operand_def(IntegerType(32))
+    unsigned: SSAValue = operand_def(IntegerType(32))
+    signed: SSAValue = operand_def(IntegerType(32))
+    result: SSAValue = result_def(IntegerType(32))
+    traits = traits_def(Pure())
+    assembly_format = "$total `,` $unsigned `,` $signed attr-dict `:` type($result)"
 
 
 @irdl_op_definition

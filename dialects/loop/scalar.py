@@ -39,7 +39,7 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from weft.dialects.expr_text import INDEX
-from weft.dialects.loop.arithmetic import GeluOp, RemFOp
+from weft.dialects.loop.arithmetic import DotBytesOp, GeluOp, RemFOp
 from weft.dialects.loop.types import is_integer, register_type
 
 BOOL = IntegerType(1)
@@ -197,6 +197,14 @@ class Scalar(Struct, frozen=True, eq=False):
     def shift_right(self, other: Scalar | Number) -> Scalar:
         """Bits shifted down, the sign kept where there is one."""
         return self._binary(other, None, arith.ShRSIOp, arith.ShRUIOp)
+
+    def dot_bytes(self, unsigned: Scalar, signed: Scalar) -> Scalar:
+        """This i32 plus the products of the bytes of one word, unsigned, and another, signed."""
+        return self._insert(
+            DotBytesOp.build(
+                operands=[self.value, unsigned.value, signed.value], result_types=[self.element]
+            )
+        )
 
     def compare(self, predicate: str, other: Scalar | Number) -> Scalar:
         """A bool: `eq ne lt le gt ge`; ordered on floats, so that NaN only is `ne`."""

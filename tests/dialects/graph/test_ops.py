@@ -409,6 +409,7 @@ WITHOUT_VJP = {
     "max_pool_indices",
     "max_region_pool",
     "nonzero",
+    "pack_words",
     "random_bits",
     "dynamic_reshape",
     "shape",

@@ -24,7 +24,7 @@ func.func @main(%x: !graph.tensor<[n, 64], f32>, %c: !graph.tensor<[2, 8, 32], u
 
 // Eight rows share the bytes that a word is taken apart to.
 // CHECK-LABEL: loop.kernel @block_quantized_matmul
-// CHECK: loop.for %{{.*}} = 0 to 4 unroll {
+// CHECK: loop.for %{{.*}} = 0 to 4 {
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 8 unroll {
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 32 unroll vector(8) {
 // CHECK: loop.dot_bytes

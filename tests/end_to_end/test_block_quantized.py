@@ -117,3 +117,56 @@ def test_infinite_and_nan_activations_stay_so():
     actual = compiled(x)[0]
     assert (np.isnan(actual) == np.isnan(exact)).all()
     assert (np.isinf(actual) == np.isinf(exact)).all()
+
+
+TYPES = {
+    (4, False): TensorProto.UINT4,
+    (4, True): TensorProto.INT4,
+    (8, False): TensorProto.UINT8,
+    (8, True): TensorProto.INT8,
+}
+
+
+@pytest.mark.parametrize(
+    ("bits", "signed", "zeros", "of_rows"),
+    [
+        (4, False, True, False),
+        (4, True, False, True),
+        (8, True, True, True),
+        (8, False, False, False),
+    ],
+)
+def test_weights_dequantised_in_blocks_stay_in_their_bits(bits, signed, zeros, of_rows):
+    low = -(1 << (bits - 1)) if signed else 0
+    axis = int(of_rows)
+    shape = [COLUMNS, TERMS] if of_rows else [TERMS, COLUMNS]
+    blocks = [n // BLOCK if at == axis else n for at, n in enumerate(shape)]
+    levels = RNG.integers(low, low + (1 << bits), shape)
+    points = RNG.integers(low, low + (1 << bits), blocks) * zeros
+    scales = RNG.uniform(0.01, 0.1, blocks).astype(np.float32)
+    real = levels - np.repeat(points, BLOCK, axis).astype(np.float64)
+    real *= np.repeat(scales, BLOCK, axis)
+    given = [
+        helper.make_tensor("w", TYPES[bits, signed], shape, levels.ravel()),
+        helper.make_tensor("s", TensorProto.FLOAT, blocks, scales.ravel()),
+        helper.make_tensor("z", TYPES[bits, signed], blocks, points.ravel()),
+    ][: 3 if zeros else 2]
+    names = [each.name for each in given]
+    product = {"op_type": "Gemm", "transB": 1} if of_rows else {"op_type": "MatMul"}
+    graph = helper.make_graph(
+        [
+            helper.make_node("DequantizeLinear", names, ["f"], axis=axis, block_size=BLOCK),
+            helper.make_node(inputs=["x", "f"], outputs=["y"], **product),
+        ],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["m", TERMS])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["m", COLUMNS])],
+        given,
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    compiled = weft.compile(made)
+    held = max(each["bytes"] for each in compiled.metadata["weights"])
+    assert held == -(-COLUMNS // 32) * 32 * TERMS * bits // 8
+    x = rows_of(3)[0]
+    exact = x.astype(np.float64) @ (real.T if of_rows else real)
+    np.testing.assert_allclose(compiled(x)[0], exact, rtol=0, atol=2e-6 * np.abs(exact).max())

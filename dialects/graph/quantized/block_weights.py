@@ -58,6 +58,24 @@ def fills_words(bits: int, block: int) -> bool:
     return block > 0 and block * bits % WORD_BITS == 0
 
 
+def packed_bytes(codes: Term, bits: int) -> Term:
+    """Codes of few bits, a byte each, in as few bytes as hold them, the lowest bits first."""
+    count = 8 // bits
+    rows, size = codes.shape
+    groups = codes.reshape((rows, size // count, count))
+    total: Term | None = None
+    for n in range(count):
+        part = groups.part(2, n, 1)
+        if total is None:
+            total = part
+            continue
+        shift = part.number(bits * n).value
+        moved = codes.b.bit_shift(part.value, shift, direction="LEFT")
+        total = codes.of(codes.b.bitwise_or(total.value, moved))
+    assert total is not None, "a byte has codes"
+    return total.reshape((rows, size // count))
+
+
 def _words(codes: Term) -> Term:
     """Four bytes each as one number."""
     rows, count = codes.shape

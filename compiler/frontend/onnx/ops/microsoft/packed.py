@@ -74,7 +74,7 @@ def import_matmul(node: OnnxNode) -> Sequence[SSAValue]:
     exact_zero = rows.zeros is None or rows.zeros.type.element == UI8
     as_bytes = node.integer("accuracy_level", 0) == BYTES_LEVEL and exact_zero
     a = Term(node.b, node.operand(0))
-    if never_equal(a.shape[-1:], [Expr.of(node.attribute("K").i)]):
+    if never_equal(a.shape[-1:], (Expr.of(node.attribute("K").i),)):
         raise ModelError(f"requires {node.attribute('K').i} columns, got {a.type}")
     result = rows.product(a, "int8" if as_bytes else "float").cast(a.type.element)
     bias = node.optional(5)

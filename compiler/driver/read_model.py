@@ -13,6 +13,7 @@ from weft.compiler.frontend.frontends import ImportOptions, find_frontend
 from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
 from weft.compiler.frontend.onnx.ops.composites import COMPOSITES
 from weft.compiler.graph.bound_sizes import bound_sizes
+from weft.compiler.graph.donate_inputs import donate_inputs
 from weft.compiler.graph.share_weights import replace_constants
 from weft.compiler.machine.weights.file import CALLER
 from weft.dialects.budget import Budget
@@ -77,6 +78,8 @@ def read_model(
         if replaceable:
             replace_constants(imported.module, imported.weights)
     bound_sizes(imported.module, options.bounds, sizes)
+    names = imported.input_names, imported.output_names
+    donate_inputs(imported.module, *names, options.donate)
     return imported
 
 

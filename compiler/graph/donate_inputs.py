@@ -21,8 +21,8 @@ def donate_inputs(
     output_names: Sequence[str],
     pairs: Sequence[Donation],
 ) -> None:
-    """Notes the pairs on the graph function of the module. Raises OptionError for names that the model has not,
-    or that are named twice, and for an output that is not of its input's type.
+    """Notes the pairs on the graph function of the module. Raises OptionError for names that the
+    model has not, or that are named twice, and for an output that is not of its input's type.
     """
     if not pairs:
         return

@@ -53,3 +53,30 @@ func.func @given(%x: !graph.tensor<[2, 16], f32>, %w: !graph.tensor<[16, 3], i8>
   %y = graph.matmul %x, %4 : (!graph.tensor<[2, 16], f32>, !graph.tensor<[16, 3], f32>) -> !graph.tensor<[2, 3], f32>
   func.return %y : !graph.tensor<[2, 3], f32>
 }
+
+// -----
+
+// Blocks of GGUF are codes and scales of rows already.
+// CHECK-LABEL: func.func @gguf
+// CHECK-NOT: graph.dequantize_gguf
+// CHECK: graph.block_quantized_matmul %x, %{{[a-z_0-9]+}}, %{{[a-z_0-9]+}} {bits = 8 : i64, block = 32 : i64, columns = 3 : i64, activations = "float"}
+func.func @gguf(%x: !graph.tensor<[m, 64], f32>) -> !graph.tensor<[m, 3], f32> {
+  %w = graph.constant {shape = #graph.shape<[3, 68]>, element = ui8, literal = #graph.literal<[1]>} : () -> !graph.tensor<[3, 68], ui8>
+  %0 = graph.dequantize_gguf %w {format = "Q8_0"} : (!graph.tensor<[3, 68], ui8>) -> !graph.tensor<[3, 64], f32>
+  %1 = graph.transpose %0 {permutation = array<i64: 1, 0>} : (!graph.tensor<[3, 64], f32>) -> !graph.tensor<[64, 3], f32>
+  %y = graph.matmul %x, %1 : (!graph.tensor<[m, 64], f32>, !graph.tensor<[64, 3], f32>) -> !graph.tensor<[m, 3], f32>
+  func.return %y : !graph.tensor<[m, 3], f32>
+}
+
+// -----
+
+// Not where blocks follow each other across the sum.
+// CHECK-LABEL: func.func @gguf_across
+// CHECK: graph.dequantize_gguf
+// CHECK: graph.matmul
+func.func @gguf_across(%x: !graph.tensor<[m, 3], f32>) -> !graph.tensor<[m, 64], f32> {
+  %w = graph.constant {shape = #graph.shape<[3, 68]>, element = ui8, literal = #graph.literal<[1]>} : () -> !graph.tensor<[3, 68], ui8>
+  %0 = graph.dequantize_gguf %w {format = "Q8_0"} : (!graph.tensor<[3, 68], ui8>) -> !graph.tensor<[3, 64], f32>
+  %y = graph.matmul %x, %0 : (!graph.tensor<[m, 3], f32>, !graph.tensor<[3, 64], f32>) -> !graph.tensor<[m, 64], f32>
+  func.return %y : !graph.tensor<[m, 64], f32>
+}

@@ -170,3 +170,13 @@ def test_weights_dequantised_in_blocks_stay_in_their_bits(bits, signed, zeros, o
     x = rows_of(3)[0]
     exact = x.astype(np.float64) @ (real.T if of_rows else real)
     np.testing.assert_allclose(compiled(x)[0], exact, rtol=0, atol=2e-6 * np.abs(exact).max())
+
+
+def test_terms_that_a_call_has_are_checked():
+    made, weights = matmul_n_bits(4, zeros=False)
+    made.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "k"
+    compiled = weft.compile(made)
+    x = rows_of(3)
+    np.testing.assert_allclose(compiled(x)[0], x.astype(np.float64) @ weights, rtol=0, atol=1e-4)
+    with pytest.raises(weft.InputError):
+        compiled(rows_of(3, TERMS - 8))

@@ -11,6 +11,12 @@ from tests.support.sample import Sample, floats, integers
 from weft.dialects.graph import GraphOp
 from weft.dialects.graph.quantized.block_loops import LANES, TILE_ROWS
 from weft.dialects.graph.quantized.block_quantized import BlockQuantizedMatmulOp, PackWordsOp
+from weft.dialects.graph.quantized.gguf_blocks import (
+    FORMATS,
+    HAVE_MINIMA,
+    DequantizeGgufOp,
+    GgufScalesOp,
+)
 
 
 @st.composite
@@ -34,8 +40,24 @@ def product(draw) -> Sample:
     return Sample([*operands, scales, zeros, minimum], attributes)
 
 
+@st.composite
+def gguf(draw, *, of_scales: bool = False) -> Sample:
+    """Rows of blocks whose scales, which are floats of two bytes, are small."""
+    name = draw(st.sampled_from(sorted(FORMATS)))
+    size, scales = FORMATS[name].bytes, {"Q4_K": (0, 2), "Q6_K": (208,)}.get(name, (0,))
+    shape = draw(st.sampled_from([(1,), (3, 1), (2, 2)]))
+    blocks = draw(integers((*shape, size), 0, 255, np.uint8))
+    for place in scales:
+        halves = draw(floats((*shape, 1), dtype=np.float16))
+        blocks[..., place : place + 2] = halves.view(np.uint8)
+    minimum = {"minimum": name in HAVE_MINIMA and draw(st.booleans())} if of_scales else {}
+    return Sample([blocks.reshape(*shape[:-1], -1)], {"format": name, **minimum})
+
+
 SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     BlockQuantizedMatmulOp: product(),
+    DequantizeGgufOp: gguf(),
+    GgufScalesOp: gguf(of_scales=True),
     PackWordsOp: st.sampled_from([(4,), (3, 4), (2, 3, 4)]).flatmap(
         lambda shape: integers(shape, 0, 255, np.uint8).map(lambda array: Sample([array]))
     ),

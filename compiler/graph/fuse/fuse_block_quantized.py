@@ -18,7 +18,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from weft.compiler.graph.match import erase_unused
-from weft.dialects.graph import OPS_BY_NAME, ConstantOp, ExpandOp, ReshapeOp
+from weft.dialects.graph import OPS_BY_NAME, ConstantOp, ExpandOp, ReshapeOp, TransposeOp
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import F32, I4, I8, UI4, UI8, type_of
@@ -26,6 +26,8 @@ from weft.dialects.graph.ops.arithmetic import MulOp, SubOp
 from weft.dialects.graph.ops.cast import CastOp
 from weft.dialects.graph.ops.matmul import GemmOp, MatmulOp
 from weft.dialects.graph.quantized.block_weights import BlockRows, fills_words, packed_bytes
+from weft.dialects.graph.quantized.gguf_blocks import DequantizeGgufOp
+from weft.dialects.graph.quantized.gguf_rows import rows_of
 
 BITS: dict[Attribute, int] = {I4: 4, UI4: 4, I8: 8, UI8: 8}
 
@@ -42,16 +44,45 @@ class FuseBlockQuantizedPass(ModulePass):
         for found in [each for each in op.walk() if isinstance(each, (MatmulOp, GemmOp))]:
             transposes = found.transposes if isinstance(found, GemmOp) else (False, False)
             axis = 1 if transposes[1] else 0
-            weights = block_weights(found.operands[1], axis)
-            if weights is None or transposes[0] or type_of(found.result).element != F32:
+            if transposes[0] or not _has_terms(found):
                 continue
             b = GraphBuilder(InsertPoint.before(found), OPS_BY_NAME, found.location)
-            result = _rows(b, weights, axis).product(Term(b, found.operands[0]))
+            rows = rows_of_blocks(b, found.operands[1], axis)
+            if rows is None:
+                continue
+            result = rows.product(Term(b, found.operands[0]))
             if isinstance(found, GemmOp):
                 result = _scaled(result, found)
             result.value.name_hint = found.result.name_hint
             found.result.replace_all_uses_with(result.value)
             erase_unused(found)
+
+
+def _has_terms(found: MatmulOp | GemmOp) -> bool:
+    """Whether a product is of floats, and of a constant number of terms."""
+    x = type_of(found.operands[0])
+    return type_of(found.result).element == F32 and x.has_rank and x.shape[-1].constant is not None
+
+
+def rows_of_blocks(b: GraphBuilder, value: SSAValue, axis: int) -> BlockRows | None:
+    """The codes that a matrix is dequantised from, its sums along an axis; None for others."""
+    weights = block_weights(value, axis)
+    if weights is not None:
+        return _rows(b, weights, axis)
+    stored = _stored_rows(value, axis)
+    return None if stored is None else rows_of(Term(b, stored.operand), stored.format.data)
+
+
+def _stored_rows(value: SSAValue, axis: int) -> DequantizeGgufOp | None:
+    """What makes floats of a constant matrix of GGUF blocks that are along an axis."""
+    owner = value.owner
+    if axis == 0:
+        if not isinstance(owner, TransposeOp) or list(owner.axes) != [1, 0]:
+            return None
+        owner = owner.operand.owner
+    if not isinstance(owner, DequantizeGgufOp) or type_of(owner.operand).rank != 2:
+        return None
+    return owner if isinstance(owner.operand.owner, ConstantOp) else None
 
 
 def _scaled(result: Term, gemm: GemmOp) -> Term:

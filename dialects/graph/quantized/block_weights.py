@@ -62,6 +62,8 @@ def packed_bytes(codes: Term, bits: int) -> Term:
     """Codes of few bits, a byte each, in as few bytes as hold them, the lowest bits first."""
     count = 8 // bits
     rows, size = codes.shape
+    if count == 1:
+        return codes
     groups = codes.reshape((rows, size // count, count))
     total: Term | None = None
     for n in range(count):

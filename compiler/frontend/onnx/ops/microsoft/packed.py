@@ -73,9 +73,10 @@ def import_matmul(node: OnnxNode) -> Sequence[SSAValue]:
     rows = _rows(node, size, bits)
     exact_zero = rows.zeros is None or rows.zeros.type.element == UI8
     as_bytes = node.integer("accuracy_level", 0) == BYTES_LEVEL and exact_zero
-    a = Term(node.b, node.operand(0))
-    if never_equal(a.shape[-1:], (Expr.of(node.attribute("K").i),)):
-        raise ModelError(f"requires {node.attribute('K').i} columns, got {a.type}")
+    a, terms = Term(node.b, node.operand(0)), Expr.of(node.attribute("K").i)
+    if never_equal(a.shape[-1:], (terms,)):
+        raise ModelError(f"requires {terms} columns, got {a.type}")
+    a = a.of(node.assume(a.value, (*a.shape[:-1], terms)))
     result = rows.product(a, "int8" if as_bytes else "float").cast(a.type.element)
     bias = node.optional(5)
     return [(result if bias is None else result + result.of(bias)).value]

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.arith import FloatingPointLikeBinaryOperation
-from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, IntegerType
+from xdsl.dialects.builtin import (
+    BoolAttr,
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntAttr,
+    IntegerType,
+)
 from xdsl.dialects.math import FloatingPointLikeUnaryMathOperation, Math
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
+    ParsePropInAttrDict,
     irdl_op_definition,
     operand_def,
     prop_def,
@@ -63,6 +71,30 @@ class DotBytesOp(IRDLOperation):
     result: SSAValue = result_def(IntegerType(32))
     traits = traits_def(Pure())
     assembly_format = "$total `,` $unsigned `,` $signed attr-dict `:` type($result)"
+
+
+@irdl_op_definition
+class FieldOp(IRDLOperation):
+    """Some bits of a word as a float, from `low` on; those that are `centred` count from half of
+    their range: `%x = loop.field %word {low = 4, bits = 4, centred = true} : f32`.
+    """
+
+    name = "loop.field"
+    irdl_options = (ParsePropInAttrDict(),)
+    word: SSAValue = operand_def(IntegerType(32))
+    low: IntAttr = prop_def(IntAttr)
+    bits: IntAttr = prop_def(IntAttr)
+    centred: BoolAttr = prop_def(BoolAttr)
+    result: SSAValue = result_def(Float32Type)
+    traits = traits_def(Pure())
+    assembly_format = "$word attr-dict `:` type($result)"
+
+    def verify_(self) -> None:
+        low, bits = self.low.data, self.bits.data
+        if bits < 1 or low < 0 or low + bits > 32:
+            raise VerifyException(
+                f"loop.field requires bits of a word of 32, got {low} to {low + bits}"
+            )
 
 
 @irdl_op_definition

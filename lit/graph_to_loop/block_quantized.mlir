@@ -5,9 +5,8 @@
 // CHECK: loop.for %[[C:[a-z_0-9]+]] = 0 to 2 {
 // CHECK: loop.for %[[G:[a-z_0-9]+]] = 0 to 4 {
 // CHECK: %[[WORD:[0-9]+]] = loop.load %a1[0, 4 * %[[C]] + %[[G]], %[[L:[a-z_0-9]+]]]
-// CHECK: %[[SIGNED:[0-9]+]] = arith.xori %[[WORD]]
-// CHECK: %[[HIGH:[0-9]+]] = arith.shli %[[SIGNED]]
-// CHECK: arith.shrsi %[[HIGH]]
+// CHECK-NEXT: loop.field %[[WORD]] {low = #builtin.int<0>, bits = #builtin.int<4>, centred = true} : f32
+// CHECK-NEXT: loop.field %[[WORD]] {low = #builtin.int<4>, bits = #builtin.int<4>, centred = true} : f32
 // CHECK: %[[SCALE:[0-9]+]] = loop.load %a2[0, %[[C]], %{{.*}}]
 // CHECK: arith.mulf %{{.*}}, %[[SCALE]]
 func.func @main(%x: !graph.tensor<[1, 64], f32>, %c: !graph.tensor<[1, 8, 32], ui32>, %s: !graph.tensor<[1, 2, 32], f32>) -> !graph.tensor<[1, 32], f32> {

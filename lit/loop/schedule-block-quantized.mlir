@@ -7,7 +7,7 @@
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 2 parallel {
 // CHECK: loop.for %{{.*}} = 0 to 4 unroll {
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 32 unroll vector(8) {
-// CHECK: arith.shrsi
+// CHECK: loop.field
 // CHECK: loop.if
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 2 parallel {
 // CHECK: %panel = loop.alloc scratch

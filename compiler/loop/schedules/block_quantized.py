@@ -22,6 +22,7 @@ from weft.compiler.loop.schedules.gemm.register_tile import split_tile_rows, til
 from weft.compiler.loop.schedules.innermost_loops import lanes_for
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
+from weft.dialects.loop.arithmetic import FieldOp
 from weft.dialects.loop.ops import ForOp, IfOp, LoadOp
 from weft.dialects.loop.program import KernelOp
 
@@ -64,7 +65,7 @@ def _is_taken_apart(load: LoadOp) -> bool:
 
 
 def _is_of_bits(op: Operation) -> bool:
-    return isinstance(op, arith.ShRUIOp | arith.XOrIOp | arith.AndIOp)
+    return isinstance(op, FieldOp | arith.ShRUIOp | arith.AndIOp)
 
 
 def apply(nest: ForOp, target: Target) -> None:

@@ -24,10 +24,11 @@ from weft.compiler.loop_to_llvm.scalar.elements import (
     shaped,
     splat,
 )
+from weft.compiler.loop_to_llvm.scalar.fields import emit_field
 from weft.compiler.loop_to_llvm.scalar.never_nan import is_number
 from weft.compiler.loop_to_llvm.vector_math import MATH_FUNCTIONS, call_math
 from weft.compiler.target.target import Target
-from weft.dialects.loop.arithmetic import DotBytesOp, GeluOp, RemFOp
+from weft.dialects.loop.arithmetic import DotBytesOp, FieldOp, GeluOp, RemFOp
 from weft.dialects.loop.scalar import ANY_ZERO, MATH_OPS
 
 LOG10_OF_2 = 0.30102999566398119521
@@ -148,6 +149,13 @@ def _dot_bytes(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Va
         )
         total = builder.add(total, builder.mul(*factors))
     return total
+
+
+def _field(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
+    assert isinstance(op, FieldOp)
+    bits = op.low.data, op.bits.data
+    centred = bool(op.centred.value.data)
+    return emit_field(at.builder, at.target, operands[0], *bits, centred=centred)
 
 
 def _math(name: str) -> Emitter:
@@ -363,6 +371,7 @@ EMITTERS: dict[type[Operation], Emitter] = {
     math.RoundOp: _round,
     math.Log10Op: _log10,
     DotBytesOp: _dot_bytes,
+    FieldOp: _field,
     GeluOp: _gelu,
     math.PowFOp: _math("pow"),
 }

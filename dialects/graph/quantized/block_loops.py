@@ -80,21 +80,15 @@ class BlockWeights(Struct, frozen=True):
         column)`.
         """
         tile, _, lane = at
-        word_bits = self.b.load(self.codes, [tile, word, lane])
+        stored, centred = self.b.load(self.codes, [tile, word, lane]), self.zeros is None
+        fields = [
+            stored.field(low, self.bits, centred=centred).cast(self.element)
+            for low in range(0, WORD_BITS, self.bits)
+        ]
         if self.zeros is None:
-            return [each.cast(self.element) for each in self._signed(word_bits)]
-        zero, mask = self.b.load(self.zeros, at).cast(self.element), (1 << self.bits) - 1
-        fields = (word_bits.shift_right(low) & mask for low in range(0, WORD_BITS, self.bits))
-        return [field.bitcast(I32).cast(self.element) - zero for field in fields]
-
-    def _signed(self, word: Scalar) -> Iterator[Scalar]:
-        """The distances from half of the range: codes whose highest bit is flipped are these."""
-        flipped = (
-            word ^ sum(self.middle << low for low in range(0, WORD_BITS, self.bits))
-        ).bitcast(I32)
-        above = WORD_BITS - self.bits
-        for low in range(0, WORD_BITS, self.bits):
-            yield flipped.shift_left(above - low).shift_right(above)
+            return fields
+        zero = self.b.load(self.zeros, at).cast(self.element)
+        return [field - zero for field in fields]
 
     def factors(self, tile: Expr, word: Expr, lane: Expr) -> list[Scalar]:
         """A word's codes as words of four unsigned bytes: every so many-th code of it."""

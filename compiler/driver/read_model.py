@@ -71,7 +71,8 @@ def read_model(
         importers |= extension.onnx
     replaceable = options.artifact.weights == CALLER
     frontend = find_frontend(source)
-    choices = options.outputs, sizes, values, replaceable, budget
+    donated = {each.input: each.output for each in options.donate}
+    choices = options.outputs, sizes, values, replaceable, budget, donated
     imported = frontend.read(source, ImportOptions(ops, importers, *choices))
     if frontend.finished:
         _require_no_choice(options)

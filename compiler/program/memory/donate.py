@@ -47,7 +47,8 @@ def donate(module: ModuleOp) -> None:
             for source, target in pairs:
                 operand, result = arguments[source], arguments[program.inputs.data + target]
                 if operand.type != result.type:
-                    got = f"{operand.type} and {result.type}"
+                    names = operand.name_hint or source, result.name_hint or target
+                    got = f"{operand.type} and {result.type} for %{names[0]} and %{names[1]}"
                     raise OptionError(f"donated inputs require outputs of their type, got {got}")
                 if not _is_written_last(program, operand, result, kernels, positions):
                     _write_behind(program, result)

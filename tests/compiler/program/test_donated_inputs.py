@@ -149,3 +149,42 @@ def test_command_line(tmp_path: Path):
     arguments = ["compile", tmp_path / "cache.onnx", "-o", output, "--donate", "past=present"]
     assert main(list(map(str, arguments))) == 0
     assert weft.load(output).donated == ((0, 0),)
+
+
+def decoder() -> ModelProto:
+    """An attention of four heads to caches of two, which as many inputs declare as outputs deny."""
+    cache, rows = "float[1, 2, past, 16]", "float[1, s, 32]"
+    return parser.parse_model(
+        f"""<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]> g
+        (float[1, s, 64] q, {rows} k, {rows} v, {cache} pk, {cache} pv, int32[1] ends, int32[1] all)
+        => (float[1, s, 64] y, float[1, 2, t, 16] nk, float[1, 2, t, 16] nv) {{
+          y, nk, nv = com.microsoft.GroupQueryAttention<num_heads = 4, kv_num_heads = 2>
+            (q, k, v, pk, pv, ends, all)
+        }}"""
+    )
+
+
+def test_an_attention_writes_its_rows_to_the_cache():
+    session = pytest.importorskip("onnxruntime").InferenceSession
+    peer = session(decoder().SerializeToString(), providers=["CPUExecutionProvider"])
+    compiled = weft.compile(decoder(), donate={"pk": "nk", "pv": "nv"})
+    rng = np.random.default_rng(2)
+    ours = [np.zeros((1, 2, 12, 16), np.float32) for _ in "kv"]
+    theirs = [each.copy() for each in ours]
+    position = 0
+    for steps in (5, 1, 3, 1):
+        shapes = ((1, steps, width) for width in (64, 32, 32))
+        rows = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+        position += steps
+        ends, total = (np.array([n], np.int32) for n in (position - 1, position))
+        names = ("q", "k", "v", "pk", "pv", "ends", "all")
+        given = dict(zip(names, (*rows, *theirs, ends, total), strict=True))
+        expected, *theirs = peer.run(None, given)
+        result, *written = compiled(*rows, *ours, ends, total)
+        np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
+        for now, cache, other in zip(written, ours, theirs, strict=True):
+            assert np.shares_memory(now, cache)
+            np.testing.assert_array_equal(now[:, :, :position], other[:, :, :position])
+    full = np.array([12], np.int32), np.array([13], np.int32)
+    with pytest.raises(weft.InputError, match="at most 12 positions in the cache, got 13"):
+        compiled(*(each[:, :1].copy() for each in rows), *ours, *full)

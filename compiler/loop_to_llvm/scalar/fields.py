@@ -21,7 +21,7 @@ def emit_field(
 ) -> ir.Value:
     """The bits from `low` on of the words of 32, scalars or vectors, as f32."""
     middle = 1 << (bits - 1) if centred else 0
-    if bits == TABLE_BITS and lanes_of(word) == TABLE and target.lanes(4) == TABLE:
+    if bits == TABLE_BITS and lanes_of(word) == TABLE and target.has_masks:
         table = ir.Constant(ir.VectorType(F32, TABLE), [float(n - middle) for n in range(TABLE)])
         # The instruction reads the lowest four bits of an index alone.
         shifted = builder.lshr(word, _number(word, low)) if low else word

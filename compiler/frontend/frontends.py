@@ -39,6 +39,7 @@ class ImportOptions(Struct, frozen=True):
     values: Mapping[str, Array]
     replaceable: bool
     budget: Budget | None
+    donated: Mapping[str, str]
 
 
 ReadInputs = Callable[[Any, Mapping[str, int], Mapping[str, Array]], ImportedModel]
@@ -79,6 +80,7 @@ def _read_onnx(source: Source, options: ImportOptions) -> ImportedModel:
         options.values,
         replaceable=options.replaceable,
         budget=options.budget,
+        donated=options.donated,
     )
 
 

@@ -1,0 +1,215 @@
+"""A self-checking program of StableHLO's suites: its `main` computes values and hands them, and
+what they should be, to custom calls `check.expect_*`.
+
+The inputs, which functions of constants give, become arguments, so that code is compiled for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, TensorType, f64
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import Rewriter
+
+import weft
+from weft.compiler.frontend.stablehlo.from_stablehlo import import_stablehlo, read_stablehlo
+from weft.compiler.frontend.stablehlo.types import constant_array, declared
+from weft.dialects.graph.core.types import BF16, F16, F32
+
+Array = NDArray[Any]
+CLOSE: Final = "check.expect_close"
+ULPS: Final = 3
+ALMOST: Final = 1e-4
+"""What `expect_almost_eq` allows, absolutely, as the reference interpreter has it."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What is compared: outputs of the program by their positions."""
+
+    name: str
+    actual: int
+    expected: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a file ended: `pass`, `nearer` (than what is expected, to the value in f64), `wrong`,
+    `refused` or `error`.
+    """
+
+    outcome: str
+    detail: str = ""
+
+
+def run_file(path: Path) -> Outcome:
+    """Compiles and runs a file."""
+    try:
+        module = read_stablehlo(path.read_text(), path.name)
+        module_f64 = module.clone()
+        actual, checks = _run(module, path.name)
+    except weft.UnsupportedError as error:
+        return Outcome("refused", str(error)[:300])
+    except Exception as error:
+        return Outcome("error", f"{type(error).__name__}: {str(error)[:300]}")
+    found = [_compare(check, actual) for check in checks]
+    wrong = [each for each in found if each]
+    if not checks:
+        return Outcome("error", "no check")
+    if not wrong:
+        return Outcome("pass")
+    return _nearer(module_f64, path.name, actual, checks) or Outcome("wrong", wrong[0])
+
+
+def _run(module: ModuleOp, name: str) -> tuple[list[Array], list[Check]]:
+    """The outputs of the program, and what is compared of them."""
+    values, checks = open_up(module)
+    imported = import_stablehlo(module, name)
+    executable = weft.compile(imported)
+    return list(executable(*values)), checks
+
+
+def open_up(module: ModuleOp) -> tuple[list[Array], list[Check]]:
+    """Makes inputs arguments and what is checked outputs; returns the inputs' values."""
+    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+    main = functions.get("main") or next(iter(functions.values()))
+    block = main.body.block
+    values: list[Array] = []
+    outputs: list[SSAValue] = []
+    checks: list[Check] = []
+    for op in list(block.ops):
+        if isinstance(op, CallOp) and not op.operands:
+            constants = _constants(functions[op.callee.root_reference.data])
+            for result, value in zip(op.results, constants or [], strict=False):
+                argument = block.insert_arg(result.type, len(block.args))
+                result.replace_all_uses_with(argument)
+                values.append(value)
+            if constants is not None:
+                Rewriter.erase_op(op)
+        elif op.name == "stablehlo.custom_call" and _target(op).startswith("check."):
+            checks.append(Check(_target(op), len(outputs), len(outputs) + 1))
+            outputs += op.operands[:2]
+            Rewriter.erase_op(op)
+    last = block.last_op
+    assert last is not None, "a function ends in a return"
+    Rewriter.replace_op(last, ReturnOp(*outputs))
+    main.update_function_type()
+    return values, checks
+
+
+def _target(op: Operation) -> str:
+    return str(op.properties.get("call_target_name")).strip('"')
+
+
+def _constants(function: FuncOp) -> list[Array] | None:
+    """The values of a function that is made of constants alone."""
+    *ops, last = function.body.block.ops
+    if any(op.name != "stablehlo.constant" for op in ops):
+        return None
+    found = {op.results[0]: op.properties["value"] for op in ops}
+    return [constant_array(found[each], declared(each.type)) for each in last.operands]
+
+
+def _compare(check: Check, outputs: Sequence[Array]) -> str:
+    """What is wrong, in words, if anything."""
+    actual, expected = outputs[check.actual], outputs[check.expected]
+    if actual.shape != expected.shape or actual.dtype != expected.dtype:
+        return f"{actual.dtype}{actual.shape} for {expected.dtype}{expected.shape}"
+    bad = ~_agree(check.name, actual, expected)
+    if not bad.any():
+        return ""
+    first = tuple(int(each[0]) for each in np.nonzero(np.atleast_1d(bad)))
+    got, wanted = np.atleast_1d(actual)[first], np.atleast_1d(expected)[first]
+    ulps = ulps_between(actual, expected).max() if _is_float(actual) else ""
+    return f"{int(bad.sum())} of {bad.size}: {got} for {wanted}, most ulps {ulps}"
+
+
+def _is_float(array: Array) -> bool:
+    return array.dtype.kind == "f" or array.dtype == ml_dtypes.bfloat16
+
+
+def _agree(name: str, actual: Array, expected: Array) -> NDArray[np.bool_]:
+    if not _is_float(actual):
+        return np.asarray(actual == expected)
+    both_nan = np.isnan(actual) & np.isnan(expected)
+    if name == CLOSE:
+        return both_nan | (ulps_between(actual, expected) <= ULPS)
+    if name == "check.expect_almost_eq":
+        with np.errstate(all="ignore"):
+            wide, wanted = (x.astype(np.float64) for x in (actual, expected))
+            return both_nan | (wide == wanted) | (np.abs(wide - wanted) <= ALMOST)
+    return both_nan | np.asarray(actual == expected)
+
+
+def ulps_between(actual: Array, expected: Array) -> Array:
+    """How many numbers of the type lie between two, a large number where one is NaN."""
+    places = [_place(each) for each in (actual, expected)]
+    distance = np.abs(places[0] - places[1]).astype(np.float64)
+    return np.where(np.isnan(actual) | np.isnan(expected), np.inf, distance)
+
+
+def _place(array: Array) -> Array:
+    """Floats by their order, as Python's integers: the distance of two of 64 bits may need 65."""
+    width = array.dtype.itemsize * 8
+    bits = np.ascontiguousarray(array).view(f"i{width // 8}").reshape(array.shape).astype(object)
+    return np.where(bits < 0, -(bits + (1 << (width - 1))), bits)
+
+
+def _nearer(
+    module: ModuleOp, name: str, actual: Sequence[Array], checks: Sequence[Check]
+) -> Outcome | None:
+    """Whether what differs is as near to the value in f64 as what is expected, or nearer."""
+    if any(check.name == "check.expect_eq" for check in checks):
+        return None
+    try:
+        widen(module)
+        exact, _ = _run(module, name)
+    except Exception:
+        return None  # a program of bits has no meaning in another type
+    for check in checks:
+        ours, theirs, truth = actual[check.actual], actual[check.expected], exact[check.actual]
+        with np.errstate(all="ignore"):
+            our_error = np.abs(ours.astype(np.float64) - truth)
+            error = np.abs(theirs.astype(np.float64) - truth)
+        fine = _agree(check.name, ours, theirs) | (our_error <= error)
+        if not fine.all():
+            return None
+    return Outcome("nearer")
+
+
+def widen(module: ModuleOp) -> None:
+    """Makes floats f64 everywhere."""
+    for op in module.walk():
+        blocks = [block for region in op.regions for block in region.blocks]
+        for value in [*op.results, *(argument for block in blocks for argument in block.args)]:
+            wide = _widened(value.type)
+            if wide != value.type:
+                Rewriter.replace_value_with_new_type(value, wide)
+        constant = op.properties.get("value")
+        if isinstance(constant, DenseIntOrFPElementsAttr):
+            op.properties["value"] = _widened_constant(constant)
+    for op in module.walk():
+        if isinstance(op, FuncOp):
+            op.update_function_type()
+
+
+def _widened(written: Any) -> Any:
+    if isinstance(written, TensorType) and written.element_type in (F32, F16, BF16):
+        return TensorType(f64, written.get_shape())
+    return written
+
+
+def _widened_constant(constant: DenseIntOrFPElementsAttr) -> DenseIntOrFPElementsAttr:
+    wide = _widened(constant.type)
+    if wide == constant.type:
+        return constant
+    values = constant_array(constant, declared(constant.type)).astype(np.float64)
+    return DenseIntOrFPElementsAttr.from_list(wide, values.reshape(-1).tolist())

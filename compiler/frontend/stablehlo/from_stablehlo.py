@@ -1,0 +1,151 @@
+"""StableHLO -> graph: a module's text or portable bytecode becomes one function `main`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, Region
+from xdsl.rewriter import InsertPoint
+from xdsl.utils.exceptions import ParseError
+
+from weft.compiler.frontend.onnx.from_onnx import MAIN, ImportedModel
+from weft.compiler.frontend.stablehlo.importer import ModuleImporter, functions_of
+from weft.compiler.frontend.stablehlo.ops.table import IMPORTERS, OF_SCALARS
+from weft.compiler.frontend.stablehlo.types import declared
+from weft.dialects.budget import Budget
+from weft.dialects.context import TextParser, WeftContext
+from weft.dialects.errors import ModelError, UnsupportedError, WeftError
+from weft.dialects.graph import OPS_BY_NAME
+from weft.dialects.graph.core.algebra import Term
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import TensorType, tensor
+from weft.dialects.stablehlo import CHLO, STABLEHLO
+from weft.dialects.weights import WeightStore
+
+MOST_LISTED = 50
+
+
+def read_stablehlo(text: str, name: str) -> ModuleOp:
+    """The module of a text. Raises ModelError for one that cannot be read."""
+    context = WeftContext()
+    for dialect in (STABLEHLO, CHLO):
+        context.load_dialect(dialect)
+    try:
+        return TextParser(context, text, name).parse_module()
+    except ParseError as problem:
+        raise ModelError(f"{name} requires text of StableHLO, got {problem}") from problem
+
+
+def import_stablehlo(module: ModuleOp, name: str, budget: Budget | None = None) -> ImportedModel:
+    """The graph of a module's `main`, or of its only function that is not private.
+
+    Raises UnsupportedError that lists every operator that weft lacks, and ModelError for a module
+    that is damaged.
+    """
+    budget = Budget() if budget is None else budget
+    budget.begin()
+    functions = functions_of(module)
+    main = _main(functions, name)
+    _require_known(main, functions, name)
+    store = WeightStore(budget=budget)
+    importer = ModuleImporter(functions, IMPORTERS, OF_SCALARS, store, budget)
+    block = Block(arg_types=_argument_types(main))
+    b = GraphBuilder(InsertPoint.at_end(block), OPS_BY_NAME)
+    try:
+        results = importer.import_block(main.body.block, [Term(b, each) for each in block.args], b)
+    except WeftError as error:
+        raise type(error)(f"{name}: {error}") from error
+    block.add_op(ReturnOp(*(each.value for each in results)))
+    return _finished(main, block, store, name)
+
+
+def _main(functions: dict[str, FuncOp], name: str) -> FuncOp:
+    """The function that callers call."""
+    if MAIN in functions:
+        return functions[MAIN]
+    public = [
+        each
+        for each in functions.values()
+        if each.sym_visibility is None or each.sym_visibility.data == "public"
+    ]
+    if len(public) != 1:
+        raise ModelError(f"{name} requires one public function, or @{MAIN}, got {len(public)}")
+    return public[0]
+
+
+def _reachable(function: FuncOp, functions: dict[str, FuncOp]) -> Iterator[Operation]:
+    """The operators of a function and of those that it calls, each function once."""
+    seen, waiting = {function.sym_name.data}, [function]
+    while waiting:
+        for op in waiting.pop().body.walk():
+            yield op
+            called = op.attributes | op.properties if op.name == "stablehlo.composite" else {}
+            callee = op.callee if isinstance(op, CallOp) else called.get("decomposition")
+            target = str(callee).removeprefix("@").strip('"') if callee is not None else ""
+            if target in functions and target not in seen:
+                seen.add(target)
+                waiting.append(functions[target])
+
+
+def _require_known(main: FuncOp, functions: dict[str, FuncOp], name: str) -> None:
+    """Refuses a module with operators or element types that weft lacks, all of them at once."""
+    lacking: dict[str, None] = {}
+    for op in _reachable(main, functions):
+        if op.name == "stablehlo.custom_call":
+            lacking[f"custom_call {op.properties.get('call_target_name')}"] = None
+        elif op.name not in IMPORTERS and op.name != "stablehlo.return":
+            if not isinstance(op, (CallOp, FuncOp, ReturnOp)):
+                lacking[op.name] = None
+        for value in op.results:
+            try:
+                declared(value.type)
+            except UnsupportedError as error:
+                lacking[str(error)] = None
+    if lacking:
+        listed = ", ".join([*lacking][:MOST_LISTED])
+        raise UnsupportedError(f"{name}: weft lacks {listed}")
+
+
+def _argument_types(main: FuncOp) -> list[TensorType]:
+    """The types of the inputs: each dim that varies has a name."""
+    types: list[TensorType] = []
+    for position, argument in enumerate(main.body.block.args):
+        given = declared(argument.type)
+        dims = (
+            f"arg{position}_dim{axis}" if dim is None else dim
+            for axis, dim in enumerate(given.shape)
+        )
+        types.append(tensor(dims, given.element))
+    return types
+
+
+def _finished(main: FuncOp, block: Block, store: WeightStore, name: str) -> ImportedModel:
+    """The function of a block, with the names of what it takes and returns."""
+    last = block.last_op
+    assert last is not None, "a block of a function ends in a return"
+    types = [each.type for each in block.args], [each.type for each in last.operands]
+    function = FuncOp(MAIN, types, Region(block))
+    input_names = _unique(
+        each.name_hint or f"arg{at}" for at, each in enumerate(main.body.block.args)
+    )
+    output_names = tuple(f"result{at}" for at in range(len(last.operands)))
+    function.attributes["input_names"] = _strings(input_names)
+    function.attributes["output_names"] = _strings(output_names)
+    function.attributes["model_name"] = StringAttr(name)
+    return ImportedModel(ModuleOp([function]), store, name, input_names, output_names)
+
+
+def _unique(names: Iterator[str]) -> tuple[str, ...]:
+    """The names, with the position behind those that others have too."""
+    given = list(names)
+    return tuple(
+        f"{each}_{at}" if given.count(each) > 1 else each for at, each in enumerate(given)
+    )
+
+
+def _strings(texts: Sequence[str]) -> ArrayAttr[StringAttr]:
+    return ArrayAttr([StringAttr(text) for text in texts])
+
+

@@ -1,0 +1,138 @@
+"""The functions of a StableHLO module -> operators of one graph function: calls are inlined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
+from msgspec import Struct, field
+from xdsl.dialects.builtin import ModuleOp, NameLoc, NoneAttr, StringAttr
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from weft.compiler.frontend.stablehlo.node import ImporterTable, Node
+from weft.compiler.frontend.stablehlo.types import declared, is_token
+from weft.dialects.budget import Budget
+from weft.dialects.errors import ModelError, TypeInferenceError, UnsupportedError
+from weft.dialects.graph.core.algebra import Term
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.stablehlo.op import HloOp
+from weft.dialects.weights import WeightStore
+
+
+class ModuleImporter(Struct):
+    """Imports the functions of a module with the importers of a table."""
+
+    functions: dict[str, FuncOp]
+    table: ImporterTable
+    of_scalars: AbstractSet[str]
+    store: WeightStore
+    budget: Budget
+    failed: bool = False
+    values: dict[SSAValue, Term] = field(default_factory=dict[SSAValue, Term])
+    names: set[str] = field(default_factory=set[str])
+    calls: list[str] = field(default_factory=list[str])
+
+    def fresh_name(self, stem: str) -> str:
+        """A name that no size has yet."""
+        name, count = stem, 0
+        while name in self.names:
+            count += 1
+            name = f"{stem}_{count}"
+        self.names.add(name)
+        return name
+
+    def call(self, name: str, arguments: Sequence[Term], b: GraphBuilder) -> list[Term]:
+        """What a function returns, imported where it is called."""
+        function = self.functions.get(name)
+        if function is None:
+            raise ModelError(f"requires a function of the module, got @{name}")
+        if name in self.calls:
+            raise ModelError(f"requires functions that do not call themselves, got @{name}")
+        self.calls.append(name)
+        results = self.import_block(function.body.block, arguments, b)
+        self.calls.pop()
+        return results
+
+    def import_block(
+        self, block: Block, arguments: Sequence[Term], b: GraphBuilder, *, elementwise: bool = False
+    ) -> list[Term]:
+        """What a block hands back for these arguments."""
+        taken = [each for each in block.args if not is_token(each.type)]
+        if len(taken) != len(arguments):
+            raise ModelError(f"requires {len(taken)} arguments, got {len(arguments)}")
+        outer = dict(self.values)
+        for argument, term in zip(taken, arguments, strict=True):
+            self.values[argument] = Term(b, term.value)
+        returned: list[Term] = []
+        for op in block.ops:
+            if isinstance(op, ReturnOp) or op.name == "stablehlo.return":
+                returned = [self.value(each, b) for each in op.operands if not is_token(each.type)]
+            else:
+                self._import(op, b, elementwise)
+        self.values = outer
+        return returned
+
+    def value(self, value: SSAValue, b: GraphBuilder) -> Term:
+        """A value as the graph has it, used by a builder."""
+        return Term(b, self.values[value].value)
+
+    def _import(self, op: Operation, b: GraphBuilder, elementwise: bool) -> None:
+        """Imports one operator. Errors name it."""
+        operands = [self.value(each, b) for each in op.operands if not is_token(each.type)]
+        results = [each for each in op.results if not is_token(each.type)]
+        self.budget.spend_nodes()
+        if isinstance(op, CallOp):
+            found: Sequence[Term] = self.call(op.callee.root_reference.data, operands, b)
+        else:
+            assert isinstance(op, HloOp), "other operators are refused before"
+            found = self._operator(op, operands, b, elementwise)
+        for result, term in zip(results, found, strict=True):
+            self.values[result] = term
+
+    def _operator(
+        self, op: HloOp, operands: list[Term], b: GraphBuilder, elementwise: bool
+    ) -> Sequence[Term]:
+        """What an operator of StableHLO becomes. Errors name the innermost that fails."""
+        location, b.location = b.location, NameLoc(StringAttr(label(op)), NoneAttr())
+        try:
+            if elementwise and op.name not in self.of_scalars:
+                raise UnsupportedError("requires a body of operators on each element")
+            found = self.table[op.name](Node(self, op, b, operands, elementwise))
+            check_types([each for each in op.results if not is_token(each.type)], found, elementwise)
+            return found
+        except (ModelError, TypeInferenceError, UnsupportedError) as error:
+            if self.failed:
+                raise
+            self.failed = True
+            raise type(error)(f"{label(op)} {error}") from error
+        finally:
+            b.location = location
+
+
+def label(op: Operation) -> str:
+    """How errors and kernels call an operator: by its name and that of its first result."""
+    hint = op.results[0].name_hint if op.results else None
+    return f"{op.name} %{hint}" if hint else op.name
+
+
+def check_types(results: Sequence[SSAValue], found: Sequence[Term], elementwise: bool) -> None:
+    """Refuses an operator whose results are not of the types that it is written with."""
+    if len(results) != len(found):
+        raise ModelError(f"requires {len(found)} results, got {len(results)}")
+    for result, term in zip(results, found, strict=True):
+        wanted = declared(result.type)
+        same = wanted.element == term.type.element
+        if not elementwise:
+            same = same and len(wanted.shape) == len(term.shape)
+            pairs = zip(wanted.shape, term.shape, strict=False)
+            same = same and all(
+                dim is None or size.constant in (dim, None) for dim, size in pairs
+            )
+        if not same:
+            raise ModelError(f"requires a result of {term.type}, got {result.type}")
+
+
+def functions_of(module: ModuleOp) -> dict[str, FuncOp]:
+    """The functions of a module by their names."""
+    return {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}

@@ -1,0 +1,184 @@
+"""`Node`: one operator of StableHLO while it is imported, with its operands on the graph level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BoolAttr,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    IntegerAttr,
+    StringAttr,
+    SymbolRefAttr,
+)
+from xdsl.ir import Attribute, Block
+
+from weft.compiler.frontend.stablehlo.types import Declared, declared, dense_integers
+from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.expr import Expr
+from weft.dialects.graph import ConstantOp
+from weft.dialects.graph.core.algebra import Term
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.stablehlo.attributes import RecordAttr, WordAttr
+from weft.dialects.stablehlo.op import HloOp
+from weft.dialects.weights import Array, WeightStore
+
+
+class Scope(Protocol):
+    """What a node reaches of the module that it stands in."""
+
+    store: WeightStore
+
+    def import_block(
+        self, block: Block, arguments: Sequence[Term], b: GraphBuilder, *, elementwise: bool = False
+    ) -> list[Term]:
+        """What a block hands back for these arguments, inserted by the builder."""
+        ...
+
+    def call(self, name: str, arguments: Sequence[Term], b: GraphBuilder) -> list[Term]:
+        """What a function of the module returns."""
+        ...
+
+    def fresh_name(self, stem: str) -> str:
+        """A name that no size has yet."""
+        ...
+
+
+class Node(Struct):
+    """An operator, its operands and the builder that inserts what it becomes. In a body that is
+    applied `elementwise`, values have more dims than they are written with.
+    """
+
+    scope: Scope
+    op: HloOp
+    b: GraphBuilder
+    operands: list[Term]
+    elementwise: bool = False
+
+    @property
+    def written(self) -> Mapping[str, Attribute]:
+        """The attributes that the operator is written with."""
+        return self.op.written
+
+    @property
+    def results(self) -> list[Declared]:
+        """The types that the results are written with."""
+        return [declared(result.type) for result in self.op.results]
+
+    @property
+    def result(self) -> Declared:
+        """The type that the one result is written with."""
+        return self.results[0]
+
+    @property
+    def only(self) -> Term:
+        """The one operand."""
+        return self.operands[0]
+
+    def integers(self, name: str, default: Sequence[int] | None = None) -> list[int]:
+        """A list of integers."""
+        value = self.written.get(name)
+        if isinstance(value, DenseArrayBase):
+            return [int(each) for each in value.iter_values()]
+        if isinstance(value, DenseIntOrFPElementsAttr):
+            return [int(each) for each in dense_integers(value).reshape(-1)]
+        if value is None and default is not None:
+            return list(default)
+        raise ModelError(f"requires integers {name}, got {value}")
+
+    def pairs(self, name: str, count: int) -> list[tuple[int, int]]:
+        """A pair of integers for each of so many dims, zeros by default."""
+        flat = self.integers(name, [0] * (2 * count))
+        if len(flat) != 2 * count:
+            raise ModelError(f"requires {name} of {count} pairs, got {flat}")
+        return list(zip(flat[::2], flat[1::2], strict=True))
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        """An integer."""
+        value = self.written.get(name)
+        if isinstance(value, IntegerAttr):
+            return value.value.data
+        if value is None and default is not None:
+            return default
+        raise ModelError(f"requires an integer {name}, got {value}")
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """A bool."""
+        value = self.written.get(name)
+        return bool(value.value.data) if isinstance(value, (BoolAttr, IntegerAttr)) else default
+
+    def word(self, name: str, default: str = "") -> str:
+        """A word out of a few."""
+        value = self.written.get(name)
+        return value.data if isinstance(value, WordAttr) else default
+
+    def text(self, name: str) -> str:
+        """A string, or the name of a function."""
+        value = self.written.get(name)
+        if isinstance(value, SymbolRefAttr):
+            return value.root_reference.data
+        return value.data if isinstance(value, StringAttr) else ""
+
+    def record(self, name: str) -> RecordAttr:
+        """A record of dimension numbers."""
+        value = self.written.get(name)
+        if not isinstance(value, RecordAttr):
+            raise ModelError(f"requires {name}, got {value}")
+        return value
+
+    def list_attribute(self, name: str) -> list[Attribute]:
+        """A list of attributes, empty by default."""
+        value = self.written.get(name)
+        return list(value.data) if isinstance(value, ArrayAttr) else []
+
+    def body(
+        self, arguments: Sequence[Term], position: int = 0, b: GraphBuilder | None = None
+    ) -> list[Term]:
+        """What a region hands back."""
+        block = self.op.regions[position].block
+        return self.scope.import_block(block, arguments, b or self.b)
+
+    def applied(
+        self, arguments: Sequence[Term], b: GraphBuilder | None = None, position: int = 0
+    ) -> list[Term]:
+        """What a region that is written for scalars gives for tensors of one shape, element by
+        element.
+        """
+        block = self.op.regions[position].block
+        return self.scope.import_block(block, arguments, b or self.b, elementwise=True)
+
+    def number(self, value: float, element: Attribute) -> Term:
+        """A scalar constant."""
+        return Term(self.b, self.b.constant_of(value, element))
+
+    def stored(self, array: Array, name: str) -> Term:
+        """A constant of any size."""
+        op = self.b.builder.insert(ConstantOp.computed(name, array, self.scope.store))
+        return Term(self.b, op.results[0])
+
+    def static(self, term: Term) -> list[int]:
+        """The dims of a value, which do not vary."""
+        return static_dims(term)
+
+
+def static_dims(term: Term) -> list[int]:
+    """The dims of a value, which do not vary."""
+    dims = [dim.constant for dim in term.shape]
+    found = [dim for dim in dims if dim is not None]
+    if len(found) != len(dims):
+        raise UnsupportedError(f"requires a static shape, got {term.type}")
+    return found
+
+
+def constant_dims(dims: Sequence[Expr]) -> list[int] | None:
+    """The dims where none of them varies."""
+    found = [dim.constant for dim in dims]
+    return None if None in found else [dim for dim in found if dim is not None]
+
+
+HloImporter = Callable[[Node], Sequence[Term]]
+ImporterTable = Mapping[str, HloImporter]

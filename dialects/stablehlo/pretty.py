@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import (
     ComplexType,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
+    DenseResourceAttr,
     IntegerAttr,
     StringAttr,
     TensorType,
@@ -262,7 +263,7 @@ def _read_constant(parser: Parser) -> Parts:
     value = parser.parse_attribute()
     if parser.parse_optional_punctuation(":"):
         given: Attribute = parser.parse_type()
-    elif isinstance(value, DenseIntOrFPElementsAttr):
+    elif isinstance(value, (DenseIntOrFPElementsAttr, DenseResourceAttr)):
         given = value.type
     else:
         parser.raise_error("a constant of dense elements expected")

@@ -2,44 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DenseResourceAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import ParseError
 
 from weft.compiler.frontend.onnx.from_onnx import MAIN, ImportedModel
+from weft.compiler.frontend.stablehlo.content import BYTECODE
 from weft.compiler.frontend.stablehlo.importer import ModuleImporter, functions_of
+from weft.compiler.frontend.stablehlo.jaxlib_text import read_bytecode
 from weft.compiler.frontend.stablehlo.ops.table import IMPORTERS, OF_SCALARS
+from weft.compiler.frontend.stablehlo.text import HloParser
 from weft.compiler.frontend.stablehlo.types import declared
 from weft.dialects.budget import Budget
-from weft.dialects.context import TextParser, WeftContext
 from weft.dialects.errors import ModelError, UnsupportedError, WeftError
 from weft.dialects.graph import OPS_BY_NAME
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import TensorType, tensor
-from weft.dialects.stablehlo import CHLO, STABLEHLO
-from weft.dialects.weights import WeightStore
+from weft.dialects.weights import Array, WeightStore
 
 MOST_LISTED = 50
 
 
 def read_stablehlo(text: str, name: str) -> ModuleOp:
     """The module of a text. Raises ModelError for one that cannot be read."""
-    context = WeftContext()
-    for dialect in (STABLEHLO, CHLO):
-        context.load_dialect(dialect)
     try:
-        return TextParser(context, text, name).parse_module()
+        return HloParser(text, name).parse_module()
     except ParseError as problem:
         raise ModelError(f"{name} requires text of StableHLO, got {problem}") from problem
 
 
-def import_stablehlo(module: ModuleOp, name: str, budget: Budget | None = None) -> ImportedModel:
-    """The graph of a module's `main`, or of its only function that is not private.
+def import_file(source: str | os.PathLike[str] | bytes, budget: Budget | None) -> ImportedModel:
+    """The graph of a file, or of bytes, of text or of portable bytecode."""
+    if isinstance(source, bytes):
+        name, data = "model", source
+    else:
+        name = Path(source).stem
+        try:
+            data = Path(source).read_bytes()
+        except OSError as problem:
+            raise ModelError(f"{source} requires a file that can be read, got {problem}") from problem
+    if data.startswith(BYTECODE):
+        text, arrays = read_bytecode(data, name)
+    else:
+        arrays = []
+        try:
+            text = data.decode()
+        except UnicodeDecodeError as problem:
+            raise ModelError(f"{name} requires text in UTF-8, got {problem}") from problem
+    return import_stablehlo(read_stablehlo(text, name), name, budget, arrays)
+
+
+def import_stablehlo(
+    module: ModuleOp,
+    name: str,
+    budget: Budget | None = None,
+    elided: Sequence[Array] = (),
+) -> ImportedModel:
+    """The graph of a module's `main`, or of its only function that is not private; `elided` are the
+    constants that the text leaves out, in its order.
 
     Raises UnsupportedError that lists every operator that weft lacks, and ModelError for a module
     that is damaged.
@@ -50,7 +77,7 @@ def import_stablehlo(module: ModuleOp, name: str, budget: Budget | None = None) 
     main = _main(functions, name)
     _require_known(main, functions, name)
     store = WeightStore(budget=budget)
-    importer = ModuleImporter(functions, IMPORTERS, OF_SCALARS, store, budget)
+    importer = ModuleImporter(functions, IMPORTERS, OF_SCALARS, store, budget, elided_constants(module, elided))
     block = Block(arg_types=_argument_types(main))
     b = GraphBuilder(InsertPoint.at_end(block), OPS_BY_NAME)
     try:
@@ -59,6 +86,17 @@ def import_stablehlo(module: ModuleOp, name: str, budget: Budget | None = None) 
         raise type(error)(f"{name}: {error}") from error
     block.add_op(ReturnOp(*(each.value for each in results)))
     return _finished(main, block, store, name)
+
+
+def elided_constants(module: ModuleOp, arrays: Sequence[Array]) -> Mapping[Operation, Array]:
+    """The arrays of constants that are written as resources, by operation."""
+    written = [
+        op
+        for op in module.walk()
+        if op.name == "stablehlo.constant"
+        and isinstance(op.properties.get("value"), DenseResourceAttr)
+    ]
+    return dict(zip(written, arrays, strict=True))
 
 
 def _main(functions: dict[str, FuncOp], name: str) -> FuncOp:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from msgspec import Struct, field
@@ -17,7 +17,7 @@ from weft.dialects.errors import ModelError, TypeInferenceError, UnsupportedErro
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.stablehlo.op import HloOp
-from weft.dialects.weights import WeightStore
+from weft.dialects.weights import Array, WeightStore
 
 
 class ModuleImporter(Struct):
@@ -28,6 +28,7 @@ class ModuleImporter(Struct):
     of_scalars: AbstractSet[str]
     store: WeightStore
     budget: Budget
+    elided: Mapping[Operation, Array]
     failed: bool = False
     values: dict[SSAValue, Term] = field(default_factory=dict[SSAValue, Term])
     names: set[str] = field(default_factory=set[str])
@@ -42,7 +43,9 @@ class ModuleImporter(Struct):
         self.names.add(name)
         return name
 
-    def call(self, name: str, arguments: Sequence[Term], b: GraphBuilder) -> list[Term]:
+    def call(
+        self, name: str, arguments: Sequence[Term], b: GraphBuilder, *, elementwise: bool = False
+    ) -> list[Term]:
         """What a function returns, imported where it is called."""
         function = self.functions.get(name)
         if function is None:
@@ -50,7 +53,9 @@ class ModuleImporter(Struct):
         if name in self.calls:
             raise ModelError(f"requires functions that do not call themselves, got @{name}")
         self.calls.append(name)
-        results = self.import_block(function.body.block, arguments, b)
+        results = self.import_block(
+            function.body.block, arguments, b, elementwise=elementwise
+        )
         self.calls.pop()
         return results
 
@@ -83,7 +88,8 @@ class ModuleImporter(Struct):
         results = [each for each in op.results if not is_token(each.type)]
         self.budget.spend_nodes()
         if isinstance(op, CallOp):
-            found: Sequence[Term] = self.call(op.callee.root_reference.data, operands, b)
+            name = op.callee.root_reference.data
+            found: Sequence[Term] = self.call(name, operands, b, elementwise=elementwise)
         else:
             assert isinstance(op, HloOp), "other operators are refused before"
             found = self._operator(op, operands, b, elementwise)

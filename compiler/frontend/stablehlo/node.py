@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     SymbolRefAttr,
 )
-from xdsl.ir import Attribute, Block
+from xdsl.ir import Attribute, Block, Operation
 
 from weft.compiler.frontend.stablehlo.types import Declared, declared, dense_integers
 from weft.dialects.errors import ModelError, UnsupportedError
@@ -32,6 +32,7 @@ class Scope(Protocol):
     """What a node reaches of the module that it stands in."""
 
     store: WeightStore
+    elided: Mapping[Operation, Array]
 
     def import_block(
         self, block: Block, arguments: Sequence[Term], b: GraphBuilder, *, elementwise: bool = False
@@ -39,7 +40,9 @@ class Scope(Protocol):
         """What a block hands back for these arguments, inserted by the builder."""
         ...
 
-    def call(self, name: str, arguments: Sequence[Term], b: GraphBuilder) -> list[Term]:
+    def call(
+        self, name: str, arguments: Sequence[Term], b: GraphBuilder, *, elementwise: bool = False
+    ) -> list[Term]:
         """What a function of the module returns."""
         ...
 

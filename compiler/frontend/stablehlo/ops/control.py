@@ -32,7 +32,7 @@ def repeated(node: Node, count: int | Expr, state: Sequence[Term], step: Step) -
     number = Term(b, b.dims(values=shape_attr([Expr.of(name)]), scalar=UnitAttr()))
     found = step([Term(b, argument) for argument in block.args], number)
     values = [each.expand(like.shape) for each, like in zip(found, state, strict=True)]
-    block.add_op(YieldOp(*(each.value for each in values)))
+    block.add_op(YieldOp.create(operands=[each.value for each in values]))
     values = [each.value for each in state]
     op = node.b.builder.insert(
         ForOp.of(Expr.of(count), name, values, block, location=node.b.location)
@@ -43,7 +43,7 @@ def repeated(node: Node, count: int | Expr, state: Sequence[Term], step: Step) -
 def _branch(node: Node, position: int) -> Block:
     block = Block()
     found = node.body([], position, inner_builder(node, block))
-    block.add_op(YieldOp(*(each.value for each in found)))
+    block.add_op(YieldOp.create(operands=[each.value for each in found]))
     return block
 
 
@@ -73,7 +73,7 @@ def while_(node: Node) -> Sequence[Term]:
     for term, wanted in zip(found, types, strict=True):
         if term.type != wanted:
             raise UnsupportedError(f"requires a state of one type, got {wanted} and {term.type}")
-    body.add_op(YieldOp(*(each.value for each in found)))
+    body.add_op(YieldOp.create(operands=[each.value for each in found]))
     index, count = node.scope.fresh_name("i"), node.scope.fresh_name("iterations")
     values = [each.value for each in node.operands]
     op = WhileOp.of(index, count, values, condition, body, location=node.b.location)
@@ -82,7 +82,8 @@ def while_(node: Node) -> Sequence[Term]:
 
 def composite(node: Node) -> Sequence[Term]:
     """What the function that stands for the composite returns."""
-    return node.scope.call(node.text("decomposition"), node.operands, node.b)
+    name = node.text("decomposition")
+    return node.scope.call(name, node.operands, node.b, elementwise=node.elementwise)
 
 
 def map_(node: Node) -> Sequence[Term]:

@@ -18,7 +18,9 @@ from weft.dialects.loop.scalar import width
 
 def constant(node: Node) -> Sequence[Term]:
     """A constant: small ones are part of the graph, others go to the weights."""
-    value = node.written.get("value")
+    value, elided = node.written.get("value"), node.scope.elided.get(node.op)
+    if elided is not None:
+        return [node.stored(elided, "constant")]
     if not isinstance(value, DenseIntOrFPElementsAttr):
         raise ModelError(f"requires dense elements, got {value}")
     return [node.stored(constant_array(value, node.result), "constant")]

@@ -84,6 +84,8 @@ def convolution(node: Node) -> Sequence[Term]:
     """A convolution of any layout, with gaps in the image and the filter, and groups."""
     numbers = ConvNumbers.of(node)
     image, kernel = _sides(node)
+    if 0 in node.result.shape:
+        return [image.number(0).cast(node.result.element).expand(node.result.static)]
     image, kernel = image.transpose(numbers.image), kernel.transpose(numbers.kernel)
     rank = len(numbers.image) - 2
     ones = [1] * rank

@@ -13,12 +13,14 @@ from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import ParseError
 
 from weft.compiler.frontend.onnx.from_onnx import MAIN, ImportedModel
+from weft.compiler.frontend.onnx.constant_values import ConstantValues
 from weft.compiler.frontend.stablehlo.content import BYTECODE
 from weft.compiler.frontend.stablehlo.importer import ModuleImporter, functions_of
 from weft.compiler.frontend.stablehlo.jaxlib_text import read_bytecode
-from weft.compiler.frontend.stablehlo.ops.table import IMPORTERS, OF_SCALARS
+from weft.compiler.frontend.stablehlo.ops.table import CUSTOM_CALLS, IMPORTERS, OF_SCALARS
+from weft.compiler.frontend.stablehlo.ops.dynamic import sized_arguments
 from weft.compiler.frontend.stablehlo.text import HloParser
-from weft.compiler.frontend.stablehlo.types import declared
+from weft.compiler.frontend.stablehlo.types import attribute_text, declared, is_token
 from weft.dialects.budget import Budget
 from weft.dialects.errors import ModelError, UnsupportedError, WeftError
 from weft.dialects.graph import OPS_BY_NAME
@@ -77,11 +79,20 @@ def import_stablehlo(
     main = _main(functions, name)
     _require_known(main, functions, name)
     store = WeightStore(budget=budget)
-    importer = ModuleImporter(functions, IMPORTERS, OF_SCALARS, store, budget, elided_constants(module, elided))
+    importer = ModuleImporter(
+        functions,
+        IMPORTERS,
+        OF_SCALARS,
+        store,
+        budget,
+        elided_constants(module, elided),
+        ConstantValues(store),
+    )
     block = Block(arg_types=_argument_types(main))
     b = GraphBuilder(InsertPoint.at_end(block), OPS_BY_NAME)
     try:
-        results = importer.import_block(main.body.block, [Term(b, each) for each in block.args], b)
+        arguments = sized_arguments(main, functions, [Term(b, each) for each in block.args])
+        results = importer.import_block(main.body.block, arguments, b)
     except WeftError as error:
         raise type(error)(f"{name}: {error}") from error
     block.add_op(ReturnOp(*(each.value for each in results)))
@@ -132,11 +143,15 @@ def _require_known(main: FuncOp, functions: dict[str, FuncOp], name: str) -> Non
     lacking: dict[str, None] = {}
     for op in _reachable(main, functions):
         if op.name == "stablehlo.custom_call":
-            lacking[f"custom_call {op.properties.get('call_target_name')}"] = None
+            target = attribute_text(op.properties.get("call_target_name"))
+            if target not in CUSTOM_CALLS:
+                lacking[f"custom_call @{target}"] = None
         elif op.name not in IMPORTERS and op.name != "stablehlo.return":
             if not isinstance(op, (CallOp, FuncOp, ReturnOp)):
                 lacking[op.name] = None
         for value in op.results:
+            if is_token(value.type):
+                continue
             try:
                 declared(value.type)
             except UnsupportedError as error:

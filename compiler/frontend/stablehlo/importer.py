@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp, NameLoc, NoneAttr, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from weft.compiler.frontend.onnx.constant_values import ConstantValues
 from weft.compiler.frontend.stablehlo.node import ImporterTable, Node
 from weft.compiler.frontend.stablehlo.types import declared, is_token
 from weft.dialects.budget import Budget
@@ -29,6 +30,7 @@ class ModuleImporter(Struct):
     store: WeightStore
     budget: Budget
     elided: Mapping[Operation, Array]
+    constants: ConstantValues
     failed: bool = False
     values: dict[SSAValue, Term] = field(default_factory=dict[SSAValue, Term])
     names: set[str] = field(default_factory=set[str])

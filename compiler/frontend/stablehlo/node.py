@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
@@ -17,10 +18,11 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation
 
+from weft.compiler.frontend.onnx.constant_values import ConstantValues
 from weft.compiler.frontend.stablehlo.types import Declared, declared, dense_integers
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.expr import Expr
-from weft.dialects.graph import ConstantOp
+from weft.dialects.graph import BindSizesOp, ConstantOp
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.stablehlo.attributes import RecordAttr, WordAttr
@@ -33,6 +35,7 @@ class Scope(Protocol):
 
     store: WeightStore
     elided: Mapping[Operation, Array]
+    constants: ConstantValues
 
     def import_block(
         self, block: Block, arguments: Sequence[Term], b: GraphBuilder, *, elementwise: bool = False
@@ -163,9 +166,22 @@ class Node(Struct):
         op = self.b.builder.insert(ConstantOp.computed(name, array, self.scope.store))
         return Term(self.b, op.results[0])
 
-    def static(self, term: Term) -> list[int]:
-        """The dims of a value, which do not vary."""
-        return static_dims(term)
+    def sizes(self, term: Term) -> list[Expr]:
+        """The elements of a vector or scalar of integers, as sizes; those that depend on data get
+        names.
+        """
+        known = self.scope.constants.dims(term.value)
+        if known is not None:
+            return list(known)
+        count = math.prod(static_dims(term))
+        names = [self.scope.fresh_name("size") for _ in range(count)]
+        self.b.builder.insert(BindSizesOp.of(term.value, names, self.b.location))
+        return [Expr.of(name) for name in names]
+
+    def declared_sizes(self, term: Term) -> list[Expr]:
+        """The dims of the result that a vector lists, those that are written in its type too."""
+        pairs = zip(self.result.shape, self.sizes(term), strict=True)
+        return [size if dim is None else Expr.of(dim) for dim, size in pairs]
 
 
 def static_dims(term: Term) -> list[int]:
@@ -175,12 +191,6 @@ def static_dims(term: Term) -> list[int]:
     if len(found) != len(dims):
         raise UnsupportedError(f"requires a static shape, got {term.type}")
     return found
-
-
-def constant_dims(dims: Sequence[Expr]) -> list[int] | None:
-    """The dims where none of them varies."""
-    found = [dim.constant for dim in dims]
-    return None if None in found else [dim for dim in found if dim is not None]
 
 
 HloImporter = Callable[[Node], Sequence[Term]]

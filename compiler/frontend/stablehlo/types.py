@@ -9,6 +9,7 @@ from msgspec import Struct
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     DenseIntOrFPElementsAttr,
+    StringAttr,
     TensorType,
 )
 from xdsl.ir import Attribute
@@ -46,6 +47,11 @@ def declared(written: Attribute) -> Declared:
         raise UnsupportedError(f"requires an element type that weft computes in, got {element}")
     dims = (None if dim == DYNAMIC_INDEX else dim for dim in written.get_shape())
     return Declared(tuple(dims), element)
+
+
+def attribute_text(value: Attribute | None) -> str:
+    """The text of a string attribute, empty for any other."""
+    return value.data if isinstance(value, StringAttr) else ""
 
 
 def is_token(written: Attribute) -> bool:

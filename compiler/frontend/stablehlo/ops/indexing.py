@@ -10,11 +10,12 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from weft.compiler.frontend.stablehlo.node import Node, static_dims
+from weft.compiler.frontend.stablehlo.node import Node
 from weft.compiler.frontend.stablehlo.ops.bodies import combination
 from weft.compiler.frontend.stablehlo.ops.control import repeated
 from weft.dialects.errors import ModelError
-from weft.dialects.graph.core.algebra import Term, counted, joined, shape_attr
+from weft.dialects.expr import Expr, product
+from weft.dialects.graph.core.algebra import Term, counted, shape_attr, size_term
 from weft.dialects.graph.core.types import BOOL, I64, UI8
 
 
@@ -23,13 +24,13 @@ class Places(Struct):
     index vector, `window` the dims of a slice that are dims of the slices' tensor, in order.
     """
 
-    dims: list[int]
-    sizes: list[int]
+    dims: list[Expr]
+    sizes: list[Expr]
     start_map: list[int]
     window: list[int]
     batching: list[int]
     vectors: Term
-    lead: list[int]
+    lead: list[Expr]
     batch_axes: list[int]
 
     @property
@@ -56,7 +57,7 @@ class Places(Struct):
         rank = len(self.lead)
         if dim in self.batching:
             axis = self.batch_axes[self.batching.index(dim)]
-            along = [self.lead[axis] if at == axis else 1 for at in range(rank)]
+            along = [self.lead[axis] if at == axis else Expr.of(1) for at in range(rank)]
             return counted(self.vectors.b, self.lead[axis]).reshape(along).expand(self.lead)
         if dim not in self.start_map:
             return self.vectors.of(self.vectors.b.constant_of(0, I64)).expand(self.lead)
@@ -73,27 +74,24 @@ class Places(Struct):
         for dim in self.indexed:
             at = self.start(dim)
             if clamps:
-                at = at.maximum(0).minimum(self.dims[dim] - self.sizes[dim])
+                at = at.maximum(0).minimum(size_term(b, self.dims[dim] - self.sizes[dim], I64))
             at = at.reshape([*self.lead, *[1] * len(partial)])
             if dim in partial:
-                along = [1] * len(shape)
+                along = [Expr.of(1)] * len(shape)
                 along[len(self.lead) + partial.index(dim)] = self.sizes[dim]
                 at = at + counted(b, self.sizes[dim]).reshape(along)
             if not clamps:
-                fits = (at >= 0) & (at < self.dims[dim])
+                fits = (at >= 0) & (at < size_term(b, self.dims[dim], I64))
                 inside = fits if inside is None else inside & fits
-            total = at if total is None else total * self.dims[dim] + at
+            total = at if total is None else total * size_term(b, self.dims[dim], I64) + at
         if total is None:
             total = self.vectors.of(b.constant_of(0, I64))
         return total.expand(shape), None if inside is None else inside.expand(shape)
 
     @property
-    def count(self) -> int:
+    def count(self) -> Expr:
         """The elements of the one dim."""
-        product = 1
-        for dim in self.indexed:
-            product *= self.dims[dim]
-        return product
+        return product(self.dims[dim] for dim in self.indexed)
 
 
 def _vectors(indices: Term, axis: int) -> Term:
@@ -107,11 +105,11 @@ def _vectors(indices: Term, axis: int) -> Term:
 
 
 def _places(
-    x: Term, indices: Term, sizes: Sequence[int], numbers: dict[str, list[int]], axis: int
+    x: Term, indices: Term, sizes: Sequence[Expr], numbers: dict[str, list[int]], axis: int
 ) -> Places:
     vectors = _vectors(indices, axis)
-    lead = static_dims(vectors)[:-1]
-    dims = static_dims(x)
+    lead = list(vectors.shape[:-1])
+    dims = list(x.shape)
     left_out = {*numbers["collapsed"], *numbers["operand_batching"]}
     window = [dim for dim in range(len(dims)) if dim not in left_out]
     rank = len(lead) + 1
@@ -125,10 +123,11 @@ def _places(
 def gather(node: Node) -> Sequence[Term]:
     """Slices of one size at first indices that are moved so that they lie inside."""
     x, indices = node.operands
-    return gathered(node, x, indices, node.integers("slice_sizes"))
+    sizes = [Expr.of(size) for size in node.integers("slice_sizes")]
+    return gathered(node, x, indices, sizes)
 
 
-def gathered(node: Node, x: Term, indices: Term, sizes: Sequence[int]) -> Sequence[Term]:
+def gathered(node: Node, x: Term, indices: Term, sizes: Sequence[Expr]) -> Sequence[Term]:
     """`gather` with slices of these sizes."""
     record = node.record("dimension_numbers")
     numbers = {
@@ -139,9 +138,9 @@ def gathered(node: Node, x: Term, indices: Term, sizes: Sequence[int]) -> Sequen
     }
     axis = (record.integers("index_vector_dim") or [0])[0]
     places = _places(x, indices, sizes, numbers, axis)
-    result = node.result.static
+    result = node.result.shape
     if 0 in result:
-        return [x.number(0).expand(result)]
+        return [x.number(0).expand(node.result.static)]
     flat = _flattened(x, places)
     linear, _ = places.linear(clamps=True)
     found = flat.take(linear, 0)
@@ -187,7 +186,7 @@ def scatter(node: Node) -> Sequence[Term]:
     record = node.record("scatter_dimension_numbers")
     axis = (record.integers("index_vector_dim") or [0])[0]
     first = operands[0]
-    dims = static_dims(first)
+    dims = first.shape
     numbers = {
         "collapsed": record.integers("inserted_window_dims"),
         "operand_batching": record.integers("input_batching_dims"),
@@ -196,14 +195,14 @@ def scatter(node: Node) -> Sequence[Term]:
     }
     left_out = {*numbers["collapsed"], *numbers["operand_batching"]}
     window_dims = record.integers("update_window_dims")
-    extents = iter(static_dims(updates[0])[at] for at in window_dims)
-    sizes = [1 if dim in left_out else next(extents) for dim in range(len(dims))]
+    extents = iter(updates[0].shape[at] for at in window_dims)
+    sizes = [Expr.of(1) if dim in left_out else next(extents) for dim in range(len(dims))]
     places = _places(first, indices, sizes, numbers, axis)
-    if 0 in static_dims(updates[0]) or 0 in dims:
+    if 0 in updates[0].shape or 0 in dims:
         return operands
     linear, inside = places.linear(clamps=False)
     if inside is not None:
-        linear = inside.where(linear, places.count)
+        linear = inside.where(linear, size_term(node.b, places.count, I64))
     flats = [_with_spare(_flattened(each, places)) for each in operands]
     changes = [_as_rows(each, places, window_dims, len(linear.shape)) for each in updates]
     found = scattered_rows(node, flats, linear, changes)
@@ -266,9 +265,7 @@ def _one_by_one(
     node: Node, flats: Sequence[Term], linear: Term, updates: Sequence[Term], position: int
 ) -> list[Term]:
     """Updates applied one after the other by a body of any form."""
-    count = 1
-    for size in static_dims(linear):
-        count *= size
+    count = product(linear.shape)
     positions = linear.reshape([count])
     rows = [each.reshape([count, *each.shape[len(linear.shape) :]]) for each in updates]
 

@@ -12,7 +12,7 @@ from weft.compiler.frontend.stablehlo.types import constant_array
 from weft.dialects.errors import ModelError
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.algebra import Term, counted, joined, shape_attr, size_term
-from weft.dialects.graph.core.types import BOOL, FLOATS, I32, I64, SIGNED
+from weft.dialects.graph.core.types import BOOL, FLOATS, I64, SIGNED
 from weft.dialects.loop.scalar import width
 
 
@@ -56,7 +56,16 @@ def broadcast(x: Term, dims: Sequence[int], shape: Sequence[int | Expr]) -> Term
     lengths: list[Expr] = [Expr.of(1)] * len(shape)
     for position, axis in enumerate(order):
         lengths[dims[axis]] = x.shape[position]
-    return x.reshape(lengths).expand(shape)
+    return stretched(x.reshape(lengths), shape)
+
+
+def stretched(x: Term, shape: Sequence[int | Expr]) -> Term:
+    """Dims of 1 stretched; a dim that varies is required to be what it should be."""
+    pairs = [(dim, Expr.of(size)) for dim, size in zip(x.shape, shape, strict=True)]
+    dims = [dim if dim.constant is not None else size for dim, size in pairs]
+    if dims != list(x.shape):
+        x = x.of(x.b.assume(x.value, shape=shape_attr(dims)))
+    return x.expand(shape)
 
 
 def broadcast_leading(node: Node) -> Sequence[Term]:
@@ -98,10 +107,15 @@ def slice_(node: Node) -> Sequence[Term]:
     return [strided(node.only, starts, ends, steps)]
 
 
-def strided(x: Term, starts: Sequence[int], ends: Sequence[int], steps: Sequence[int]) -> Term:
+def strided(
+    x: Term,
+    starts: Sequence[int | Expr],
+    ends: Sequence[int | Expr],
+    steps: Sequence[int],
+) -> Term:
     """`x[start:end:step]` along each dim."""
     triples = zip(starts, ends, steps, strict=True)
-    sizes = [max(0, -(-(end - start) // step)) for start, end, step in triples]
+    sizes = [(Expr.of(end) - start).ceildiv(step) for start, end, step in triples]
     return boxed(x, starts, sizes, steps)
 
 
@@ -121,7 +135,11 @@ def pad(node: Node) -> Sequence[Term]:
 
 
 def padded(
-    x: Term, value: Term, low: Sequence[int], high: Sequence[int], interior: Sequence[int]
+    x: Term,
+    value: Term,
+    low: Sequence[int | Expr],
+    high: Sequence[int | Expr],
+    interior: Sequence[int],
 ) -> Term:
     """A tensor with elements of a value between its own, then in front and behind."""
     if any(interior):
@@ -140,7 +158,7 @@ def padded(
                 )
             )
         x = spread
-    if not any(low) and not any(high):
+    if all(each == 0 for each in (*low, *high)):
         return x
     pads = shape_attr([*low, *high])
     return x.of(x.b.pad(x.value, value.value, pads=pads, mode="constant"))
@@ -252,11 +270,6 @@ def _merged(x: Term, node: Node, source: int, target: int) -> Term:
     return total.of(node.b.bitcast(total.value, to=node.result.element))
 
 
-def get_dimension_size(node: Node) -> Sequence[Term]:
-    """A dim as a scalar of i32."""
-    return [size_term(node.b, node.only.shape[node.integer("dimension")], I32)]
-
-
 def identity(node: Node) -> Sequence[Term]:
     """The operands themselves."""
     return node.operands
@@ -270,7 +283,6 @@ MOVEMENT = {
     "constant": constant,
     "dynamic_slice": dynamic_slice,
     "dynamic_update_slice": dynamic_update_slice,
-    "get_dimension_size": get_dimension_size,
     "iota": iota,
     "optimization_barrier": identity,
     "pad": pad,

@@ -10,7 +10,8 @@ from msgspec import Struct
 from weft.compiler.frontend.stablehlo.node import Node, static_dims
 from weft.compiler.frontend.stablehlo.ops.movement import flipped, padded
 from weft.dialects.errors import ModelError
-from weft.dialects.graph.core.algebra import Term, joined
+from weft.dialects.expr import Expr, product
+from weft.dialects.graph.core.algebra import Term, joined, shape_attr
 from weft.dialects.graph.core.types import BOOL, I32, SIGNED, UNSIGNED
 from weft.dialects.stablehlo.attributes import ConvDimsAttr, RecordAttr
 
@@ -43,14 +44,22 @@ def contracted(
     columns = [at for at in range(len(rhs.shape)) if at not in (*rhs_batch, *rhs_sum)]
     batch = [lhs.shape[at] for at in lhs_batch]
     shape = [*batch, *(lhs.shape[at] for at in rows), *(rhs.shape[at] for at in columns)]
-    m = math.prod(static_dims(lhs)[at] for at in rows)
-    n = math.prod(static_dims(rhs)[at] for at in columns)
-    k = math.prod(static_dims(lhs)[at] for at in lhs_sum)
+    m, n = product(lhs.shape[at] for at in rows), product(rhs.shape[at] for at in columns)
+    k = product(lhs.shape[at] for at in lhs_sum)
+    for one, other in zip((*lhs_batch, *lhs_sum), (*rhs_batch, *rhs_sum), strict=True):
+        if rhs.shape[other] != lhs.shape[one]:
+            rhs = _with_dim(rhs, other, lhs.shape[one])
     left = lhs.transpose([*lhs_batch, *rows, *lhs_sum]).reshape([*batch, m, k])
     right = rhs.transpose([*rhs_batch, *rhs_sum, *columns]).reshape([*batch, k, n])
     if k == 0:
         return lhs.number(0).expand(shape)
     return left.matmul(right).reshape(shape)
+
+
+def _with_dim(x: Term, axis: int, size: Expr) -> Term:
+    """A tensor one of whose dims is required to be of a size."""
+    dims = [size if at == axis else dim for at, dim in enumerate(x.shape)]
+    return x.of(x.b.assume(x.value, shape=shape_attr(dims)))
 
 
 def dot(node: Node) -> Sequence[Term]:
@@ -82,6 +91,11 @@ class ConvNumbers(Struct, frozen=True):
 
 def convolution(node: Node) -> Sequence[Term]:
     """A convolution of any layout, with gaps in the image and the filter, and groups."""
+    return convolved(node, node.pairs("padding", len(node.only.shape) - 2))
+
+
+def convolved(node: Node, pads: Sequence[tuple[int, int]]) -> Sequence[Term]:
+    """A convolution with that padding."""
     numbers = ConvNumbers.of(node)
     image, kernel = _sides(node)
     if 0 in node.result.shape:
@@ -94,7 +108,6 @@ def convolution(node: Node) -> Sequence[Term]:
     )
     reversed_dims = node.integers("window_reversal", [0] * rank)
     kernel = flipped(kernel, [2 + at for at, flag in enumerate(reversed_dims) if flag])
-    pads = node.pairs("padding", rank)
     interior = [0, 0, *(gap - 1 for gap in gaps)]
     low, high = ([0, 0, *(pair[side] for pair in pads)] for side in (0, 1))
     image = padded(image, image.number(0), low, high, interior)

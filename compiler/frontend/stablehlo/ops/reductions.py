@@ -6,21 +6,21 @@ as many steps as the logarithm of the count; a few combinations are operators of
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 from xdsl.ir import Attribute
 
-from weft.compiler.frontend.stablehlo.node import Node, static_dims
+from weft.compiler.frontend.stablehlo.node import Node
 from weft.compiler.frontend.stablehlo.ops.bodies import combination
 from weft.compiler.frontend.stablehlo.ops.indexing import scattered_rows
-from weft.compiler.frontend.stablehlo.ops.movement import padded, strided
-from weft.dialects.errors import ModelError
+from weft.compiler.frontend.stablehlo.ops.movement import padded, stretched, strided
+from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.expr import Expr, product
 from weft.dialects.graph import ConstantOp
 from weft.dialects.graph.core.accumulate import highest, lowest
-from weft.dialects.graph.core.algebra import Term, counted, joined
-from weft.dialects.graph.core.types import BF16, BOOL, F16, F32, I64, UI8
+from weft.dialects.graph.core.algebra import Term, counted, joined, size_term
+from weft.dialects.graph.core.types import BF16, BOOL, F16, F32, I64, UI8, Shape
 
 Body = Callable[[Sequence[Term]], list[Term]]
 """What two states, one behind the other, become."""
@@ -85,9 +85,9 @@ def _tree(
     """Neighbours are combined until one element is left, and the start with that."""
     rank = len(operands[0].shape)
     kept = [axis for axis in range(rank) if axis not in dims]
-    sizes = static_dims(operands[0])
+    sizes = operands[0].shape
     lead = [sizes[axis] for axis in kept]
-    length = math.prod(sizes[axis] for axis in dims)
+    length = constant_size(sizes[axis] for axis in dims)
     lines = [each.transpose([*kept, *dims]).reshape([*lead, length]) for each in operands]
     starting = [each.expand(lead) for each in starts]
     if length == 0:
@@ -110,9 +110,17 @@ def _tree(
 
 def _every_second(x: Term, axis: int, first: int, count: int) -> Term:
     starts = [0] * len(x.shape)
-    ends, steps = static_dims(x), [1] * len(x.shape)
-    starts[axis], ends[axis], steps[axis] = first, first + 2 * (count - 1) + 1, 2
+    ends, steps = list(x.shape), [1] * len(x.shape)
+    starts[axis], ends[axis], steps[axis] = first, Expr.of(first + 2 * (count - 1) + 1), 2
     return strided(x, starts, ends, steps)
+
+
+def constant_size(dims: Iterable[Expr]) -> int:
+    """The elements of dims, which do not vary."""
+    size = product(dims).constant
+    if size is None:
+        raise UnsupportedError("requires a body that weft knows where sizes vary, got another")
+    return size
 
 
 class Window(Struct, frozen=True):
@@ -151,7 +159,7 @@ class Window(Struct, frozen=True):
 
     def _along(self, state: list[Term], axis: int, body: Body) -> list[Term]:
         size, gap = self.sizes[axis], self.dilations[axis]
-        length = static_dims(state[0])[axis]
+        length = state[0].shape[axis]
         count = length - (size - 1) * gap
         total: list[Term] | None = None
         covered, power = 0, 1
@@ -162,7 +170,7 @@ class Window(Struct, frozen=True):
                 covered += power
             if covered == size:
                 break
-            left = static_dims(state[0])[axis] - power * gap
+            left = state[0].shape[axis] - power * gap
             first = [each.part(axis, 0, left) for each in state]
             second = [each.part(axis, power * gap, left) for each in state]
             state = _paired(body, first, second)
@@ -178,7 +186,7 @@ def _paired(body: Body, first: Sequence[Term], second: Sequence[Term]) -> list[T
 def _stepped(x: Term, axis: int, stride: int) -> Term:
     if stride == 1:
         return x
-    ends, steps = static_dims(x), [1] * len(x.shape)
+    ends, steps = x.shape, [1] * len(x.shape)
     steps[axis] = stride
     return strided(x, [0] * len(ends), ends, steps)
 
@@ -187,10 +195,11 @@ def reduce_window(node: Node) -> Sequence[Term]:
     """The elements of each window combined, beginning with a start."""
     count = len(node.op.results)
     operands, starts = node.operands[:count], node.operands[count:]
-    shapes = [each.static for each in node.results]
-    window = Window.of(node, len(shapes[0]))
-    if 0 in shapes[0]:
-        return [start.expand(shape) for start, shape in zip(starts, shapes, strict=True)]
+    shape = node.results[0].shape
+    window = Window.of(node, len(shape))
+    if 0 in shape:
+        empty = node.results[0].static
+        return [start.expand(empty) for start in starts]
     name = combination(node.op.regions[0].block) if count == 1 else None
     element = operands[0].type.element
     wide = F32 if name in ("add", "mul") and element in (F16, BF16) else element
@@ -214,30 +223,30 @@ def reduce_window(node: Node) -> Sequence[Term]:
 def select_and_scatter(node: Node) -> Sequence[Term]:
     """Each window's chosen element receives what stands in its place in the source."""
     x, source, start = node.operands
-    dims = static_dims(x)
+    dims = x.shape
     window = Window.of(node, len(dims))
-    total = math.prod(dims)
+    total = product(dims)
     b = node.b
     index = counted(b, total).reshape(dims)
-    outside = Term(b, b.constant_of(total, I64))
+    outside = size_term(b, total, I64)
     state = [window.padded(x, x.number(0)), window.padded(index, outside)]
 
     def body(pair: Sequence[Term]) -> list[Term]:
         value, place, other, other_place = pair
         (keeps,) = node.applied([value, other], position=0)
-        first = (place < total) & (other_place.equals(total) | keeps)
+        first = (place < outside) & (other_place.equals(outside) | keeps)
         return [first.where(value, other), first.where(place, other_place)]
 
     places = window.combined(state, body)[1]
-    if static_dims(places) != static_dims(source):
+    if len(places.shape) != len(source.shape):
         raise ModelError(f"requires a source of {places.type}, got {source.type}")
-    return [_scattered(node, dims, places, source, start)]
+    return [_scattered(node, dims, places, stretched(source, places.shape), start)]
 
 
 def _scattered(
-    node: Node, dims: Sequence[int], places: Term, source: Term, start: Term
+    node: Node, dims: Shape, places: Term, source: Term, start: Term
 ) -> Term:
-    total, count = math.prod(dims), math.prod(static_dims(places))
+    total, count = product(dims), product(places.shape)
     flat = start.expand([total + 1])
     rows = scattered_rows(
         node, [flat], places.reshape([count]), [source.reshape([count])], position=1

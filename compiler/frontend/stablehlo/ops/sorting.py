@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.compiler.frontend.stablehlo.node import Node, static_dims
+from weft.compiler.frontend.stablehlo.node import Node
 from weft.compiler.frontend.stablehlo.ops.bodies import comparison
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.graph.core.algebra import Term, counted, shape_attr
@@ -45,9 +45,9 @@ def _by_pairs(node: Node, axis: int) -> Term:
     """The indices in the order of a comparator: an element's place is the number of those that
     come before it.
     """
-    dims = static_dims(node.only)
+    dims = list(node.only.shape)
     size = dims[axis]
-    if size > MOST_COMPARED:
+    if size.constant is None or size.constant > MOST_COMPARED:
         rule = f"a comparison of one operand's elements for more than {MOST_COMPARED}"
         raise UnsupportedError(f"requires {rule}, got a comparator of another form for {size}")
     last = len(dims)

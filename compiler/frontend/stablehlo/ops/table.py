@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from weft.compiler.frontend.stablehlo.node import ImporterTable
+from collections.abc import Sequence
+
+from weft.compiler.frontend.stablehlo.node import ImporterTable, Node
 from weft.compiler.frontend.stablehlo.ops.control import CONTROL
+from weft.compiler.frontend.stablehlo.ops.dynamic import DYNAMIC, shape_assertion
 from weft.compiler.frontend.stablehlo.ops.elementwise import ELEMENTWISE
 from weft.compiler.frontend.stablehlo.ops.indexing import INDEXING
 from weft.compiler.frontend.stablehlo.ops.movement import MOVEMENT
@@ -11,8 +14,21 @@ from weft.compiler.frontend.stablehlo.ops.products import PRODUCTS
 from weft.compiler.frontend.stablehlo.ops.reductions import REDUCTIONS
 from weft.compiler.frontend.stablehlo.ops.sorting import SORTING, top_k
 from weft.compiler.frontend.stablehlo.ops.special import FUNCTIONS, SPECIAL
+from weft.dialects.graph.core.algebra import Term
 
-_STABLEHLO = {**ELEMENTWISE, **MOVEMENT, **INDEXING, **REDUCTIONS, **PRODUCTS, **CONTROL, **SORTING}
+CUSTOM_CALLS: ImporterTable = {"shape_assertion": shape_assertion}
+"""The custom calls that weft knows, by their targets."""
+
+
+def custom_call(node: Node) -> Sequence[Term]:
+    """A function that is known by its name."""
+    return CUSTOM_CALLS[node.text("call_target_name")](node)
+
+
+_STABLEHLO = {
+    **ELEMENTWISE, **MOVEMENT, **INDEXING, **REDUCTIONS, **PRODUCTS, **CONTROL, **SORTING,
+    **DYNAMIC, "custom_call": custom_call,
+}  # fmt: skip
 _CHLO = {**SPECIAL, "top_k": top_k}
 
 IMPORTERS: ImporterTable = {

@@ -9,7 +9,6 @@ from typing import Protocol
 from msgspec import Struct
 from xdsl.dialects.builtin import (
     ArrayAttr,
-    BoolAttr,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
     IntegerAttr,
@@ -115,7 +114,7 @@ class Node(Struct):
     def flag(self, name: str, *, default: bool = False) -> bool:
         """A bool."""
         value = self.written.get(name)
-        return bool(value.value.data) if isinstance(value, (BoolAttr, IntegerAttr)) else default
+        return bool(value.value.data) if isinstance(value, IntegerAttr) else default
 
     def word(self, name: str, default: str = "") -> str:
         """A word out of a few."""

@@ -13,6 +13,7 @@ from msgspec import Struct
 from weft.compiler.frontend.stablehlo.node import Node
 from weft.compiler.frontend.stablehlo.ops.bodies import combination
 from weft.compiler.frontend.stablehlo.ops.control import repeated
+from weft.compiler.frontend.stablehlo.ops.movement import stretched
 from weft.dialects.errors import ModelError
 from weft.dialects.expr import Expr, product
 from weft.dialects.graph.core.algebra import Term, counted, shape_attr, size_term
@@ -204,7 +205,7 @@ def scatter(node: Node) -> Sequence[Term]:
     if inside is not None:
         linear = inside.where(linear, size_term(node.b, places.count, I64))
     flats = [_with_spare(_flattened(each, places)) for each in operands]
-    changes = [_as_rows(each, places, window_dims, len(linear.shape)) for each in updates]
+    changes = [_as_rows(each, places, window_dims, linear) for each in updates]
     found = scattered_rows(node, flats, linear, changes)
     return [_restored(each, places) for each in found]
 
@@ -235,7 +236,7 @@ def _with_spare(flat: Term) -> Term:
     return flat.of(flat.b.pad(flat.value, None, pads=pads, mode="constant"))
 
 
-def _as_rows(update: Term, places: Places, window_dims: Sequence[int], lead: int) -> Term:
+def _as_rows(update: Term, places: Places, window_dims: Sequence[int], linear: Term) -> Term:
     """Updates as `[index vectors, partial window, whole dims]`."""
     rank = len(update.shape)
     outer = [axis for axis in range(rank) if axis not in window_dims]
@@ -243,6 +244,9 @@ def _as_rows(update: Term, places: Places, window_dims: Sequence[int], lead: int
     order = outer + [window_dims[places.window.index(dim)] for dim in held]
     moved = update.transpose(order)
     whole = [places.dims[dim] for dim in places.whole]
+    lead = len(linear.shape)
+    kept = [dim for dim in places.whole if dim in places.window]
+    moved = stretched(moved, [*linear.shape, *(places.dims[dim] for dim in kept)])
     return moved.reshape([*moved.shape[:lead], *whole])
 
 

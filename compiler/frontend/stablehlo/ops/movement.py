@@ -68,6 +68,11 @@ def stretched(x: Term, shape: Sequence[int | Expr]) -> Term:
     return x.expand(shape)
 
 
+def of_one_shape(terms: Sequence[Term]) -> list[Term]:
+    """Tensors whose dims are required to be those of the first, by whatever names they vary."""
+    return [stretched(each, terms[0].shape) for each in terms]
+
+
 def broadcast_leading(node: Node) -> Sequence[Term]:
     """New dims in front."""
     return [node.only.expand(node.result.static)]

@@ -14,7 +14,7 @@ from xdsl.ir import Attribute
 from weft.compiler.frontend.stablehlo.node import Node
 from weft.compiler.frontend.stablehlo.ops.bodies import combination
 from weft.compiler.frontend.stablehlo.ops.indexing import scattered_rows
-from weft.compiler.frontend.stablehlo.ops.movement import padded, stretched, strided
+from weft.compiler.frontend.stablehlo.ops.movement import of_one_shape, padded, stretched, strided
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.expr import Expr, product
 from weft.dialects.graph import ConstantOp
@@ -53,7 +53,7 @@ def is_identity(name: str | None, start: Term) -> bool:
 def reduce(node: Node) -> Sequence[Term]:
     """Elements along dims combined, beginning with a start."""
     count = len(node.op.results)
-    operands, starts = node.operands[:count], node.operands[count:]
+    operands, starts = of_one_shape(node.operands[:count]), node.operands[count:]
     dims = node.integers("dimensions")
     body = combination(node.op.regions[0].block) if count == 1 else None
     found = _known_reduction(operands[0], dims, body)
@@ -194,7 +194,7 @@ def _stepped(x: Term, axis: int, stride: int) -> Term:
 def reduce_window(node: Node) -> Sequence[Term]:
     """The elements of each window combined, beginning with a start."""
     count = len(node.op.results)
-    operands, starts = node.operands[:count], node.operands[count:]
+    operands, starts = of_one_shape(node.operands[:count]), node.operands[count:]
     shape = node.results[0].shape
     window = Window.of(node, len(shape))
     if 0 in shape:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from weft.compiler.frontend.stablehlo.node import Node
 from weft.compiler.frontend.stablehlo.ops.bodies import comparison
+from weft.compiler.frontend.stablehlo.ops.movement import of_one_shape
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.graph.core.algebra import Term, counted, shape_attr
 from weft.dialects.graph.core.types import I32, I64
@@ -16,6 +17,7 @@ MOST_COMPARED = 2048
 
 def sort(node: Node) -> Sequence[Term]:
     """Lines of all operands in the order of a comparator; equal elements keep theirs."""
+    node.operands = of_one_shape(node.operands)
     axis = node.integer("dimension", -1) % len(node.only.shape)
     if node.only.shape[axis].constant in (0, 1):
         return node.operands

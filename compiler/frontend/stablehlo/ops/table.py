@@ -9,6 +9,7 @@ from weft.compiler.frontend.stablehlo.ops.control import CONTROL
 from weft.compiler.frontend.stablehlo.ops.dynamic import DYNAMIC, shape_assertion
 from weft.compiler.frontend.stablehlo.ops.elementwise import ELEMENTWISE
 from weft.compiler.frontend.stablehlo.ops.indexing import INDEXING
+from weft.compiler.frontend.stablehlo.ops.linalg import LINALG
 from weft.compiler.frontend.stablehlo.ops.movement import MOVEMENT
 from weft.compiler.frontend.stablehlo.ops.products import PRODUCTS
 from weft.compiler.frontend.stablehlo.ops.reductions import REDUCTIONS
@@ -27,7 +28,7 @@ def custom_call(node: Node) -> Sequence[Term]:
 
 _STABLEHLO = {
     **ELEMENTWISE, **MOVEMENT, **INDEXING, **REDUCTIONS, **PRODUCTS, **CONTROL, **SORTING,
-    **DYNAMIC, "custom_call": custom_call,
+    **DYNAMIC, **LINALG, "custom_call": custom_call,
 }  # fmt: skip
 _CHLO = {**SPECIAL, "top_k": top_k}
 

@@ -19,7 +19,9 @@ from weft.compiler.frontend.stablehlo.types import constant_array, declared
 
 Array = NDArray[Any]
 SIZE: Final = 5
-_MAIN: Final = re.compile(r"(func\.func public @main\()((?:%arg\d+: tensor<i64>(?:, |(?=\))))+)(.*\{)\n")
+_MAIN: Final = re.compile(
+    r"(func\.func public @main\()((?:%arg\d+: tensor<i64>(?:, |(?=\))))+)(.*\{)\n"
+)
 _ARGUMENT: Final = re.compile(r"%arg\d+: tensor<([^>]*)>")
 _DTYPES: Final = {
     "f32": np.float32, "f64": np.float64, "f16": np.float16, "bf16": ml_dtypes.bfloat16,

@@ -14,15 +14,22 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, TensorType, f64
+from xdsl.dialects.builtin import (
+    BytesAttr,
+    ComplexType,
+    DenseIntOrFPElementsAttr,
+    ModuleOp,
+    TensorType,
+    f64,
+)
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 import weft
 from benchmarks.stablehlo.oracle import expected, inputs_of
 from weft.compiler.frontend.stablehlo.from_stablehlo import import_stablehlo, read_stablehlo
-from weft.compiler.frontend.stablehlo.types import constant_array, declared
+from weft.compiler.frontend.stablehlo.types import constant_array, declared, is_complex, parts_of
 from weft.dialects.graph.core.types import BF16, F16, F32
 
 Array = NDArray[Any]
@@ -30,7 +37,6 @@ CLOSE: Final = "check.expect_close"
 ULPS: Final = 3
 ALMOST: Final = 1e-4
 """What `expect_almost_eq` allows, absolutely, as the reference interpreter has it."""
-
 
 
 @dataclass(frozen=True)
@@ -79,9 +85,7 @@ def run_file(path: Path) -> Outcome:
     return _nearer(judge, actual, checks) or Outcome("wrong", wrong[0])
 
 
-def _beside_oracle(
-    module: ModuleOp, text: str, name: str, inputs: Sequence[Array]
-) -> Outcome:
+def _beside_oracle(module: ModuleOp, text: str, name: str, inputs: Sequence[Array]) -> Outcome:
     """A program that checks nothing, beside the reference interpreter."""
     wide = module.clone()
     found = list(weft.compile(import_stablehlo(module, name))(*inputs))
@@ -120,17 +124,22 @@ def open_up(module: ModuleOp) -> tuple[list[Array], list[Check]]:
     values: list[Array] = []
     outputs: list[SSAValue] = []
     checks: list[Check] = []
+    position = 0
     for op in list(block.ops):
         if isinstance(op, CallOp) and not op.operands:
             constants = _constants(functions[op.callee.root_reference.data])
             for result, value in zip(op.results, constants or [], strict=False):
                 argument = block.insert_arg(result.type, len(block.args))
                 result.replace_all_uses_with(argument)
-                values.append(value)
+                values += _parts(value, result.type)
             if constants is not None:
                 Rewriter.erase_op(op)
         elif op.name == "stablehlo.custom_call" and _target(op).startswith("check."):
-            checks.append(Check(_target(op), len(outputs), len(outputs) + 1))
+            count = parts_of(op.operands[0].type)
+            checks += [
+                Check(_target(op), at, at + count) for at in range(position, position + count)
+            ]
+            position += 2 * count
             outputs += op.operands[:2]
             Rewriter.erase_op(op)
     last = block.last_op
@@ -138,6 +147,13 @@ def open_up(module: ModuleOp) -> tuple[list[Array], list[Check]]:
     Rewriter.replace_op(last, ReturnOp(*outputs))
     main.update_function_type()
     return values, checks
+
+
+def _parts(value: Array, written: Attribute) -> list[Array]:
+    """The real and the imaginary parts of complex numbers; other arrays as they are."""
+    if not is_complex(written):
+        return [value]
+    return [value[..., part].copy() for part in (0, 1)]
 
 
 def _target(op: Operation) -> str:
@@ -252,6 +268,8 @@ def widen(module: ModuleOp) -> None:
 def _widened(written: Any) -> Any:
     if isinstance(written, TensorType) and written.element_type in (F32, F16, BF16):
         return TensorType(f64, written.get_shape())
+    if isinstance(written, TensorType) and written.element_type == ComplexType(F32):
+        return TensorType(ComplexType(f64), written.get_shape())
     return written
 
 
@@ -260,4 +278,4 @@ def _widened_constant(constant: DenseIntOrFPElementsAttr) -> DenseIntOrFPElement
     if wide == constant.type:
         return constant
     values = constant_array(constant, declared(constant.type)).astype(np.float64)
-    return DenseIntOrFPElementsAttr.from_list(wide, values.reshape(-1).tolist())
+    return DenseIntOrFPElementsAttr(wide, BytesAttr(values.tobytes()))

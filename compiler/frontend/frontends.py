@@ -87,7 +87,9 @@ def _read_onnx(source: Source, options: ImportOptions) -> ImportedModel:
     )
 
 
-def _read_stablehlo(source: str | os.PathLike[str] | bytes, options: ImportOptions) -> ImportedModel:
+def _read_stablehlo(
+    source: str | os.PathLike[str] | bytes, options: ImportOptions
+) -> ImportedModel:
     imported = import_file(source, options.budget)
     return fix_graph(imported, options.sizes, options.values)
 

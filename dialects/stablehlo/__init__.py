@@ -8,5 +8,7 @@ from weft.dialects.stablehlo.attributes import ATTRIBUTES
 from weft.dialects.stablehlo.names import CHLO_NAMES, STABLEHLO_NAMES
 from weft.dialects.stablehlo.op import define
 
-STABLEHLO = Dialect("stablehlo", [define(f"stablehlo.{name}") for name in STABLEHLO_NAMES], ATTRIBUTES)
+STABLEHLO = Dialect(
+    "stablehlo", [define(f"stablehlo.{name}") for name in STABLEHLO_NAMES], ATTRIBUTES
+)
 CHLO = Dialect("chlo", [define(f"chlo.{name}") for name in CHLO_NAMES], [])

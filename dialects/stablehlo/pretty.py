@@ -220,9 +220,7 @@ def _window_attribute(value: tuple[FieldValue, ...]) -> Attribute:
 _RESULT_ONLY = ("constant", "iota", "create_token", "partition_id", "replica_id")
 
 
-def _read_types(
-    name: str, parser: Parser, count: int
-) -> tuple[list[Attribute], list[Attribute]]:
+def _read_types(name: str, parser: Parser, count: int) -> tuple[list[Attribute], list[Attribute]]:
     """The types of the operands and of the results."""
     function = parser.parse_optional_function_type()
     if function is not None:
@@ -356,4 +354,3 @@ _FORMS: dict[str, Callable[[Parser], Parts]] = {
     "stablehlo.reduce": _read_reduce,
     "stablehlo.while": _read_while,
 }
-

@@ -10,7 +10,15 @@ from typing import Final
 BYTECODE: Final = b"ML\xefR"
 """What MLIR's bytecode begins with."""
 
-_STARTS: Final = (b"module", b"builtin.module", b'"builtin.module"', b"func.func", b"//", b"#", b"!")
+_STARTS: Final = (
+    b"module",
+    b"builtin.module",
+    b'"builtin.module"',
+    b"func.func",
+    b"//",
+    b"#",
+    b"!",
+)
 _SUFFIXES: Final = (".mlir", ".stablehlo", ".mlirbc", ".bc")
 
 

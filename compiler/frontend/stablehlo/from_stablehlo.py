@@ -8,7 +8,7 @@ from pathlib import Path
 
 from xdsl.dialects.builtin import ArrayAttr, DenseResourceAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
-from xdsl.ir import Block, Operation, Region
+from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import ParseError
 
@@ -17,10 +17,15 @@ from weft.compiler.frontend.onnx.constant_values import ConstantValues
 from weft.compiler.frontend.stablehlo.content import BYTECODE
 from weft.compiler.frontend.stablehlo.importer import ModuleImporter, functions_of
 from weft.compiler.frontend.stablehlo.jaxlib_text import read_bytecode
-from weft.compiler.frontend.stablehlo.ops.table import CUSTOM_CALLS, IMPORTERS, OF_SCALARS
+from weft.compiler.frontend.stablehlo.ops.table import (
+    CUSTOM_CALLS,
+    IMPORTERS,
+    OF_SCALARS,
+    complex_importer,
+)
 from weft.compiler.frontend.stablehlo.ops.dynamic import sized_arguments
 from weft.compiler.frontend.stablehlo.text import HloParser
-from weft.compiler.frontend.stablehlo.types import attribute_text, declared, is_token
+from weft.compiler.frontend.stablehlo.types import attribute_text, declared, is_token, parts_of
 from weft.dialects.budget import Budget
 from weft.dialects.errors import ModelError, UnsupportedError, WeftError
 from weft.dialects.graph import OPS_BY_NAME
@@ -49,7 +54,9 @@ def import_file(source: str | os.PathLike[str] | bytes, budget: Budget | None) -
         try:
             data = Path(source).read_bytes()
         except OSError as problem:
-            raise ModelError(f"{source} requires a file that can be read, got {problem}") from problem
+            raise ModelError(
+                f"{source} requires a file that can be read, got {problem}"
+            ) from problem
     if data.startswith(BYTECODE):
         text, arrays = read_bytecode(data, name)
     else:
@@ -82,6 +89,7 @@ def import_stablehlo(
     importer = ModuleImporter(
         functions,
         IMPORTERS,
+        complex_importer,
         OF_SCALARS,
         store,
         budget,
@@ -166,11 +174,11 @@ def _argument_types(main: FuncOp) -> list[TensorType]:
     types: list[TensorType] = []
     for position, argument in enumerate(main.body.block.args):
         given = declared(argument.type)
-        dims = (
+        dims = [
             f"arg{position}_dim{axis}" if dim is None else dim
             for axis, dim in enumerate(given.shape)
-        )
-        types.append(tensor(dims, given.element))
+        ]
+        types += [tensor(dims, given.element)] * parts_of(argument.type)
     return types
 
 
@@ -180,25 +188,23 @@ def _finished(main: FuncOp, block: Block, store: WeightStore, name: str) -> Impo
     assert last is not None, "a block of a function ends in a return"
     types = [each.type for each in block.args], [each.type for each in last.operands]
     function = FuncOp(MAIN, types, Region(block))
-    input_names = _unique(
-        each.name_hint or f"arg{at}" for at, each in enumerate(main.body.block.args)
-    )
-    output_names = tuple(f"result{at}" for at in range(len(last.operands)))
+    arguments = enumerate(main.body.block.args)
+    named = [(each.name_hint or f"arg{at}", each.type) for at, each in arguments]
+    returned = main.body.block.last_op
+    assert returned is not None, "a function ends in a return"
+    results = [(f"result{at}", each.type) for at, each in enumerate(returned.operands)]
+    input_names, output_names = _names(named), _names(results)
     function.attributes["input_names"] = _strings(input_names)
     function.attributes["output_names"] = _strings(output_names)
     function.attributes["model_name"] = StringAttr(name)
     return ImportedModel(ModuleOp([function]), store, name, input_names, output_names)
 
 
-def _unique(names: Iterator[str]) -> tuple[str, ...]:
-    """The names, with the position behind those that others have too."""
-    given = list(names)
-    return tuple(
-        f"{each}_{at}" if given.count(each) > 1 else each for at, each in enumerate(given)
-    )
+def _names(values: Sequence[tuple[str, Attribute]]) -> tuple[str, ...]:
+    """The names of the tensors that values are: of complex ones `x.real` and `x.imag`."""
+    suffixes = {0: (), 1: ("",), 2: (".real", ".imag")}
+    return tuple(name + part for name, kind in values for part in suffixes[parts_of(kind)])
 
 
 def _strings(texts: Sequence[str]) -> ArrayAttr[StringAttr]:
     return ArrayAttr([StringAttr(text) for text in texts])
-
-

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from msgspec import Struct, field
@@ -11,8 +11,8 @@ from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from weft.compiler.frontend.onnx.constant_values import ConstantValues
-from weft.compiler.frontend.stablehlo.node import ImporterTable, Node
-from weft.compiler.frontend.stablehlo.types import declared, is_token
+from weft.compiler.frontend.stablehlo.node import HloImporter, ImporterTable, Node
+from weft.compiler.frontend.stablehlo.types import Declared, is_complex, parts_of
 from weft.dialects.budget import Budget
 from weft.dialects.errors import ModelError, TypeInferenceError, UnsupportedError
 from weft.dialects.graph.core.algebra import Term
@@ -26,13 +26,14 @@ class ModuleImporter(Struct):
 
     functions: dict[str, FuncOp]
     table: ImporterTable
+    complex_importer: Callable[[HloOp], HloImporter]
     of_scalars: AbstractSet[str]
     store: WeightStore
     budget: Budget
     elided: Mapping[Operation, Array]
     constants: ConstantValues
     failed: bool = False
-    values: dict[SSAValue, Term] = field(default_factory=dict[SSAValue, Term])
+    values: dict[SSAValue, list[Term]] = field(default_factory=dict[SSAValue, list[Term]])
     names: set[str] = field(default_factory=set[str])
     calls: list[str] = field(default_factory=list[str])
 
@@ -55,9 +56,7 @@ class ModuleImporter(Struct):
         if name in self.calls:
             raise ModelError(f"requires functions that do not call themselves, got @{name}")
         self.calls.append(name)
-        results = self.import_block(
-            function.body.block, arguments, b, elementwise=elementwise
-        )
+        results = self.import_block(function.body.block, arguments, b, elementwise=elementwise)
         self.calls.pop()
         return results
 
@@ -65,29 +64,33 @@ class ModuleImporter(Struct):
         self, block: Block, arguments: Sequence[Term], b: GraphBuilder, *, elementwise: bool = False
     ) -> list[Term]:
         """What a block hands back for these arguments."""
-        taken = [each for each in block.args if not is_token(each.type)]
-        if len(taken) != len(arguments):
-            raise ModelError(f"requires {len(taken)} arguments, got {len(arguments)}")
         outer = dict(self.values)
-        for argument, term in zip(taken, arguments, strict=True):
-            self.values[argument] = Term(b, term.value)
+        self._assign(block.args, [Term(b, each.value) for each in arguments])
         returned: list[Term] = []
         for op in block.ops:
             if isinstance(op, ReturnOp) or op.name == "stablehlo.return":
-                returned = [self.value(each, b) for each in op.operands if not is_token(each.type)]
+                returned = [term for each in op.operands for term in self.value(each, b)]
             else:
                 self._import(op, b, elementwise)
         self.values = outer
         return returned
 
-    def value(self, value: SSAValue, b: GraphBuilder) -> Term:
-        """A value as the graph has it, used by a builder."""
-        return Term(b, self.values[value].value)
+    def value(self, value: SSAValue, b: GraphBuilder) -> list[Term]:
+        """The tensors of the graph that a value is, used by a builder."""
+        return [Term(b, each.value) for each in self.values[value]]
+
+    def _assign(self, values: Sequence[SSAValue], terms: Sequence[Term]) -> None:
+        """Notes what values are: none for a token, two tensors for complex numbers."""
+        counts = [parts_of(each.type) for each in values]
+        if sum(counts) != len(terms):
+            raise ModelError(f"requires {sum(counts)} values, got {len(terms)}")
+        remaining = iter(terms)
+        for value, count in zip(values, counts, strict=True):
+            self.values[value] = [next(remaining) for _ in range(count)]
 
     def _import(self, op: Operation, b: GraphBuilder, elementwise: bool) -> None:
         """Imports one operator. Errors name it."""
-        operands = [self.value(each, b) for each in op.operands if not is_token(each.type)]
-        results = [each for each in op.results if not is_token(each.type)]
+        operands = [term for each in op.operands for term in self.value(each, b)]
         self.budget.spend_nodes()
         if isinstance(op, CallOp):
             name = op.callee.root_reference.data
@@ -95,8 +98,7 @@ class ModuleImporter(Struct):
         else:
             assert isinstance(op, HloOp), "other operators are refused before"
             found = self._operator(op, operands, b, elementwise)
-        for result, term in zip(results, found, strict=True):
-            self.values[result] = term
+        self._assign(op.results, found)
 
     def _operator(
         self, op: HloOp, operands: list[Term], b: GraphBuilder, elementwise: bool
@@ -106,8 +108,9 @@ class ModuleImporter(Struct):
         try:
             if elementwise and op.name not in self.of_scalars:
                 raise UnsupportedError("requires a body of operators on each element")
-            found = self.table[op.name](Node(self, op, b, operands, elementwise))
-            check_types([each for each in op.results if not is_token(each.type)], found, elementwise)
+            node = Node(self, op, b, operands, elementwise)
+            found = self._importer(op)(node)
+            check_types(node.results, found, elementwise)
             return found
         except (ModelError, TypeInferenceError, UnsupportedError) as error:
             if self.failed:
@@ -117,6 +120,11 @@ class ModuleImporter(Struct):
         finally:
             b.location = location
 
+    def _importer(self, op: HloOp) -> HloImporter:
+        """What imports an operator, of complex numbers another function."""
+        involved = any(is_complex(each.type) for each in (*op.operands, *op.results))
+        return self.complex_importer(op) if involved else self.table[op.name]
+
 
 def label(op: Operation) -> str:
     """How errors and kernels call an operator: by its name and that of its first result."""
@@ -124,21 +132,19 @@ def label(op: Operation) -> str:
     return f"{op.name} %{hint}" if hint else op.name
 
 
-def check_types(results: Sequence[SSAValue], found: Sequence[Term], elementwise: bool) -> None:
+def check_types(results: Sequence[Declared], found: Sequence[Term], elementwise: bool) -> None:
     """Refuses an operator whose results are not of the types that it is written with."""
     if len(results) != len(found):
         raise ModelError(f"requires {len(found)} results, got {len(results)}")
-    for result, term in zip(results, found, strict=True):
-        wanted = declared(result.type)
+    for wanted, term in zip(results, found, strict=True):
         same = wanted.element == term.type.element
         if not elementwise:
             same = same and len(wanted.shape) == len(term.shape)
             pairs = zip(wanted.shape, term.shape, strict=False)
-            same = same and all(
-                dim is None or size.constant in (dim, None) for dim, size in pairs
-            )
+            same = same and all(dim is None or size.constant in (dim, None) for dim, size in pairs)
         if not same:
-            raise ModelError(f"requires a result of {term.type}, got {result.type}")
+            got = f"{list(wanted.shape)} {wanted.element}"
+            raise ModelError(f"requires a result of {term.type}, got {got}")
 
 
 def functions_of(module: ModuleOp) -> dict[str, FuncOp]:

@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation
 
 from weft.compiler.frontend.onnx.constant_values import ConstantValues
-from weft.compiler.frontend.stablehlo.types import Declared, declared, dense_integers
+from weft.compiler.frontend.stablehlo.types import Declared, declared, dense_integers, parts_of
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.expr import Expr
 from weft.dialects.graph import BindSizesOp, ConstantOp
@@ -54,8 +54,9 @@ class Scope(Protocol):
 
 
 class Node(Struct):
-    """An operator, its operands and the builder that inserts what it becomes. In a body that is
-    applied `elementwise`, values have more dims than they are written with.
+    """An operator, its operands and the builder that inserts what it becomes: a complex operand is
+    two, its real and its imaginary parts, and so is a complex result. In a body that is applied
+    `elementwise`, values have more dims than they are written with.
     """
 
     scope: Scope
@@ -72,7 +73,11 @@ class Node(Struct):
     @property
     def results(self) -> list[Declared]:
         """The types that the results are written with."""
-        return [declared(result.type) for result in self.op.results]
+        return [
+            declared(result.type)
+            for result in self.op.results
+            for _ in range(parts_of(result.type))
+        ]
 
     @property
     def result(self) -> Declared:

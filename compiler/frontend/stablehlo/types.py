@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    ComplexType,
     DenseIntOrFPElementsAttr,
     StringAttr,
     TensorType,
@@ -39,14 +40,28 @@ class Declared(Struct, frozen=True):
 
 
 def declared(written: Attribute) -> Declared:
-    """The type of a tensor. Raises UnsupportedError for element types that weft lacks."""
+    """The type of a tensor, or of the real parts of complex numbers. Raises UnsupportedError for
+    element types that weft lacks.
+    """
     if not isinstance(written, TensorType):
         raise UnsupportedError(f"requires tensors, got {written}")
     element: Attribute = written.element_type
+    if isinstance(element, ComplexType):
+        element = element.element_type
     if element not in COMPUTED:
         raise UnsupportedError(f"requires an element type that weft computes in, got {element}")
     dims = (None if dim == DYNAMIC_INDEX else dim for dim in written.get_shape())
     return Declared(tuple(dims), element)
+
+
+def is_complex(written: Attribute) -> bool:
+    """Whether a value is a tensor of complex numbers, which the graph has as two of reals."""
+    return isinstance(written, TensorType) and isinstance(written.element_type, ComplexType)
+
+
+def parts_of(written: Attribute) -> int:
+    """How many tensors of the graph a value is."""
+    return 0 if is_token(written) else 2 if is_complex(written) else 1
 
 
 def attribute_text(value: Attribute | None) -> str:
@@ -66,7 +81,7 @@ def constant_array(value: Attribute, wanted: Declared) -> Array:
     dtype = numpy_dtype(wanted.element)
     raw = np.frombuffer(value.data.data, np.uint8 if wanted.element == BOOL else dtype)
     flat = raw != 0 if wanted.element == BOOL else raw
-    shape = wanted.static
+    shape = (*wanted.static, 2) if is_complex(value.type) else wanted.static
     if flat.size != int(np.prod(shape, dtype=np.int64)):
         raise ModelError(f"requires {list(shape)} elements, got {flat.size}")
     return flat.reshape(shape)

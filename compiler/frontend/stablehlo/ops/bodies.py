@@ -61,4 +61,3 @@ def _position(block: Block, value: SSAValue) -> int | None:
         if argument is value:
             return position
     return None
-

@@ -17,6 +17,7 @@ from weft.compiler.frontend.stablehlo.ops.movement import (
     padded,
 )
 from weft.compiler.frontend.stablehlo.ops.products import convolved
+from weft.compiler.frontend.stablehlo.types import parts_of
 from weft.dialects.errors import TypeInferenceError, UnsupportedError
 from weft.dialects.expr import Expr
 from weft.dialects.graph import AssertOp, BindSizesOp
@@ -70,9 +71,7 @@ def real_dynamic_slice(node: Node) -> Sequence[Term]:
 def dynamic_pad(node: Node) -> Sequence[Term]:
     """`pad` with as many elements as operands say."""
     x, value, low, high, interior = node.operands
-    return [
-        padded(x, value, node.sizes(low), node.sizes(high), constants(node, interior))
-    ]
+    return [padded(x, value, node.sizes(low), node.sizes(high), constants(node, interior))]
 
 
 def dynamic_gather(node: Node) -> Sequence[Term]:
@@ -114,7 +113,9 @@ def sized_arguments(
 ) -> list[Term]:
     """The arguments of `main`; integers of which shapes are made are sizes from there on."""
     found: list[Term] = []
-    for written, term in zip(main.body.block.args, arguments, strict=True):
+    blocks = main.body.block.args
+    written_for = [each for each in blocks for _ in range(parts_of(each.type))]
+    for written, term in zip(written_for, arguments, strict=True):
         scalar = not term.shape and term.type.element in INTEGERS
         if not scalar or not _makes_shapes(written, functions):
             found.append(term)
@@ -128,7 +129,15 @@ def sized_arguments(
 
 _PASSED_ON = frozenset(
     f"stablehlo.{name}"
-    for name in ("convert", "reshape", "concatenate", "add", "multiply", "subtract", "broadcast_in_dim")
+    for name in (
+        "convert",
+        "reshape",
+        "concatenate",
+        "add",
+        "multiply",
+        "subtract",
+        "broadcast_in_dim",
+    )
 )
 
 

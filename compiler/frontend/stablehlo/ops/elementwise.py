@@ -396,4 +396,3 @@ ELEMENTWISE = {
     "xor": named("bitwise_xor", "logical_xor"),
 }
 """By the name in StableHLO."""
-

@@ -180,7 +180,7 @@ def _drop_ones(found: Term, places: Places, held: Sequence[int], order: Sequence
 
 def scatter(node: Node) -> Sequence[Term]:
     """Operands with updates combined into them; what falls outside is left out."""
-    count = len(node.op.results)
+    count = len(node.results)
     operands, indices, updates = (
         node.operands[:count], node.operands[count], node.operands[count + 1 :],
     )  # fmt: skip
@@ -252,9 +252,7 @@ def _as_rows(update: Term, places: Places, window_dims: Sequence[int], linear: T
 
 def _combined(flat: Term, linear: Term, updates: Term, reduction: str) -> Term:
     vectors = linear.reshape([*linear.shape, 1])
-    return flat.of(
-        flat.b.scatter_nd(flat.value, vectors.value, updates.value, reduction=reduction)
-    )
+    return flat.of(flat.b.scatter_nd(flat.value, vectors.value, updates.value, reduction=reduction))
 
 
 def _restored(flat: Term, places: Places) -> Term:

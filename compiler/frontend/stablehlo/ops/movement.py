@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 
 from weft.compiler.frontend.stablehlo.node import Node
 from weft.compiler.frontend.stablehlo.ops.elementwise import UNSIGNED_OF
-from weft.compiler.frontend.stablehlo.types import constant_array
+from weft.compiler.frontend.stablehlo.types import constant_array, is_complex
 from weft.dialects.errors import ModelError
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.algebra import Term, counted, joined, shape_attr, size_term
@@ -23,7 +23,10 @@ def constant(node: Node) -> Sequence[Term]:
         return [node.stored(elided, "constant")]
     if not isinstance(value, DenseIntOrFPElementsAttr):
         raise ModelError(f"requires dense elements, got {value}")
-    return [node.stored(constant_array(value, node.result), "constant")]
+    array = constant_array(value, node.result)
+    if not is_complex(value.type):
+        return [node.stored(array, "constant")]
+    return [node.stored(array[..., part].copy(), "constant") for part in (0, 1)]
 
 
 def iota(node: Node) -> Sequence[Term]:
@@ -149,9 +152,7 @@ def padded(
     """A tensor with elements of a value between its own, then in front and behind."""
     if any(interior):
         pairs = zip(x.shape, interior, strict=True)
-        shape = [
-            dim + (dim - 1) * gap if dim.constant != 0 else Expr.of(0) for dim, gap in pairs
-        ]
+        shape = [dim + (dim - 1) * gap if dim.constant != 0 else Expr.of(0) for dim, gap in pairs]
         spread = value.expand(shape)
         if all(dim.constant != 0 for dim in x.shape):
             spread = x.of(
@@ -242,7 +243,9 @@ def bitcast_convert(node: Node) -> Sequence[Term]:
     source, target = width(x.type.element), width(element)
     if source == target:
         return [x.of(node.b.bitcast(x.value, to=element))]
-    return [_split(x, node, source, target) if source > target else _merged(x, node, source, target)]
+    return [
+        _split(x, node, source, target) if source > target else _merged(x, node, source, target)
+    ]
 
 
 def _split(x: Term, node: Node, source: int, target: int) -> Term:

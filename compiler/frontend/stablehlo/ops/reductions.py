@@ -52,7 +52,7 @@ def is_identity(name: str | None, start: Term) -> bool:
 
 def reduce(node: Node) -> Sequence[Term]:
     """Elements along dims combined, beginning with a start."""
-    count = len(node.op.results)
+    count = len(node.results)
     operands, starts = of_one_shape(node.operands[:count]), node.operands[count:]
     dims = node.integers("dimensions")
     body = combination(node.op.regions[0].block) if count == 1 else None
@@ -193,7 +193,7 @@ def _stepped(x: Term, axis: int, stride: int) -> Term:
 
 def reduce_window(node: Node) -> Sequence[Term]:
     """The elements of each window combined, beginning with a start."""
-    count = len(node.op.results)
+    count = len(node.results)
     operands, starts = of_one_shape(node.operands[:count]), node.operands[count:]
     shape = node.results[0].shape
     window = Window.of(node, len(shape))
@@ -243,9 +243,7 @@ def select_and_scatter(node: Node) -> Sequence[Term]:
     return [_scattered(node, dims, places, stretched(source, places.shape), start)]
 
 
-def _scattered(
-    node: Node, dims: Shape, places: Term, source: Term, start: Term
-) -> Term:
+def _scattered(node: Node, dims: Shape, places: Term, source: Term, start: Term) -> Term:
     total, count = product(dims), product(places.shape)
     flat = start.expand([total + 1])
     rows = scattered_rows(

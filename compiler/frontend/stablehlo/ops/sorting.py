@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from weft.compiler.frontend.stablehlo.node import Node
 from weft.compiler.frontend.stablehlo.ops.bodies import comparison
+from weft.compiler.frontend.stablehlo.ops.elementwise import total_order
 from weft.compiler.frontend.stablehlo.ops.movement import of_one_shape
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.graph.core.algebra import Term, counted, shape_attr
-from weft.dialects.graph.core.types import I32, I64
+from weft.dialects.graph.core.types import FLOATS, I32, I64
 
 MOST_COMPARED = 2048
 """Lines up to this long are sorted by a comparator of any form, which compares all pairs."""
@@ -37,9 +38,7 @@ def ordered(key: Term, axis: int, *, descending: bool, count: int | None = None)
     """The indices of the first elements in sorted order."""
     size = key.shape[axis] if count is None else count
     return key.of(
-        key.b.argsort(
-            key.value, axis=axis, descending=descending, count=shape_attr([size])
-        )
+        key.b.argsort(key.value, axis=axis, descending=descending, count=shape_attr([size]))
     )
 
 
@@ -76,7 +75,8 @@ def _by_pairs(node: Node, axis: int) -> Term:
 def top_k(node: Node) -> Sequence[Term]:
     """The greatest elements of each line, from the greatest on, and where they are."""
     x, axis = node.only, len(node.only.shape) - 1
-    order = ordered(x, axis, descending=True, count=node.integer("k"))
+    key = total_order(x) if x.type.element in FLOATS else x
+    order = ordered(key, axis, descending=True, count=node.integer("k"))
     values = x.of(node.b.gather_elements(x.value, order.value, axis=axis))
     return [values, order.cast(I32)]
 

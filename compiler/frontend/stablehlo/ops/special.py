@@ -128,9 +128,7 @@ def lgamma(x: Term) -> Term:
     part = size - size.math("floor")
     part = (part > 0.5).where(1.0 - part, part)
     sine = (part * math.pi).math("sin").math("log")
-    reflected = (sine.math("abs") < math.inf).where(
-        math.log(math.pi) - sine - log_y, -sine
-    )
+    reflected = (sine.math("abs") < math.inf).where(math.log(math.pi) - sine - log_y, -sine)
     found = reflects.where(reflected, log_y)
     return size.equals(math.inf).where(size, found)
 

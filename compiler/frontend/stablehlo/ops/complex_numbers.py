@@ -1,0 +1,456 @@
+"""Complex numbers as two tensors of reals: operators that treat both alike, and functions.
+
+Functions of complex64 are computed in f64 and rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from weft.compiler.frontend.stablehlo.node import HloImporter, Node
+from weft.compiler.frontend.stablehlo.ops.elementwise import (
+    atan2,
+    compared,
+    copy_sign,
+    expm1,
+    is_finite,
+    log1p,
+)
+from weft.compiler.frontend.stablehlo.ops.movement import constant
+from weft.compiler.frontend.stablehlo.types import Declared, declared, is_complex
+from weft.dialects.errors import UnsupportedError
+from weft.dialects.graph.core.algebra import Term, joined
+from weft.dialects.graph.core.types import F64
+
+LONGEST_TRANSFORM = 2048
+"""A Fourier transform is a product with a matrix of this many rows at most."""
+
+
+class Pair(Struct, frozen=True, eq=False):
+    """A complex tensor, with Python's operators."""
+
+    real: Term
+    imag: Term
+
+    def __add__(self, other: Pair) -> Pair:
+        return Pair(self.real + other.real, self.imag + other.imag)
+
+    def __sub__(self, other: Pair) -> Pair:
+        return Pair(self.real - other.real, self.imag - other.imag)
+
+    def __neg__(self) -> Pair:
+        return Pair(-self.real, -self.imag)
+
+    def __mul__(self, other: Pair) -> Pair:
+        a, b, c, d = self.real, self.imag, other.real, other.imag
+        return Pair(a * c - b * d, a * d + b * c)
+
+    def __truediv__(self, other: Pair) -> Pair:
+        """By Smith's method: the larger part of the divisor is divided by."""
+        a, b, c, d = self.real, self.imag, other.real, other.imag
+        swaps = c.math("abs") < d.math("abs")
+        large, small = swaps.where(d, c), swaps.where(c, d)
+        ratio = small / large
+        bottom = large + small * ratio
+        first, second = swaps.where(b, a), swaps.where(a, b)
+        real = (first + second * ratio) / bottom
+        imag = swaps.where(second * -1.0 + first * ratio, second - first * ratio) / bottom
+        return Pair(real, imag)
+
+    def shifted(self, number: float) -> Pair:
+        """With a real number added."""
+        return Pair(self.real + number, self.imag)
+
+    def scaled(self, number: float) -> Pair:
+        """Times a real number."""
+        return Pair(self.real * number, self.imag * number)
+
+    def turned_left(self) -> Pair:
+        """Times i."""
+        return Pair(-self.imag, self.real)
+
+    def turned_right(self) -> Pair:
+        """Times -i."""
+        return Pair(self.imag, -self.real)
+
+
+def magnitude(z: Pair) -> Term:
+    """`|z|`, without squares that leave the range."""
+    x, y = z.real.math("abs"), z.imag.math("abs")
+    large, small = x.maximum(y), x.minimum(y)
+    zero = large.equals(0)
+    ratio = small / zero.where(1.0, large)
+    found = large * (ratio * ratio + 1.0).math("sqrt")
+    infinite = x.equals(math.inf) | y.equals(math.inf)
+    return infinite.where(math.inf * (x * 0.0 + 1.0).maximum(1.0), zero.where(large, found))
+
+
+def exponential(z: Pair) -> Pair:
+    """`exp(z)`."""
+    size = z.real.math("exp")
+    imag = z.imag.equals(0).where(z.imag, size * z.imag.math("sin"))
+    return Pair(size * z.imag.math("cos"), imag)
+
+
+def exponential_minus_one(z: Pair) -> Pair:
+    """`exp(z) - 1`."""
+    half = (z.imag * 0.5).math("sin")
+    real = expm1(z.real) * z.imag.math("cos") - half * half * 2.0
+    return Pair(real, z.real.math("exp") * z.imag.math("sin"))
+
+
+def logarithm(z: Pair) -> Pair:
+    """`log(z)`; where `|z|` is near 1 by the difference of its square from 1."""
+    x, y = z.real.math("abs"), z.imag.math("abs")
+    large, small = x.maximum(y), x.minimum(y)
+    near = (large > 0.5) & (large < 2.0)
+    safe = near.where(large, 1.0)
+    other = near.where(small, 0.0)
+    close = log1p((safe - 1.0) * (safe + 1.0) + other * other) * 0.5
+    return Pair(near.where(close, magnitude(z).math("log")), atan2(z.imag, z.real))
+
+
+def log_plus_one(z: Pair) -> Pair:
+    """`log(1 + z)`."""
+    x, y = z.real, z.imag
+    small = (x.math("abs") < 0.5) & (y.math("abs") < 0.5)
+    a, b = small.where(x, 0.0), small.where(y, 0.0)
+    close = log1p(a * (a + 2.0) + b * b) * 0.5
+    found = logarithm(z.shifted(1.0))
+    return Pair(small.where(close, found.real), found.imag)
+
+
+def square_root(z: Pair) -> Pair:
+    """`sqrt(z)`, its real part not negative."""
+    x, y = z.real, z.imag
+    root = ((magnitude(z) + x.math("abs")) * 0.5).math("sqrt")
+    zero = root.equals(0)
+    other = y.math("abs") / zero.where(1.0, root * 2.0)
+    left = x < 0
+    real, imag = left.where(other, root), left.where(root, other)
+    return Pair(zero.where(root, real), copy_sign(imag, y))
+
+
+def sine(z: Pair) -> Pair:
+    """`sin(z)`."""
+    return Pair(z.real.math("sin") * z.imag.math("cosh"), z.real.math("cos") * z.imag.math("sinh"))
+
+
+def cosine(z: Pair) -> Pair:
+    """`cos(z)`."""
+    return Pair(
+        z.real.math("cos") * z.imag.math("cosh"), -(z.real.math("sin") * z.imag.math("sinh"))
+    )
+
+
+def hyperbolic_sine(z: Pair) -> Pair:
+    """`sinh(z)`."""
+    return sine(z.turned_left()).turned_right()
+
+
+def hyperbolic_cosine(z: Pair) -> Pair:
+    """`cosh(z)`."""
+    return cosine(z.turned_left())
+
+
+def hyperbolic_tangent(z: Pair) -> Pair:
+    """`tanh(z)`, of large real parts by their limits."""
+    x = z.real.maximum(-20.0).minimum(20.0)
+    tangent, hyper = z.imag.math("tan"), x.math("tanh")
+    bottom = (tangent * tangent) * (hyper * hyper) + 1.0
+    slope = 1.0 / (x.math("cosh") * x.math("cosh"))
+    return Pair(hyper * (tangent * tangent + 1.0) / bottom, tangent * slope / bottom)
+
+
+def tangent(z: Pair) -> Pair:
+    """`tan(z)`."""
+    return hyperbolic_tangent(z.turned_left()).turned_right()
+
+
+def logistic(z: Pair) -> Pair:
+    """`1 / (1 + exp(-z))`."""
+    one = Pair(z.real * 0.0 + 1.0, z.imag * 0.0)
+    return one / exponential(-z).shifted(1.0)
+
+
+def reciprocal_root(z: Pair) -> Pair:
+    """`1 / sqrt(z)`."""
+    one = Pair(z.real * 0.0 + 1.0, z.imag * 0.0)
+    return one / square_root(z)
+
+
+def power(z: Pair, w: Pair) -> Pair:
+    """`z ** w`; 0 to a power is 0, and 1 to the power 0."""
+    zero = z.real.equals(0) & z.imag.equals(0)
+    none = w.real.equals(0) & w.imag.equals(0)
+    found = exponential(w * logarithm(z))
+    real = none.where(1.0, zero.where(found.real.number(0.0), found.real))
+    return Pair(real, (none | zero).where(0.0, found.imag))
+
+
+def sign(z: Pair) -> Pair:
+    """`z / |z|`, and 0 of 0."""
+    size = magnitude(z)
+    zero = size.equals(0)
+    safe = zero.where(1.0, size)
+    return Pair(zero.where(z.real, z.real / safe), zero.where(z.imag, z.imag / safe))
+
+
+def inverse_hyperbolic_sine(z: Pair) -> Pair:
+    """`asinh(z)`, by the real `asinh` of a product of roots."""
+    return inverse_sine(z.turned_left()).turned_right()
+
+
+def inverse_sine(z: Pair) -> Pair:
+    """`asin(z)`, by Kahan's formulas."""
+    low = square_root(Pair(1.0 - z.real, -z.imag))
+    high = square_root(z.shifted(1.0))
+    real = atan2(z.real, low.real * high.real - low.imag * high.imag)
+    imag = (low.real * high.imag - low.imag * high.real).math("asinh")
+    return Pair(real, copy_sign(imag, z.imag))
+
+
+def inverse_cosine(z: Pair) -> Pair:
+    """`acos(z)`, by Kahan's formulas."""
+    low = square_root(Pair(1.0 - z.real, -z.imag))
+    high = square_root(z.shifted(1.0))
+    real = atan2(low.real, high.real) * 2.0
+    imag = (high.real * low.imag - high.imag * low.real).math("asinh")
+    return Pair(real, imag)
+
+
+def inverse_hyperbolic_cosine(z: Pair) -> Pair:
+    """`acosh(z)`, by Kahan's formulas."""
+    low, high = square_root(z.shifted(-1.0)), square_root(z.shifted(1.0))
+    real = (low.real * high.real + low.imag * high.imag).math("asinh")
+    return Pair(real, atan2(low.imag, high.real) * 2.0)
+
+
+def inverse_hyperbolic_tangent(z: Pair) -> Pair:
+    """`atanh(z)`."""
+    x, y = z.real, z.imag
+    bottom = (1.0 - x) * (1.0 - x) + y * y
+    real = log1p(x * 4.0 / bottom) * 0.25
+    imag = atan2(y * 2.0, (1.0 - x) * (x + 1.0) - y * y) * 0.5
+    return Pair(real, imag)
+
+
+def inverse_tangent(z: Pair) -> Pair:
+    """`atan(z)`."""
+    return inverse_hyperbolic_tangent(z.turned_left()).turned_right()
+
+
+def conjugate(z: Pair) -> Pair:
+    """The number with the other imaginary part."""
+    return Pair(z.real, -z.imag)
+
+
+def _pairs(node: Node) -> list[Pair]:
+    """The complex operands."""
+    halves = iter(node.operands)
+    return [Pair(first, next(halves)) for first in halves]
+
+
+def of_pairs(function: Callable[..., Pair], *, exact: bool = True) -> HloImporter:
+    """A function of complex operands: of complex64 in f64 where it is to be `exact`."""
+
+    def build(node: Node) -> Sequence[Term]:
+        element = node.operands[0].type.element
+        work = F64 if exact else element
+        pairs = [Pair(each.real.cast(work), each.imag.cast(work)) for each in _pairs(node)]
+        found = function(*pairs)
+        return [found.real.cast(element), found.imag.cast(element)]
+
+    return build
+
+
+def _abs(node: Node) -> Sequence[Term]:
+    (z,) = _pairs(node)
+    element = z.real.type.element
+    return [magnitude(Pair(z.real.cast(F64), z.imag.cast(F64))).cast(element)]
+
+
+def _compare(node: Node) -> Sequence[Term]:
+    one, other = _pairs(node)
+    direction = node.word("comparison_direction")
+    if direction not in ("EQ", "NE"):
+        raise UnsupportedError(f"requires EQ or NE of complex numbers, got {direction}")
+    same = one.real.equals(other.real) & one.imag.equals(other.imag)
+    return [same if direction == "EQ" else same.math("logical_not")]
+
+
+def _convert(node: Node) -> Sequence[Term]:
+    element = node.result.element
+    if not is_complex(node.op.results[0].type):
+        return [node.operands[0].cast(element)]
+    if not is_complex(node.op.operands[0].type):
+        real = node.operands[0].cast(element)
+        return [real, real.number(0).expand(real.shape)]
+    return [each.cast(element) for each in node.operands]
+
+
+def _is_finite(node: Node) -> Sequence[Term]:
+    (z,) = _pairs(node)
+    return [is_finite(z.real) & is_finite(z.imag)]
+
+
+def _select(node: Node) -> Sequence[Term]:
+    condition, a, b, c, d = node.operands
+    return [condition.where(a, c), condition.where(b, d)]
+
+
+def product_of_pairs(importer: HloImporter) -> HloImporter:
+    """A product, of which real ones are made: four where both operands are complex."""
+
+    def build(node: Node) -> Sequence[Term]:
+        a, b, c, d = node.operands
+
+        def product(x: Term, y: Term) -> Term:
+            part = RealNode(node.scope, node.op, node.b, [x, y])
+            return importer(part)[0]
+
+        return [product(a, c) - product(b, d), product(a, d) + product(b, c)]
+
+    return build
+
+
+def fft(node: Node) -> Sequence[Term]:
+    """A Fourier transform, along each dim a product with the matrix of roots of unity."""
+    kind, lengths = node.word("fft_type"), node.integers("fft_length")
+    element = node.operands[0].type.element
+    if any(length > LONGEST_TRANSFORM for length in lengths):
+        rule = f"a length of at most {LONGEST_TRANSFORM}"
+        raise UnsupportedError(f"requires {rule} for a Fourier transform, got {lengths}")
+    parts = [each.cast(F64) for each in node.operands]
+    z = Pair(parts[0], parts[1] if len(parts) > 1 else parts[0] * 0.0)
+    rank, inverse = len(z.real.shape), kind in ("IFFT", "IRFFT")
+    axes = list(range(rank - len(lengths), rank))
+    if kind == "IRFFT":
+        z = _hermitian(node, z, axes[-1], lengths[-1])
+    for axis, length in zip(axes, lengths, strict=True):
+        z = _transformed(node, z, axis, length, inverse)
+    if kind == "RFFT":
+        kept = lengths[-1] // 2 + 1
+        z = Pair(z.real.part(rank - 1, 0, kept), z.imag.part(rank - 1, 0, kept))
+    found = [z.real] if kind == "IRFFT" else [z.real, z.imag]
+    return [each.cast(element) for each in found]
+
+
+def _hermitian(node: Node, z: Pair, axis: int, length: int) -> Pair:
+    """The rest of a spectrum of reals, along the last axis of those that are transformed."""
+    if len(node.integers("fft_length")) > 1:
+        raise UnsupportedError("requires one dim of an inverse transform to reals, got more")
+    if length < 2:
+        return Pair(z.real.part(axis, 0, length), z.imag.part(axis, 0, length) * 0.0)
+    rest = (length - 1) // 2
+    real, imag = (each.part(axis, 1, rest).flip(axis) for each in (z.real, z.imag))
+    half = length // 2 + 1
+    first = [each.part(axis, 0, half) for each in (z.real, z.imag)]
+    return Pair(joined([first[0], real], axis), joined([first[1], -imag], axis))
+
+
+def _transformed(node: Node, z: Pair, axis: int, length: int, inverse: bool) -> Pair:
+    steps = np.outer(np.arange(length), np.arange(length)) % length
+    angles = 2 * np.pi * steps / length * (1 if inverse else -1)
+    scale = 1 / length if inverse else 1.0
+    roots = [node.stored(table * scale, "roots") for table in (np.cos(angles), np.sin(angles))]
+    rank = len(z.real.shape)
+    order = [at for at in range(rank) if at != axis] + [axis]
+    back = [order.index(at) for at in range(rank)]
+    x, y = (each.transpose(order) for each in (z.real, z.imag))
+    cosines, sines = roots
+    real = x.matmul(cosines) - y.matmul(sines)
+    imag = x.matmul(sines) + y.matmul(cosines)
+    return Pair(real.transpose(back), imag.transpose(back))
+
+
+_FUNCTIONS: dict[str, Callable[..., Pair]] = {
+    "cosine": cosine,
+    "divide": lambda z, w: z / w,
+    "exponential": exponential,
+    "exponential_minus_one": exponential_minus_one,
+    "log": logarithm,
+    "log_plus_one": log_plus_one,
+    "logistic": logistic,
+    "multiply": lambda z, w: z * w,
+    "power": power,
+    "rsqrt": reciprocal_root,
+    "sign": sign,
+    "sine": sine,
+    "sqrt": square_root,
+    "tan": tangent,
+    "tanh": hyperbolic_tangent,
+}
+_CHLO_FUNCTIONS: dict[str, Callable[..., Pair]] = {
+    "acos": inverse_cosine,
+    "acosh": inverse_hyperbolic_cosine,
+    "asin": inverse_sine,
+    "asinh": inverse_hyperbolic_sine,
+    "atan": inverse_tangent,
+    "atanh": inverse_hyperbolic_tangent,
+    "conj": conjugate,
+    "cosh": hyperbolic_cosine,
+    "sinh": hyperbolic_sine,
+    "square": lambda z: z * z,
+    "tan": tangent,
+}
+
+COMPLEX: dict[str, HloImporter] = {
+    **{f"stablehlo.{name}": of_pairs(function) for name, function in _FUNCTIONS.items()},
+    **{f"chlo.{name}": of_pairs(function) for name, function in _CHLO_FUNCTIONS.items()},
+    "stablehlo.abs": _abs,
+    "stablehlo.compare": _compare,
+    "stablehlo.complex": lambda node: node.operands,
+    "stablehlo.constant": constant,
+    "stablehlo.convert": _convert,
+    "stablehlo.fft": fft,
+    "stablehlo.imag": lambda node: [node.operands[1]],
+    "stablehlo.is_finite": _is_finite,
+    "stablehlo.real": lambda node: [node.operands[0]],
+    "stablehlo.select": _select,
+}
+"""Operators of complex numbers by their names."""
+
+LINEAR = frozenset(
+    f"stablehlo.{name}"
+    for name in """add broadcast broadcast_in_dim concatenate dynamic_broadcast_in_dim
+    dynamic_reshape dynamic_slice dynamic_update_slice gather negate pad reshape reverse slice
+    subtract transpose""".split()
+)
+"""Operators that treat both parts alike."""
+
+WHOLE = frozenset(
+    f"stablehlo.{name}" for name in "case composite if map optimization_barrier sort while".split()
+)
+"""Operators that take the parts one after the other, as so many operands."""
+
+
+def by_parts(importer: HloImporter) -> HloImporter:
+    """The operator on the real parts, then on the imaginary ones; reals are operands of both."""
+
+    def build(node: Node) -> Sequence[Term]:
+        found: list[Term] = []
+        for part in (0, 1):
+            remaining = iter(node.operands)
+            operands: list[Term] = []
+            for operand in node.op.operands:
+                taken = [next(remaining) for _ in range(2 if is_complex(operand.type) else 1)]
+                operands.append(taken[part % len(taken)])
+            found += importer(RealNode(node.scope, node.op, node.b, operands, node.elementwise))
+        count = len(found) // 2
+        return [found[at + half * count] for at in range(count) for half in (0, 1)]
+
+    return build
+
+
+class RealNode(Node):
+    """A node on one of the two parts of its complex operands."""
+
+    @property
+    def results(self) -> list[Declared]:
+        """The types of one part of each result."""
+        return [declared(result.type) for result in self.op.results]

@@ -54,11 +54,11 @@ def _loaded() -> Context:
 
 class TextParser(Parser):
     """xDSL's parser, which reads every text back that its printer writes: the printer writes what
-    is no ASCII as escaped bytes, which xDSL takes for bytes. Bits of floats in dense literals, which
-    xDSL takes for numbers, are read as MLIR has them.
+    is no ASCII as escaped bytes, which xDSL takes for bytes. Bits of floats in dense literals,
+    which xDSL takes for numbers, are read as MLIR has them.
     """
 
-    class _TensorLiteralElement(Parser._TensorLiteralElement):
+    class _TensorLiteralElement(Parser._TensorLiteralElement):  # pyright: ignore[reportPrivateUsage]
         def to_type(
             self, parser: AttrParser, type: AnyFloat | IntegerType | IndexType | ComplexType
         ) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Unpack
 
 import numpy as np
@@ -31,8 +32,7 @@ class JaxFunction:
         """The results, NumPy's arrays in the function's own pytree. Raises InputError for arguments
         of another pytree than that of the examples.
         """
-        from jax import tree
-
+        tree: Any = import_module("jax.tree")
         leaves, structure = tree.flatten(arguments)
         if structure != self._arguments:
             raise InputError(f"a call requires arguments {self._arguments}, got {structure}")
@@ -53,7 +53,7 @@ def from_jax(
     **changes: Unpack[Changes],
 ) -> JaxFunction:
     """Compiles a function of JAX for arguments like the examples: arrays, numbers or
-    `jax.ShapeDtypeStruct` in pytrees, with sizes that may be symbolic (`jax.export.symbolic_shape`).
+    `jax.ShapeDtypeStruct` in pytrees; sizes may be symbolic (`jax.export.symbolic_shape`).
 
         step = weft.from_jax(jax.value_and_grad(loss), parameters, batch)
         value, gradients = step(parameters, batch)
@@ -66,5 +66,6 @@ def from_jax(
 
     name = c_identifier(getattr(function, "__name__", "function"))
     lowered = lower_function(function, examples, name)
-    executable = compile(lowered.imported, options=options, threads=threads, **changes)
+    model: Any = lowered.imported
+    executable = compile(model, options=options, threads=threads, **changes)
     return JaxFunction(executable, lowered.arguments, lowered.results, list(lowered.dtypes))

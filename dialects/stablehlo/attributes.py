@@ -5,7 +5,7 @@ numbers of convolutions.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from xdsl.ir import Attribute, Data, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
@@ -155,13 +155,30 @@ class BoundsAttr(Data[tuple[int | None, ...]]):
 
 def _define(base: type[T], name: str) -> type[T]:
     title = "".join(part.capitalize() for part in name.split("_"))
-    return irdl_attr_definition(type(f"{title}Attr", (base,), {"name": f"stablehlo.{name}"}))
+    defined: Any = type(f"{title}Attr", (base,), {"name": f"stablehlo.{name}"})
+    return irdl_attr_definition(defined)
 
 
-_WORDS = """comparison_direction comparison_type precision fft_type transpose rng_distribution
-rng_algorithm custom_call_api_version result_accuracy_mode""".split()
-_RECORDS = """dot gather scatter dot_algorithm channel_handle result_accuracy
-output_operand_alias""".split()
+_WORDS = [
+    "comparison_direction",
+    "comparison_type",
+    "precision",
+    "fft_type",
+    "transpose",
+    "rng_distribution",
+    "rng_algorithm",
+    "custom_call_api_version",
+    "result_accuracy_mode",
+]
+_RECORDS = [
+    "dot",
+    "gather",
+    "scatter",
+    "dot_algorithm",
+    "channel_handle",
+    "result_accuracy",
+    "output_operand_alias",
+]
 
 WORDS: Final = {name: _define(WordAttr, name) for name in _WORDS}
 RECORDS: Final = {name: _define(RecordAttr, name) for name in _RECORDS}

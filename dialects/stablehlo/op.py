@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Self
 
 from xdsl.ir import Attribute, Operation
-from xdsl.parser import Parser
 from xdsl.irdl import traits_def
+from xdsl.parser import Parser
 from xdsl.traits import IsTerminator
 
 from weft.dialects.stablehlo.pretty import Parts, read_parts

@@ -5,9 +5,11 @@ attributes in braces and types; `reduce` and `while` have forms of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from msgspec import Struct, field
 from xdsl.dialects.builtin import (
+    AnyFloat,
     ArrayAttr,
     BoolAttr,
     ComplexType,
@@ -61,9 +63,12 @@ def read_parts(name: str, parser: Parser) -> Parts:
     items = _read_items(name, parser)
     attributes = parser.parse_optional_attr_dict()
     if name == "stablehlo.compare":
-        words = zip(("comparison_direction", "compare_type"), items.words, strict=False)
-        for (key, word), kind in zip(words, ("comparison_direction", "comparison_type")):
-            items.properties[key] = WORDS[kind](word)
+        named = (
+            ("comparison_direction", "comparison_direction"),
+            ("compare_type", "comparison_type"),
+        )
+        for (key, attribute), word in zip(named, items.words, strict=False):
+            items.properties[key] = WORDS[attribute](word)
     types: tuple[list[Attribute], list[Attribute]] = [], []
     if parser.parse_optional_punctuation(":"):
         types = _read_types(name, parser, len(items.operands))
@@ -174,7 +179,7 @@ def _read_keyword(name: str, word: str, parser: Parser) -> dict[str, Attribute]:
         return {each: IntegerAttr(int(count), i32) for each, count in bits.items()}
     if value in ("true", "false"):
         return {word: BoolAttr.from_bool(value == "true")}
-    parser.raise_error(f"{name} has no {word}")
+    return parser.raise_error(f"{name} has no {word}")
 
 
 def _read_dot_dims(word: str, parser: Parser) -> dict[str, Attribute]:
@@ -250,10 +255,8 @@ def _read_types(name: str, parser: Parser, count: int) -> tuple[list[Attribute],
 
 def _real(complex_tensor: Attribute) -> Attribute:
     """The type of the real parts of a complex tensor."""
-    assert isinstance(complex_tensor, TensorType)
-    element = complex_tensor.element_type
-    assert isinstance(element, ComplexType)
-    return TensorType(element.element_type, complex_tensor.get_shape())
+    tensor_type = cast("TensorType[ComplexType[AnyFloat]]", complex_tensor)
+    return TensorType(tensor_type.element_type.element_type, tensor_type.get_shape())
 
 
 def _read_constant(parser: Parser) -> Parts:
@@ -262,7 +265,7 @@ def _read_constant(parser: Parser) -> Parts:
     if parser.parse_optional_punctuation(":"):
         given: Attribute = parser.parse_type()
     elif isinstance(value, (DenseIntOrFPElementsAttr, DenseResourceAttr)):
-        given = value.type
+        given = cast("Attribute", value.type)
     else:
         parser.raise_error("a constant of dense elements expected")
     return Parts([], [given], {"value": value}, attributes)
@@ -317,8 +320,7 @@ def _read_reducer(parser: Parser) -> Region:
 
 def _applied(parser: Parser, name: str, like: SSAValue) -> Region:
     """The region that applies one operator to two scalars."""
-    assert isinstance(like.type, TensorType), "what is reduced is a tensor"
-    scalar = TensorType(like.type.get_element_type(), [])
+    scalar = TensorType(cast("TensorType[Attribute]", like.type).get_element_type(), [])
     block = Block(arg_types=[scalar, scalar])
     operator, end = (parser.ctx.get_op(each) for each in (name, "stablehlo.return"))
     op = operator.create(operands=list(block.args), result_types=[scalar])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 BYTECODE: Final = b"ML\xefR"
 """What MLIR's bytecode begins with."""
@@ -26,9 +26,11 @@ def is_stablehlo(source: object) -> bool:
     """Whether a model is text or portable bytecode of StableHLO."""
     if isinstance(source, bytes):
         return _is_stablehlo(source)
-    if not isinstance(source, str | os.PathLike) or Path(source).suffix not in _SUFFIXES:
+    if not isinstance(source, str | os.PathLike):
         return False
-    path = Path(source)
+    path = Path(cast("str | os.PathLike[str]", source))
+    if path.suffix not in _SUFFIXES:
+        return False
     if not path.is_file() or path.stat().st_size == 0:
         return False
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 from msgspec import Struct
@@ -32,13 +33,13 @@ def lower_function(function: Callable[..., Any], examples: Sequence[Any], name: 
     Raises UnsupportedError where JAX is not installed.
     """
     try:
-        import jax
-        from jax import export, tree
+        jax: Any = import_module("jax")
+        export: Any = import_module("jax.export")
     except ImportError as problem:
         raise UnsupportedError(
             "from_jax requires JAX (pip install 'weft[jax]'), got none"
         ) from problem
-    leaves, structure = tree.flatten(tuple(examples))
+    leaves, structure = jax.tree.flatten(tuple(examples))
     staged: Any = function if hasattr(function, "lower") else jax.jit(function)
     if any(not isinstance(dim, int) for leaf in leaves for dim in getattr(leaf, "shape", ())):
         exported: Any = export.export(staged, platforms=("cpu",))(*examples)
@@ -50,7 +51,7 @@ def lower_function(function: Callable[..., Any], examples: Sequence[Any], name: 
         traced: Any = staged.trace(*examples)
         lowered: Any = traced.lower(lowering_platforms=(PLATFORM,))
         text, arrays = text_of(lowered.compiler_ir("stablehlo"))
-        results = tree.structure(lowered.out_info)
-        dtypes = [each.dtype for each in tree.leaves(lowered.in_avals)]
+        results = jax.tree.structure(lowered.out_info)
+        dtypes = [each.dtype for each in jax.tree.leaves(lowered.in_avals)]
     imported = import_stablehlo(read_stablehlo(text, name), name, elided=arrays)
     return Lowered(imported, structure, results, dtypes)

@@ -12,18 +12,18 @@ from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import ParseError
 
-from weft.compiler.frontend.onnx.from_onnx import MAIN, ImportedModel
 from weft.compiler.frontend.onnx.constant_values import ConstantValues
+from weft.compiler.frontend.onnx.from_onnx import MAIN, ImportedModel
 from weft.compiler.frontend.stablehlo.content import BYTECODE
 from weft.compiler.frontend.stablehlo.importer import ModuleImporter, functions_of
 from weft.compiler.frontend.stablehlo.jaxlib_text import read_bytecode
+from weft.compiler.frontend.stablehlo.ops.dynamic import sized_arguments
 from weft.compiler.frontend.stablehlo.ops.table import (
     CUSTOM_CALLS,
     IMPORTERS,
     OF_SCALARS,
     complex_importer,
 )
-from weft.compiler.frontend.stablehlo.ops.dynamic import sized_arguments
 from weft.compiler.frontend.stablehlo.text import HloParser
 from weft.compiler.frontend.stablehlo.types import attribute_text, declared, is_token, parts_of
 from weft.dialects.budget import Budget
@@ -154,9 +154,8 @@ def _require_known(main: FuncOp, functions: dict[str, FuncOp], name: str) -> Non
             target = attribute_text(op.properties.get("call_target_name"))
             if target not in CUSTOM_CALLS:
                 lacking[f"custom_call @{target}"] = None
-        elif op.name not in IMPORTERS and op.name != "stablehlo.return":
-            if not isinstance(op, (CallOp, FuncOp, ReturnOp)):
-                lacking[op.name] = None
+        elif op.name not in IMPORTERS and not _is_structure(op):
+            lacking[op.name] = None
         for value in op.results:
             if is_token(value.type):
                 continue
@@ -167,6 +166,11 @@ def _require_known(main: FuncOp, functions: dict[str, FuncOp], name: str) -> Non
     if lacking:
         listed = ", ".join([*lacking][:MOST_LISTED])
         raise UnsupportedError(f"{name}: weft lacks {listed}")
+
+
+def _is_structure(op: Operation) -> bool:
+    """Whether an operation calls, or ends a region."""
+    return isinstance(op, (CallOp, FuncOp, ReturnOp)) or op.name == "stablehlo.return"
 
 
 def _argument_types(main: FuncOp) -> list[TensorType]:

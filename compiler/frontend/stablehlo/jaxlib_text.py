@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from importlib import import_module
+from typing import Any, Final, cast
 
+import ml_dtypes
 import numpy as np
 
 from weft.dialects.errors import ModelError, UnsupportedError
@@ -19,17 +21,19 @@ def read_bytecode(data: bytes, name: str) -> tuple[str, list[Array]]:
     Raises UnsupportedError where jaxlib is not installed, and ModelError for what is none.
     """
     try:
-        from jaxlib.mlir import ir
-        from jaxlib.mlir.dialects import chlo, func, stablehlo
+        ir: Any = import_module("jaxlib.mlir.ir")
+        chlo, func, stablehlo = (
+            cast("Any", import_module(f"jaxlib.mlir.dialects.{name}"))
+            for name in ("chlo", "func", "stablehlo")
+        )
     except ImportError as problem:
         rule = "requires text, or jaxlib to read portable bytecode with"
         raise UnsupportedError(f"{name} {rule} (pip install 'weft[jax]'), got none") from problem
     with ir.Context() as context:
-        dialects: Any = chlo, func, stablehlo
-        for dialect in (dialects[0], dialects[2]):
+        for dialect in (chlo, stablehlo):
             dialect.register_dialect(context)
         try:
-            module: Any = dialects[2].deserialize_portable_artifact(context, data)
+            module: Any = stablehlo.deserialize_portable_artifact(context, data)
         except Exception as problem:
             raise ModelError(f"{name} requires a portable artifact, got {problem}") from problem
         return text_of(module)
@@ -37,8 +41,7 @@ def read_bytecode(data: bytes, name: str) -> tuple[str, list[Array]]:
 
 def text_of(module: Any) -> tuple[str, list[Array]]:
     """The text of a module of jaxlib, and the constants that it leaves out."""
-    from jaxlib.mlir import ir
-
+    ir: Any = import_module("jaxlib.mlir.ir")
     arrays: list[Array] = []
 
     def visit(op: Any) -> Any:
@@ -58,8 +61,6 @@ def _array(elements: Any) -> Array:
     """A copy of a constant's elements."""
     element = str(elements.type.element_type)
     if element == "bf16":
-        import ml_dtypes
-
         raw = np.array(elements).view(np.uint16)
         return raw.view(ml_dtypes.bfloat16)
     return np.array(elements)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 from msgspec import Struct
 from xdsl.dialects.builtin import (
-    ArrayAttr,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
     IntegerAttr,
@@ -24,6 +23,7 @@ from weft.dialects.expr import Expr
 from weft.dialects.graph import BindSizesOp, ConstantOp
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.op import ints
 from weft.dialects.stablehlo.attributes import RecordAttr, WordAttr
 from weft.dialects.stablehlo.op import HloOp
 from weft.dialects.weights import Array, WeightStore
@@ -93,7 +93,7 @@ class Node(Struct):
         """A list of integers."""
         value = self.written.get(name)
         if isinstance(value, DenseArrayBase):
-            return [int(each) for each in value.iter_values()]
+            return list(ints(cast("DenseArrayBase[Any]", value)))
         if isinstance(value, DenseIntOrFPElementsAttr):
             return [int(each) for each in dense_integers(value).reshape(-1)]
         if value is None and default is not None:
@@ -139,11 +139,6 @@ class Node(Struct):
         if not isinstance(value, RecordAttr):
             raise ModelError(f"requires {name}, got {value}")
         return value
-
-    def list_attribute(self, name: str) -> list[Attribute]:
-        """A list of attributes, empty by default."""
-        value = self.written.get(name)
-        return list(value.data) if isinstance(value, ArrayAttr) else []
 
     def body(
         self, arguments: Sequence[Term], position: int = 0, b: GraphBuilder | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 from msgspec import Struct
@@ -45,9 +46,10 @@ def declared(written: Attribute) -> Declared:
     """
     if not isinstance(written, TensorType):
         raise UnsupportedError(f"requires tensors, got {written}")
+    written = cast("TensorType[Any]", written)
     element: Attribute = written.element_type
     if isinstance(element, ComplexType):
-        element = element.element_type
+        element = cast("ComplexType[Any]", element).element_type
     if element not in COMPUTED:
         raise UnsupportedError(f"requires an element type that weft computes in, got {element}")
     dims = (None if dim == DYNAMIC_INDEX else dim for dim in written.get_shape())
@@ -56,7 +58,9 @@ def declared(written: Attribute) -> Declared:
 
 def is_complex(written: Attribute) -> bool:
     """Whether a value is a tensor of complex numbers, which the graph has as two of reals."""
-    return isinstance(written, TensorType) and isinstance(written.element_type, ComplexType)
+    if not isinstance(written, TensorType):
+        return False
+    return isinstance(cast("TensorType[Any]", written).element_type, ComplexType)
 
 
 def parts_of(written: Attribute) -> int:
@@ -81,7 +85,8 @@ def constant_array(value: Attribute, wanted: Declared) -> Array:
     dtype = numpy_dtype(wanted.element)
     raw = np.frombuffer(value.data.data, np.uint8 if wanted.element == BOOL else dtype)
     flat = raw != 0 if wanted.element == BOOL else raw
-    shape = (*wanted.static, 2) if is_complex(value.type) else wanted.static
+    pairs = is_complex(cast("Attribute", value.type))
+    shape = (*wanted.static, 2) if pairs else wanted.static
     if flat.size != int(np.prod(shape, dtype=np.int64)):
         raise ModelError(f"requires {list(shape)} elements, got {flat.size}")
     return flat.reshape(shape)

@@ -14,7 +14,6 @@ from msgspec import Struct
 from weft.compiler.frontend.stablehlo.node import HloImporter, Node
 from weft.compiler.frontend.stablehlo.ops.elementwise import (
     atan2,
-    compared,
     copy_sign,
     expm1,
     is_finite,
@@ -244,6 +243,21 @@ def inverse_tangent(z: Pair) -> Pair:
     return inverse_hyperbolic_tangent(z.turned_left()).turned_right()
 
 
+def product(z: Pair, w: Pair) -> Pair:
+    """`z * w`."""
+    return z * w
+
+
+def quotient(z: Pair, w: Pair) -> Pair:
+    """`z / w`."""
+    return z / w
+
+
+def squared(z: Pair) -> Pair:
+    """`z * z`."""
+    return z * z
+
+
 def conjugate(z: Pair) -> Pair:
     """The number with the other imaginary part."""
     return Pair(z.real, -z.imag)
@@ -309,11 +323,10 @@ def product_of_pairs(importer: HloImporter) -> HloImporter:
     def build(node: Node) -> Sequence[Term]:
         a, b, c, d = node.operands
 
-        def product(x: Term, y: Term) -> Term:
-            part = RealNode(node.scope, node.op, node.b, [x, y])
-            return importer(part)[0]
+        def times(x: Term, y: Term) -> Term:
+            return importer(RealNode(node.scope, node.op, node.b, [x, y]))[0]
 
-        return [product(a, c) - product(b, d), product(a, d) + product(b, c)]
+        return [times(a, c) - times(b, d), times(a, d) + times(b, c)]
 
     return build
 
@@ -370,13 +383,13 @@ def _transformed(node: Node, z: Pair, axis: int, length: int, inverse: bool) -> 
 
 _FUNCTIONS: dict[str, Callable[..., Pair]] = {
     "cosine": cosine,
-    "divide": lambda z, w: z / w,
+    "divide": quotient,
     "exponential": exponential,
     "exponential_minus_one": exponential_minus_one,
     "log": logarithm,
     "log_plus_one": log_plus_one,
     "logistic": logistic,
-    "multiply": lambda z, w: z * w,
+    "multiply": product,
     "power": power,
     "rsqrt": reciprocal_root,
     "sign": sign,
@@ -395,7 +408,7 @@ _CHLO_FUNCTIONS: dict[str, Callable[..., Pair]] = {
     "conj": conjugate,
     "cosh": hyperbolic_cosine,
     "sinh": hyperbolic_sine,
-    "square": lambda z: z * z,
+    "square": squared,
     "tan": tangent,
 }
 
@@ -417,14 +430,30 @@ COMPLEX: dict[str, HloImporter] = {
 
 LINEAR = frozenset(
     f"stablehlo.{name}"
-    for name in """add broadcast broadcast_in_dim concatenate dynamic_broadcast_in_dim
-    dynamic_reshape dynamic_slice dynamic_update_slice gather negate pad reshape reverse slice
-    subtract transpose""".split()
+    for name in [
+        "add",
+        "broadcast",
+        "broadcast_in_dim",
+        "concatenate",
+        "dynamic_broadcast_in_dim",
+        "dynamic_reshape",
+        "dynamic_slice",
+        "dynamic_update_slice",
+        "gather",
+        "negate",
+        "pad",
+        "reshape",
+        "reverse",
+        "slice",
+        "subtract",
+        "transpose",
+    ]
 )
 """Operators that treat both parts alike."""
 
 WHOLE = frozenset(
-    f"stablehlo.{name}" for name in "case composite if map optimization_barrier sort while".split()
+    f"stablehlo.{name}"
+    for name in ["case", "composite", "if", "map", "optimization_barrier", "sort", "while"]
 )
 """Operators that take the parts one after the other, as so many operands."""
 

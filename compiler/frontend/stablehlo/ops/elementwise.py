@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import ml_dtypes
 from xdsl.ir import Attribute
@@ -13,7 +14,22 @@ from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.types import (
-    BOOL, F16, BF16, F32, F64, FLOATS, I8, I16, I32, I64, INTEGERS, SIGNED, UI8, UI16, UI32, UI64,
+    BF16,
+    BOOL,
+    F16,
+    F32,
+    F64,
+    FLOATS,
+    I8,
+    I16,
+    I32,
+    I64,
+    INTEGERS,
+    SIGNED,
+    UI8,
+    UI16,
+    UI32,
+    UI64,
 )  # fmt: skip
 from weft.dialects.loop.scalar import width
 
@@ -308,7 +324,7 @@ def reduce_precision(node: Node) -> Sequence[Term]:
     x = node.only
     exponent, mantissa = node.integer("exponent_bits"), node.integer("mantissa_bits")
     element = x.type.element
-    info = ml_dtypes.finfo(numpy_dtype(element))
+    info: Any = ml_dtypes.finfo(numpy_dtype(element))
     kept, most = int(info.nmant), int(info.nexp)
     number = bits(x, signed=False)
     if mantissa < kept:
@@ -351,7 +367,7 @@ def logistic(x: Term) -> Term:
 
 
 ELEMENTWISE = {
-    "abs": of_terms(lambda x: x.math("abs")),
+    "abs": named("abs"),
     "add": named("add", "logical_or"),
     "and": named("bitwise_and", "logical_and"),
     "atan2": in_f32(atan2),

@@ -1,4 +1,4 @@
-"""cholesky and triangular_solve: a loop over columns or rows, of all matrices of a batch at once."""
+"""cholesky and triangular_solve: a loop over columns or rows, of all matrices at once."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def cholesky(node: Node) -> Sequence[Term]:
     zeros = x.number(0).expand(x.shape)
 
     def step(state: Sequence[Term], index: Term) -> list[Term]:
-        (l,) = state
+        (factor,) = state
         b = index.b
         inner = Term(b, x.value)
-        row = l.take(index, rank - 2)  # [..., n]: row `index`, columns before it are done
-        products = l.matmul(row.reshape([*row.shape, 1])).reshape(row.shape)
+        row = factor.take(index, rank - 2)  # [..., n]: row `index`, columns before it are done
+        products = factor.matmul(row.reshape([*row.shape, 1])).reshape(row.shape)
         rest = inner.take(index, rank - 1) - products
         pivot = rest.take(index, rank - 2).math("sqrt")
         column = rest / pivot.reshape([*pivot.shape, 1])
         own = counted(b, size)
         column = (own >= index).where(column, 0.0)
         here = own.equals(index).reshape([1, size])
-        return [here.where(column.reshape([*column.shape, 1]), l)]
+        return [here.where(column.reshape([*column.shape, 1]), factor)]
 
     (found,) = repeated(node, size, [zeros], step)
     found = found.cast(element)

@@ -24,7 +24,7 @@ def constant(node: Node) -> Sequence[Term]:
     if not isinstance(value, DenseIntOrFPElementsAttr):
         raise ModelError(f"requires dense elements, got {value}")
     array = constant_array(value, node.result)
-    if not is_complex(value.type):
+    if not is_complex(node.op.results[0].type):
         return [node.stored(array, "constant")]
     return [node.stored(array[..., part].copy(), "constant") for part in (0, 1)]
 

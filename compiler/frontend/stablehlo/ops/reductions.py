@@ -141,7 +141,8 @@ class Window(Struct, frozen=True):
                  ("window_strides", "base_dilations", "window_dilations")]  # fmt: skip
         if any(len(each) != rank for each in (sizes, *lists)):
             raise ModelError(f"requires windows of rank {rank}, got {sizes}")
-        return Window(sizes, *lists, node.pairs("padding", rank))
+        strides, bases, dilations = lists
+        return Window(sizes, strides, bases, dilations, node.pairs("padding", rank))
 
     def padded(self, x: Term, value: Term) -> Term:
         """The tensor with gaps and padding of a value."""

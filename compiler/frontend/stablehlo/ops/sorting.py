@@ -8,6 +8,7 @@ from weft.compiler.frontend.stablehlo.node import Node
 from weft.compiler.frontend.stablehlo.ops.bodies import comparison
 from weft.compiler.frontend.stablehlo.ops.elementwise import total_order
 from weft.compiler.frontend.stablehlo.ops.movement import of_one_shape
+from weft.compiler.frontend.stablehlo.types import is_complex, parts_of
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.graph.core.algebra import Term, counted, shape_attr
 from weft.dialects.graph.core.types import FLOATS, I32, I64
@@ -22,7 +23,8 @@ def sort(node: Node) -> Sequence[Term]:
     axis = node.integer("dimension", -1) % len(node.only.shape)
     if node.only.shape[axis].constant in (0, 1):
         return node.operands
-    simple = comparison(node.op.regions[0].block)
+    reals = not any(is_complex(each.type) for each in node.op.operands)
+    simple = comparison(node.op.regions[0].block) if reals else None
     if simple is not None:
         direction, key = simple
         order = ordered(node.operands[key], axis, descending=direction == "GT")
@@ -57,10 +59,8 @@ def _by_pairs(node: Node, axis: int) -> Term:
     order = list(range(last + 1))
     order[axis], order[last] = last, axis
     others = [each.transpose(order) for each in ones]
-    pairs = [other for one, other_ in zip(ones, others, strict=True) for other in (other_, one)]
-    (before,) = node.applied(pairs)
-    swapped = [each for one, other in zip(ones, others, strict=True) for each in (one, other)]
-    (behind,) = node.applied(swapped)
+    (before,) = node.applied(_interleaved(node, others, ones))
+    (behind,) = node.applied(_interleaved(node, ones, others))
     along = [size if at == axis else 1 for at in range(last + 1)]
     own = counted(node.b, size).reshape(along)
     earlier = counted(node.b, size).reshape([*[1] * last, size]) < own
@@ -70,6 +70,17 @@ def _by_pairs(node: Node, axis: int) -> Term:
     index = counted(node.b, size).reshape(along[:-1]).expand(dims)
     attributes = {"axis": axis, "reduction": "none"}
     return rank.of(node.b.scatter_elements(zeros.value, rank.value, index.value, **attributes))
+
+
+def _interleaved(node: Node, first: Sequence[Term], second: Sequence[Term]) -> list[Term]:
+    """The arguments of a comparator: of each operand the one element, then the other."""
+    found: list[Term] = []
+    at = 0
+    for operand in node.op.operands:
+        count = parts_of(operand.type)
+        found += [*first[at : at + count], *second[at : at + count]]
+        at += count
+    return found
 
 
 def top_k(node: Node) -> Sequence[Term]:

@@ -215,6 +215,11 @@ def broadcasting(function: HloImporter) -> HloImporter:
     return build
 
 
+def squared(x: Term) -> Term:
+    """`x * x`."""
+    return x * x
+
+
 def constant_like(node: Node) -> Sequence[Term]:
     """A tensor of one value."""
     value = node.written.get("value")
@@ -252,7 +257,7 @@ FUNCTIONS = {
     "lgamma": in_f64(lgamma),
     "next_after": of_terms(next_after),
     "sinh": named("sinh"),
-    "square": of_terms(lambda x: x * x),
+    "square": of_terms(squared),
     "tan": named("tan"),
 }
 """By the name in CHLO: functions of each element."""

@@ -67,7 +67,7 @@ _BODIES = ("stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.scatter")
 
 
 def complex_importer(op: HloOp) -> HloImporter:
-    """What imports an operator of complex numbers. Raises UnsupportedError for one that weft lacks."""
+    """What imports an operator of complex numbers; raises UnsupportedError where weft lacks it."""
     if op.name in COMPLEX:
         return COMPLEX[op.name]
     if op.name in ("stablehlo.dot_general", "stablehlo.convolution"):

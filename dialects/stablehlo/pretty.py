@@ -5,7 +5,7 @@ attributes in braces and types; `reduce` and `while` have forms of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Any, cast
 
 from msgspec import Struct, field
 from xdsl.dialects.builtin import (
@@ -265,7 +265,7 @@ def _read_constant(parser: Parser) -> Parts:
     if parser.parse_optional_punctuation(":"):
         given: Attribute = parser.parse_type()
     elif isinstance(value, (DenseIntOrFPElementsAttr, DenseResourceAttr)):
-        given = cast("Attribute", value.type)
+        given = cast("Any", value).type
     else:
         parser.raise_error("a constant of dense elements expected")
     return Parts([], [given], {"value": value}, attributes)

@@ -22,10 +22,11 @@ def read_bytecode(data: bytes, name: str) -> tuple[str, list[Array]]:
     """
     try:
         ir: Any = import_module("jaxlib.mlir.ir")
-        chlo, func, stablehlo = (
+        chlo, stablehlo = (
             cast("Any", import_module(f"jaxlib.mlir.dialects.{name}"))
-            for name in ("chlo", "func", "stablehlo")
+            for name in ("chlo", "stablehlo")
         )
+        import_module("jaxlib.mlir.dialects.func")
     except ImportError as problem:
         rule = "requires text, or jaxlib to read portable bytecode with"
         raise UnsupportedError(f"{name} {rule} (pip install 'weft[jax]'), got none") from problem

@@ -95,7 +95,7 @@ class Node(Struct):
         if isinstance(value, DenseArrayBase):
             return list(ints(cast("DenseArrayBase[Any]", value)))
         if isinstance(value, DenseIntOrFPElementsAttr):
-            return [int(each) for each in dense_integers(value).reshape(-1)]
+            return [int(each) for each in dense_integers(cast("Attribute", value)).reshape(-1)]
         if value is None and default is not None:
             return list(default)
         raise ModelError(f"requires integers {name}, got {value}")

@@ -85,7 +85,7 @@ def constant_array(value: Attribute, wanted: Declared) -> Array:
     dtype = numpy_dtype(wanted.element)
     raw = np.frombuffer(value.data.data, np.uint8 if wanted.element == BOOL else dtype)
     flat = raw != 0 if wanted.element == BOOL else raw
-    pairs = is_complex(cast("Attribute", value.type))
+    pairs = is_complex(cast("Any", value).type)
     shape = (*wanted.static, 2) if pairs else wanted.static
     if flat.size != int(np.prod(shape, dtype=np.int64)):
         raise ModelError(f"requires {list(shape)} elements, got {flat.size}")

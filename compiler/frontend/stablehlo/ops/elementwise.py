@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 from xdsl.ir import Attribute
@@ -324,7 +324,7 @@ def reduce_precision(node: Node) -> Sequence[Term]:
     x = node.only
     exponent, mantissa = node.integer("exponent_bits"), node.integer("mantissa_bits")
     element = x.type.element
-    info: Any = ml_dtypes.finfo(numpy_dtype(element))
+    info = cast("Any", ml_dtypes.finfo)(numpy_dtype(element))
     kept, most = int(info.nmant), int(info.nexp)
     number = bits(x, signed=False)
     if mantissa < kept:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
+from xdsl.ir import Attribute
 
 from weft.compiler.frontend.stablehlo.node import Node
 from weft.compiler.frontend.stablehlo.ops.elementwise import UNSIGNED_OF
@@ -23,7 +25,7 @@ def constant(node: Node) -> Sequence[Term]:
         return [node.stored(elided, "constant")]
     if not isinstance(value, DenseIntOrFPElementsAttr):
         raise ModelError(f"requires dense elements, got {value}")
-    array = constant_array(value, node.result)
+    array = constant_array(cast("Attribute", value), node.result)
     if not is_complex(node.op.results[0].type):
         return [node.stored(array, "constant")]
     return [node.stored(array[..., part].copy(), "constant") for part in (0, 1)]

@@ -64,7 +64,7 @@ def run_file(path: Path) -> Outcome:
         text = path.read_text()
         module = read_stablehlo(text, path.name)
         if "check." not in text and (inputs := inputs_of(text)) is not None:
-            return _beside_oracle(module, text, path.name, inputs)
+            return _against_oracle(module, text, path.name, inputs)
         module_f64 = module.clone()
         actual, checks = _run(module, path.name)
     except weft.UnsupportedError as error:
@@ -85,7 +85,7 @@ def run_file(path: Path) -> Outcome:
     return _nearer(judge, actual, checks) or Outcome("wrong", wrong[0])
 
 
-def _beside_oracle(module: ModuleOp, text: str, name: str, inputs: Sequence[Array]) -> Outcome:
+def _against_oracle(module: ModuleOp, text: str, name: str, inputs: Sequence[Array]) -> Outcome:
     """A program that checks nothing, beside the reference interpreter."""
     wide = module.clone()
     found = list(weft.compile(import_stablehlo(module, name))(*inputs))
@@ -202,12 +202,12 @@ def _agree(name: str, actual: Array, expected: Array) -> NDArray[np.bool_]:
 
 def ulps_between(actual: Array, expected: Array) -> Array:
     """How many numbers of the type lie between two, a large number where one is NaN."""
-    places = [_place(each) for each in (actual, expected)]
-    distance = np.abs(places[0] - places[1]).astype(np.float64)
+    ordinals = [_ordinal(each) for each in (actual, expected)]
+    distance = np.abs(ordinals[0] - ordinals[1]).astype(np.float64)
     return np.where(np.isnan(actual) | np.isnan(expected), np.inf, distance)
 
 
-def _place(array: Array) -> Array:
+def _ordinal(array: Array) -> Array:
     """Floats by their order, as Python's integers: the distance of two of 64 bits may need 65."""
     width = array.dtype.itemsize * 8
     bits = np.ascontiguousarray(array).view(f"i{width // 8}").reshape(array.shape).astype(object)
@@ -225,26 +225,26 @@ def _nearer(
     except Exception:
         return None  # a program of bits has no meaning in another type
     for check in checks:
-        ours, theirs, truth = actual[check.actual], actual[check.expected], exact[check.actual]
+        ours, theirs = actual[check.actual], actual[check.expected]
         if ours.dtype == np.float64:
             return None  # the judge would be ourselves
-        if not _near(check.name, ours, theirs, truth):
+        if not _near(check.name, ours, theirs, exact[check.actual]):
             return None
     return Outcome("nearer")
 
 
-def _near(name: str, ours: Array, theirs: Array, truth: Array) -> bool:
-    """Whether the elements that differ are as near to the truth, by the root of the mean square of
-    their errors. A truth that is far from what is expected is no judge.
+def _near(name: str, ours: Array, theirs: Array, exact_value: Array) -> bool:
+    """Whether the elements that differ are as near to the exact value, by the root of the mean
+    square of their errors. An exact value that is far from what is expected is no judge.
     """
     differ = ~_agree(name, ours, theirs)
     if not differ.any():
         return True
     with np.errstate(all="ignore"):
         our_errors, errors = (
-            np.abs(each[differ].astype(np.float64) - truth[differ]) for each in (ours, theirs)
+            np.abs(each[differ].astype(np.float64) - exact_value[differ]) for each in (ours, theirs)
         )
-        scale = np.abs(truth).max()
+        scale = np.abs(exact_value).max()
     close = errors.max() <= 1e-3 * scale
     return bool(close and np.mean(our_errors**2) <= np.mean(errors**2))
 

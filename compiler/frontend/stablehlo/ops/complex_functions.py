@@ -49,12 +49,12 @@ class Pair(Struct, frozen=True, eq=False):
         """Times a real number."""
         return Pair(self.real * number, self.imag * number)
 
-    def turned_left(self) -> Pair:
+    def times_i(self) -> Pair:
         """Times i."""
         return Pair(-self.imag, self.real)
 
-    def turned_right(self) -> Pair:
-        """Times -i."""
+    def over_i(self) -> Pair:
+        """Divided by i, which is times -i."""
         return Pair(self.imag, -self.real)
 
 
@@ -129,12 +129,12 @@ def cosine(z: Pair) -> Pair:
 
 def hyperbolic_sine(z: Pair) -> Pair:
     """`sinh(z)`."""
-    return sine(z.turned_left()).turned_right()
+    return sine(z.times_i()).over_i()
 
 
 def hyperbolic_cosine(z: Pair) -> Pair:
     """`cosh(z)`."""
-    return cosine(z.turned_left())
+    return cosine(z.times_i())
 
 
 def hyperbolic_tangent(z: Pair) -> Pair:
@@ -148,7 +148,7 @@ def hyperbolic_tangent(z: Pair) -> Pair:
 
 def tangent(z: Pair) -> Pair:
     """`tan(z)`."""
-    return hyperbolic_tangent(z.turned_left()).turned_right()
+    return hyperbolic_tangent(z.times_i()).over_i()
 
 
 def logistic(z: Pair) -> Pair:
@@ -182,7 +182,7 @@ def sign(z: Pair) -> Pair:
 
 def inverse_hyperbolic_sine(z: Pair) -> Pair:
     """`asinh(z)`, by the real `asinh` of a product of roots."""
-    return inverse_sine(z.turned_left()).turned_right()
+    return inverse_sine(z.times_i()).over_i()
 
 
 def inverse_sine(z: Pair) -> Pair:
@@ -221,7 +221,7 @@ def inverse_hyperbolic_tangent(z: Pair) -> Pair:
 
 def inverse_tangent(z: Pair) -> Pair:
     """`atan(z)`."""
-    return inverse_hyperbolic_tangent(z.turned_left()).turned_right()
+    return inverse_hyperbolic_tangent(z.times_i()).over_i()
 
 
 def product(z: Pair, w: Pair) -> Pair:

@@ -1,4 +1,4 @@
-"""gather and scatter: slices at places that index vectors name.
+"""gather and scatter: slices at positions that index vectors name.
 
 Dims that indices count along, and those of which a slice has a part only, are made one; each index
 vector and each position of a partial window becomes one index along it, and whole dims stay slices.
@@ -20,7 +20,7 @@ from weft.dialects.graph.core.algebra import Term, counted, shape_attr, size_ter
 from weft.dialects.graph.core.types import BOOL, I64, UI8
 
 
-class Places(Struct):
+class Slices(Struct):
     """Where slices of an operand are: `start_map` names the operand's dim of each component of an
     index vector, `window` the dims of a slice that are dims of the slices' tensor, in order.
     """
@@ -105,9 +105,9 @@ def _vectors(indices: Term, axis: int) -> Term:
     return indices.transpose(order).cast(I64)
 
 
-def _places(
+def _slices(
     x: Term, indices: Term, sizes: Sequence[Expr], numbers: dict[str, list[int]], axis: int
-) -> Places:
+) -> Slices:
     vectors = _vectors(indices, axis)
     lead = list(vectors.shape[:-1])
     dims = list(x.shape)
@@ -118,7 +118,7 @@ def _places(
     if len(sizes) != len(dims) or any(at >= rank for at in axes):
         raise ModelError(f"requires a size for each dim of {x.type}, got {list(sizes)}")
     start_map, batching = numbers["start_map"], numbers["operand_batching"]
-    return Places(dims, list(sizes), start_map, window, batching, vectors, lead, axes)
+    return Slices(dims, list(sizes), start_map, window, batching, vectors, lead, axes)
 
 
 def gather(node: Node) -> Sequence[Term]:
@@ -138,39 +138,39 @@ def gathered(node: Node, x: Term, indices: Term, sizes: Sequence[Expr]) -> Seque
         "start_map": record.integers("start_index_map"),
     }
     axis = (record.integers("index_vector_dim") or [0])[0]
-    places = _places(x, indices, sizes, numbers, axis)
+    slices = _slices(x, indices, sizes, numbers, axis)
     result = node.result.shape
     if 0 in result:
         return [x.number(0).expand(node.result.static)]
-    flat = _flattened(x, places)
-    linear, _ = places.linear(clamps=True)
+    flat = _flattened(x, slices)
+    linear, _ = slices.linear(clamps=True)
     found = flat.take(linear, 0)
     offsets = record.integers("offset_dims")
-    return [_arranged(found, places, offsets, len(result))]
+    return [_arranged(found, slices, offsets, len(result))]
 
 
-def _flattened(x: Term, places: Places) -> Term:
+def _flattened(x: Term, slices: Slices) -> Term:
     """The operand with its indexed dims as one in front."""
-    whole = places.whole
-    ordered = x.transpose([*places.indexed, *whole])
-    return ordered.reshape([places.count, *(places.dims[dim] for dim in whole)])
+    whole = slices.whole
+    ordered = x.transpose([*slices.indexed, *whole])
+    return ordered.reshape([slices.count, *(slices.dims[dim] for dim in whole)])
 
 
-def _arranged(found: Term, places: Places, offsets: Sequence[int], rank: int) -> Term:
+def _arranged(found: Term, slices: Slices, offsets: Sequence[int], rank: int) -> Term:
     """Dims `[lead, partial, whole]` in the order of the slices' tensor."""
-    held = [*places.partial, *places.whole]
+    held = [*slices.partial, *slices.whole]
     order: list[int] = []
-    lead = iter(range(len(places.lead)))
+    lead = iter(range(len(slices.lead)))
     for axis in range(rank):
         if axis in offsets:
-            dim = places.window[offsets.index(axis)]
-            order.append(len(places.lead) + held.index(dim))
+            dim = slices.window[offsets.index(axis)]
+            order.append(len(slices.lead) + held.index(dim))
         else:
             order.append(next(lead))
-    return _drop_ones(found, places, held, order)
+    return _drop_ones(found, slices, held, order)
 
 
-def _drop_ones(found: Term, places: Places, held: Sequence[int], order: Sequence[int]) -> Term:
+def _drop_ones(found: Term, slices: Slices, held: Sequence[int], order: Sequence[int]) -> Term:
     """Transposed; collapsed dims that slices have all of, which are of size 1, are dropped."""
     kept = [at for at in range(len(found.shape)) if at in order]
     shape = [found.shape[at] for at in kept]
@@ -198,16 +198,16 @@ def scatter(node: Node) -> Sequence[Term]:
     window_dims = record.integers("update_window_dims")
     extents = iter(updates[0].shape[at] for at in window_dims)
     sizes = [Expr.of(1) if dim in left_out else next(extents) for dim in range(len(dims))]
-    places = _places(first, indices, sizes, numbers, axis)
+    slices = _slices(first, indices, sizes, numbers, axis)
     if 0 in updates[0].shape or 0 in dims:
         return operands
-    linear, inside = places.linear(clamps=False)
+    linear, inside = slices.linear(clamps=False)
     if inside is not None:
-        linear = inside.where(linear, size_term(node.b, places.count, I64))
-    flats = [_with_spare(_flattened(each, places)) for each in operands]
-    changes = [_as_rows(each, places, window_dims, linear) for each in updates]
+        linear = inside.where(linear, size_term(node.b, slices.count, I64))
+    flats = [_with_spare(_flattened(each, slices)) for each in operands]
+    changes = [_as_rows(each, slices, window_dims, linear) for each in updates]
     found = scattered_rows(node, flats, linear, changes)
-    return [_restored(each, places) for each in found]
+    return [_restored(each, slices) for each in found]
 
 
 def scattered_rows(
@@ -236,17 +236,17 @@ def _with_spare(flat: Term) -> Term:
     return flat.of(flat.b.pad(flat.value, None, pads=pads, mode="constant"))
 
 
-def _as_rows(update: Term, places: Places, window_dims: Sequence[int], linear: Term) -> Term:
+def _as_rows(update: Term, slices: Slices, window_dims: Sequence[int], linear: Term) -> Term:
     """Updates as `[index vectors, partial window, whole dims]`."""
     rank = len(update.shape)
     outer = [axis for axis in range(rank) if axis not in window_dims]
-    held = [*places.partial, *(dim for dim in places.whole if dim in places.window)]
-    order = outer + [window_dims[places.window.index(dim)] for dim in held]
+    held = [*slices.partial, *(dim for dim in slices.whole if dim in slices.window)]
+    order = outer + [window_dims[slices.window.index(dim)] for dim in held]
     moved = update.transpose(order)
-    whole = [places.dims[dim] for dim in places.whole]
+    whole = [slices.dims[dim] for dim in slices.whole]
     lead = len(linear.shape)
-    kept = [dim for dim in places.whole if dim in places.window]
-    moved = stretched(moved, [*linear.shape, *(places.dims[dim] for dim in kept)])
+    kept = [dim for dim in slices.whole if dim in slices.window]
+    moved = stretched(moved, [*linear.shape, *(slices.dims[dim] for dim in kept)])
     return moved.reshape([*moved.shape[:lead], *whole])
 
 
@@ -255,11 +255,11 @@ def _combined(flat: Term, linear: Term, updates: Term, reduction: str) -> Term:
     return flat.of(flat.b.scatter_nd(flat.value, vectors.value, updates.value, reduction=reduction))
 
 
-def _restored(flat: Term, places: Places) -> Term:
+def _restored(flat: Term, slices: Slices) -> Term:
     """Without the spare row, in the operand's own dims."""
-    rows = flat.part(0, 0, places.count)
-    order = [*places.indexed, *places.whole]
-    shaped = rows.reshape([places.dims[dim] for dim in order])
+    rows = flat.part(0, 0, slices.count)
+    order = [*slices.indexed, *slices.whole]
+    shaped = rows.reshape([slices.dims[dim] for dim in order])
     return shaped.transpose([order.index(dim) for dim in range(len(order))])
 
 

@@ -222,7 +222,7 @@ def reduce_window(node: Node) -> Sequence[Term]:
 
 
 def select_and_scatter(node: Node) -> Sequence[Term]:
-    """Each window's chosen element receives what stands in its place in the source."""
+    """Each window's chosen element receives the source's element of that window."""
     x, source, start = node.operands
     dims = x.shape
     window = Window.of(node, len(dims))
@@ -233,22 +233,22 @@ def select_and_scatter(node: Node) -> Sequence[Term]:
     state = [window.padded(x, x.number(0)), window.padded(index, outside)]
 
     def body(pair: Sequence[Term]) -> list[Term]:
-        value, place, other, other_place = pair
+        value, position, other, other_position = pair
         (keeps,) = node.applied([value, other], position=0)
-        first = (place < outside) & (other_place.equals(outside) | keeps)
-        return [first.where(value, other), first.where(place, other_place)]
+        first = (position < outside) & (other_position.equals(outside) | keeps)
+        return [first.where(value, other), first.where(position, other_position)]
 
-    places = window.combined(state, body)[1]
-    if len(places.shape) != len(source.shape):
-        raise ModelError(f"requires a source of {places.type}, got {source.type}")
-    return [_scattered(node, dims, places, stretched(source, places.shape), start)]
+    positions = window.combined(state, body)[1]
+    if len(positions.shape) != len(source.shape):
+        raise ModelError(f"requires a source of {positions.type}, got {source.type}")
+    return [_scattered(node, dims, positions, stretched(source, positions.shape), start)]
 
 
-def _scattered(node: Node, dims: Shape, places: Term, source: Term, start: Term) -> Term:
-    total, count = product(dims), product(places.shape)
+def _scattered(node: Node, dims: Shape, positions: Term, source: Term, start: Term) -> Term:
+    total, count = product(dims), product(positions.shape)
     flat = start.expand([total + 1])
     rows = scattered_rows(
-        node, [flat], places.reshape([count]), [source.reshape([count])], position=1
+        node, [flat], positions.reshape([count]), [source.reshape([count])], position=1
     )
     return rows[0].part(0, 0, total).reshape(dims)
 

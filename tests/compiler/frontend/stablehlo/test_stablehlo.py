@@ -1,5 +1,7 @@
 """Programs of StableHLO beside NumPy: text in, arrays out."""
 
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 import math

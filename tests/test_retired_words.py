@@ -18,12 +18,12 @@ import pytest
 
 from weft.cli.opt import ALL_PASSES, DIALECTS
 from weft.compiler.loop.schedules import SCHEDULES
-from weft.dialects.stablehlo import CHLO, STABLEHLO
+from weft.dialects.stablehlo import CHLO, QUANT, STABLEHLO
 
 ROOT: Final = Path(__file__).parents[1]
 FOLDERS: Final = ("compiler", "dialects", "weft", "benchmarks")
 
-FOREIGN: Final = (STABLEHLO, CHLO)
+FOREIGN: Final = (STABLEHLO, CHLO, QUANT)
 """Dialects of others, whose names are theirs."""
 
 RETIRED: Final[Mapping[str, str]] = {

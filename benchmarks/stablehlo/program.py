@@ -141,6 +141,8 @@ def open_up(module: ModuleOp) -> tuple[list[Array], list[Check]]:
             ]
             position += 2 * count
             outputs += op.operands[:2]
+            if op.results:
+                op.results[0].replace_all_uses_with(op.operands[0])
             Rewriter.erase_op(op)
     last = block.last_op
     assert last is not None, "a function ends in a return"

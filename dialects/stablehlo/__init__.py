@@ -7,6 +7,9 @@ from xdsl.ir import Dialect
 from weft.dialects.stablehlo.attributes import ATTRIBUTES
 from weft.dialects.stablehlo.names import CHLO_NAMES, STABLEHLO_NAMES
 from weft.dialects.stablehlo.op import define
+from weft.dialects.stablehlo.quantized import QUANT
+
+__all__ = ["CHLO", "QUANT", "STABLEHLO"]
 
 STABLEHLO = Dialect(
     "stablehlo", [define(f"stablehlo.{name}") for name in STABLEHLO_NAMES], ATTRIBUTES

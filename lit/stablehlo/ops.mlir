@@ -68,3 +68,13 @@ func.func @loop(%i: tensor<i32>, %x: tensor<f32>) -> tensor<f32> {
   %e = chlo.erf %x : tensor<f32> -> tensor<f32>
   func.return %e : tensor<f32>
 }
+
+// -----
+
+// A tensor that is quantised as a whole.
+// CHECK-LABEL: func.func @quantized
+// CHECK: "stablehlo.uniform_quantize"(%x) : (tensor<4xf32>) -> tensor<4x!quant.uniform<i8:f32, 0.5:-3>>
+func.func @quantized(%x: tensor<4xf32>) -> tensor<4x!quant.uniform<i8:f32, 0.5:-3>> {
+  %q = stablehlo.uniform_quantize %x : (tensor<4xf32>) -> tensor<4x!quant.uniform<i8:f32, 0.5:-3>>
+  func.return %q : tensor<4x!quant.uniform<i8:f32, 0.5:-3>>
+}

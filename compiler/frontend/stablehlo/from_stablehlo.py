@@ -23,6 +23,7 @@ from weft.compiler.frontend.stablehlo.ops.table import (
     IMPORTERS,
     OF_SCALARS,
     complex_importer,
+    quantized_importer,
 )
 from weft.compiler.frontend.stablehlo.text import HloParser
 from weft.compiler.frontend.stablehlo.types import attribute_text, declared, is_token, parts_of
@@ -90,6 +91,7 @@ def import_stablehlo(
         functions,
         IMPORTERS,
         complex_importer,
+        quantized_importer,
         OF_SCALARS,
         store,
         budget,

@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from weft.compiler.frontend.onnx.constant_values import ConstantValues
 from weft.compiler.frontend.stablehlo.node import HloImporter, ImporterTable, Node
-from weft.compiler.frontend.stablehlo.types import Declared, is_complex, parts_of
+from weft.compiler.frontend.stablehlo.types import Declared, is_complex, parts_of, quantization
 from weft.dialects.budget import Budget
 from weft.dialects.errors import ModelError, TypeInferenceError, UnsupportedError
 from weft.dialects.graph.core.algebra import Term
@@ -27,6 +27,7 @@ class ModuleImporter(Struct):
     functions: dict[str, FuncOp]
     table: ImporterTable
     complex_importer: Callable[[HloOp], HloImporter]
+    quantized_importer: Callable[[HloOp], HloImporter]
     of_scalars: AbstractSet[str]
     store: WeightStore
     budget: Budget
@@ -121,8 +122,11 @@ class ModuleImporter(Struct):
             b.location = location
 
     def _importer(self, op: HloOp) -> HloImporter:
-        """What imports an operator, of complex numbers another function."""
-        involved = any(is_complex(each.type) for each in (*op.operands, *op.results))
+        """What imports an operator; of complex numbers and quantised ones another function."""
+        values = (*op.operands, *op.results)
+        if any(quantization(each.type) is not None for each in values):
+            return self.quantized_importer(op)
+        involved = any(is_complex(each.type) for each in values)
         return self.complex_importer(op) if involved else self.table[op.name]
 
 

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import LocationAttr
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from weft.dialects.context import TextParser, WeftContext
-from weft.dialects.stablehlo import CHLO, STABLEHLO
+from weft.dialects.stablehlo import CHLO, QUANT, STABLEHLO
 
 _LOCATIONS: Final = re.compile(r"^#loc\w* = loc\(.*\)$\n?", re.MULTILINE)
 _DEPTHS: Final = {MLIRTokenKind.L_PAREN: 1, MLIRTokenKind.R_PAREN: -1}
@@ -20,7 +20,7 @@ class HloParser(TextParser):
 
     def __init__(self, text: str, name: str) -> None:
         context = WeftContext()
-        for dialect in (STABLEHLO, CHLO):
+        for dialect in (STABLEHLO, CHLO, QUANT):
             context.load_dialect(dialect)
         super().__init__(context, _LOCATIONS.sub("", text), name)
 

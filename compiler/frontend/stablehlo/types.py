@@ -20,6 +20,7 @@ from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.types import BOOL, FLOATS, INTEGERS
 from weft.dialects.stablehlo.attributes import TokenType
+from weft.dialects.stablehlo.quantized import Quantization, UniformType
 from weft.dialects.weights import Array
 
 COMPUTED = (*FLOATS, *INTEGERS, BOOL)
@@ -50,6 +51,8 @@ def declared(written: Attribute) -> Declared:
     element: Attribute = written.element_type
     if isinstance(element, ComplexType):
         element = cast("ComplexType[Any]", element).element_type
+    elif isinstance(element, UniformType):
+        element = element.data.storage
     if element not in COMPUTED:
         raise UnsupportedError(f"requires an element type that weft computes in, got {element}")
     dims = (None if dim == DYNAMIC_INDEX else dim for dim in written.get_shape())
@@ -61,6 +64,14 @@ def is_complex(written: Attribute) -> bool:
     if not isinstance(written, TensorType):
         return False
     return isinstance(cast("TensorType[Any]", written).element_type, ComplexType)
+
+
+def quantization(written: Attribute) -> Quantization | None:
+    """How a tensor is quantised, if it is."""
+    if not isinstance(written, TensorType):
+        return None
+    element: Attribute = cast("TensorType[Any]", written).element_type
+    return element.data if isinstance(element, UniformType) else None
 
 
 def parts_of(written: Attribute) -> int:

@@ -20,9 +20,11 @@ from weft.compiler.frontend.stablehlo.ops.indexing import INDEXING
 from weft.compiler.frontend.stablehlo.ops.linalg import LINALG
 from weft.compiler.frontend.stablehlo.ops.movement import MOVEMENT
 from weft.compiler.frontend.stablehlo.ops.products import PRODUCTS
+from weft.compiler.frontend.stablehlo.ops.quantized import MOVING, QUANTIZED, in_floats, moves
 from weft.compiler.frontend.stablehlo.ops.reductions import REDUCTIONS
 from weft.compiler.frontend.stablehlo.ops.sorting import SORTING, top_k
 from weft.compiler.frontend.stablehlo.ops.special import FUNCTIONS, SPECIAL
+from weft.compiler.frontend.stablehlo.types import quantization
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.stablehlo.op import HloOp
@@ -38,7 +40,7 @@ def custom_call(node: Node) -> Sequence[Term]:
 
 _STABLEHLO = {
     **ELEMENTWISE, **MOVEMENT, **INDEXING, **REDUCTIONS, **PRODUCTS, **CONTROL, **SORTING,
-    **DYNAMIC, **LINALG, "custom_call": custom_call,
+    **DYNAMIC, **LINALG, **QUANTIZED, "custom_call": custom_call,
 }  # fmt: skip
 _CHLO = {**SPECIAL, "top_k": top_k}
 
@@ -78,3 +80,10 @@ def complex_importer(op: HloOp) -> HloImporter:
     if op.name in WHOLE or op.name in _BODIES:
         return IMPORTERS[op.name]
     raise UnsupportedError("requires real numbers, got complex ones")
+
+
+def quantized_importer(op: HloOp) -> HloImporter:
+    """What imports an operator of quantised tensors."""
+    given = [quantization(each.type) for each in (*op.operands, *op.results)]
+    importer = IMPORTERS[op.name]
+    return importer if op.name in MOVING and moves(given) else in_floats(importer)

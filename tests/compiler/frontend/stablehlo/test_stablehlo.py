@@ -289,6 +289,23 @@ def test_complex_numbers_are_pairs():
     np.testing.assert_allclose(size, np.abs(expected), rtol=1e-4)
 
 
+def test_quantised_tensors():
+    x = floats(2, 3)
+    (found,) = run(
+        """
+        func.func @main(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
+          %q = stablehlo.uniform_quantize %x : (tensor<2x3xf32>) -> tensor<2x3x!quant.uniform<i8:f32, 0.25:-3>>
+          %t = stablehlo.transpose %q, dims = [1, 0] : (tensor<2x3x!quant.uniform<i8:f32, 0.25:-3>>) -> tensor<3x2x!quant.uniform<i8:f32, 0.25:-3>>
+          %s = stablehlo.add %t, %t : (tensor<3x2x!quant.uniform<i8:f32, 0.25:-3>>, tensor<3x2x!quant.uniform<i8:f32, 0.25:-3>>) -> tensor<3x2x!quant.uniform<i8:f32, 0.5:1>>
+          %y = stablehlo.uniform_dequantize %s : (tensor<3x2x!quant.uniform<i8:f32, 0.5:1>>) -> tensor<3x2xf32>
+          return %y : tensor<3x2xf32>
+        }
+        """,
+        x,
+    )
+    assert (found == 2 * (np.rint(x.T / 0.25) * 0.25)).all()
+
+
 VARYING = """
     func.func @main(%n: tensor<i64>, %x: tensor<?x3xf32>) -> tensor<?x3xf32> {
       %i = stablehlo.convert %n : (tensor<i64>) -> tensor<i32>

@@ -13,7 +13,7 @@ from msgspec import Struct
 from weft.compiler.frontend.stablehlo.node import Node
 from weft.compiler.frontend.stablehlo.ops.bodies import combination
 from weft.compiler.frontend.stablehlo.ops.control import repeated
-from weft.compiler.frontend.stablehlo.ops.movement import stretched
+from weft.compiler.frontend.stablehlo.ops.movement import stretched, wide
 from weft.dialects.errors import ModelError
 from weft.dialects.expr import Expr, product
 from weft.dialects.graph.core.algebra import Term, counted, shape_attr, size_term
@@ -102,7 +102,7 @@ def _vectors(indices: Term, axis: int) -> Term:
         indices = indices.reshape([*indices.shape, 1])
         rank += 1
     order = [at for at in range(rank) if at != axis] + [axis]
-    return indices.transpose(order).cast(I64)
+    return wide(indices.transpose(order))
 
 
 def _slices(

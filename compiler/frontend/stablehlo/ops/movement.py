@@ -175,15 +175,15 @@ def padded(
 def clamped_starts(x: Term, starts: Sequence[Term], sizes: Sequence[int | Expr]) -> Term:
     """Scalar first indices of a box, moved so that it lies inside, as one vector."""
     limits = [dim - size for dim, size in zip(x.shape, sizes, strict=True)]
-    wide = [_wide(start) for start in starts]
+    widened = [wide(start) for start in starts]
     bounded = [
         start.maximum(0).minimum(size_term(x.b, limit, I64)).reshape([1])
-        for start, limit in zip(wide, limits, strict=True)
+        for start, limit in zip(widened, limits, strict=True)
     ]
     return joined(bounded, 0)
 
 
-def _wide(start: Term) -> Term:
+def wide(start: Term) -> Term:
     """An index as i64; what unsigned integers hold beyond stays beyond every size."""
     if start.type.element in SIGNED or width(start.type.element) < 64:
         return start.cast(I64)
@@ -202,7 +202,7 @@ def box_at(x: Term, starts: Sequence[Term], sizes: Sequence[int]) -> Term:
     for axis, (start, size) in enumerate(zip(starts, sizes, strict=True)):
         if x.shape[axis].constant == size:
             continue
-        first = _wide(start).maximum(0).minimum(size_term(x.b, x.shape[axis] - size, I64))
+        first = wide(start).maximum(0).minimum(size_term(x.b, x.shape[axis] - size, I64))
         x = x.take(counted(x.b, size) + first, axis)
     return x
 

@@ -26,8 +26,10 @@ def sort(node: Node) -> Sequence[Term]:
     reals = not any(is_complex(each.type) for each in node.op.operands)
     simple = comparison(node.op.regions[0].block) if reals else None
     if simple is not None:
-        direction, key = simple
-        order = ordered(node.operands[key], axis, descending=direction == "GT")
+        key = node.operands[simple.key]
+        if simple.total and key.type.element in FLOATS:
+            key = total_order(key)
+        order = ordered(key, axis, descending=simple.direction == "GT")
     else:
         order = _by_pairs(node, axis)
     return [

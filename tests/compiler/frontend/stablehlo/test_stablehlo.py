@@ -196,6 +196,25 @@ def test_sort_by_two_keys():
     assert (found[1] == values[order]).all()
 
 
+def test_floats_sort_in_total_order():
+    x = np.array([0.0, -0.0, np.nan, -np.inf, 1.0], np.float32)
+    (found,) = run(
+        """
+        func.func @main(%x: tensor<5xf32>) -> tensor<5xf32> {
+          %y = "stablehlo.sort"(%x) <{dimension = 0 : i64}> ({
+          ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %p = stablehlo.compare LT, %a, %b, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>
+            stablehlo.return %p : tensor<i1>
+          }) : (tensor<5xf32>) -> tensor<5xf32>
+          return %y : tensor<5xf32>
+        }
+        """,
+        x,
+    )
+    assert np.array_equal(found, x[[3, 1, 0, 4, 2]], equal_nan=True)
+    assert np.signbit(found[:3]).tolist() == [True, True, False]
+
+
 def test_convolution_of_any_layout():
     x, w = floats(1, 5, 5, 2), floats(3, 3, 1, 4)
     (found,) = run(

@@ -7,6 +7,8 @@ from __future__ import annotations
 import multiprocessing
 import re
 import zlib
+from importlib import import_module
+from multiprocessing.connection import Connection
 from typing import Any, Final
 
 import ml_dtypes
@@ -19,6 +21,8 @@ from weft.compiler.frontend.stablehlo.types import constant_array, declared
 
 Array = NDArray[Any]
 SIZE: Final = 5
+LONGEST: Final = 30.0
+"""The seconds that the interpreter may take."""
 _MAIN: Final = re.compile(
     r"(func\.func public @main\()((?:%arg\d+: tensor<i64>(?:, |(?=\))))+)(.*\{)\n"
 )
@@ -63,11 +67,28 @@ def expected(text: str) -> list[Array]:
     """The results of `main` for those arrays, in a process of its own: what the interpreter lacks
     ends it. Raises RuntimeError where there are none.
     """
-    with multiprocessing.Pool(1) as pool:
-        try:
-            return pool.apply_async(_interpreted, (text,)).get(timeout=30)
-        except multiprocessing.TimeoutError as problem:
-            raise RuntimeError("the interpreter ended") from problem
+    import_module("jax._src.interpreters.mlir")  # once, and not in each process
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.Process(target=_send, args=(sender, text))
+    process.start()
+    sender.close()
+    try:
+        found = receiver.recv() if receiver.poll(LONGEST) else "it took too long"
+    except EOFError:
+        found = "it ended"
+    process.kill()
+    process.join()
+    if isinstance(found, str):
+        raise RuntimeError(f"the interpreter requires a program that it knows, got: {found}")
+    return found
+
+
+def _send(sender: Connection, text: str) -> None:
+    """Sends the results, or what is wrong."""
+    try:
+        sender.send(_interpreted(text))
+    except Exception as error:
+        sender.send(str(error))
 
 
 def _interpreted(text: str) -> list[Array]:

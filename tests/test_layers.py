@@ -20,6 +20,8 @@ PACKAGES = ("weft", "compiler", "dialects")
 WALLS = {
     "onnx": ("weft.compiler.frontend", "weft.compiler.adapters", "weft.cli", "weft.bench.engines"),
     "torch": ("weft.compiler.frontend", "weft.compiler.adapters", "weft.cli", "weft.bench.engines"),
+    "jax": ("weft.compiler.frontend.stablehlo", "weft.jax_function", "weft.bench.engines"),
+    "jaxlib": ("weft.compiler.frontend.stablehlo",),
     "llvmlite": ("weft.compiler.loop_to_llvm", "weft.compiler.machine"),
     "llvmlite.ir": ("weft.compiler.loop_to_llvm",),
     "llvmlite.binding": ("weft.compiler.machine",),

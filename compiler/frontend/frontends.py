@@ -1,4 +1,5 @@
-"""Which front end reads a model: the suffix of its file says so, or else its Python type.
+"""Which front end reads a model: its content or the suffix of its file says so, or else its
+Python type.
 
 `weft.compile` traces Python functions itself, and hands on the graph.
 """
@@ -23,6 +24,8 @@ from weft.compiler.frontend.onnx.from_onnx import (
     import_model,
 )
 from weft.compiler.frontend.onnx.node import ImporterTable
+from weft.compiler.frontend.stablehlo.content import is_stablehlo
+from weft.compiler.frontend.stablehlo.from_stablehlo import import_file
 from weft.dialects.budget import Budget
 from weft.dialects.errors import OptionError
 from weft.dialects.graph import GraphOp
@@ -60,6 +63,8 @@ class Frontend(Struct, frozen=True):
         None
     )
     finished: bool = False
+    recognises: Callable[[Any], bool] | None = None
+    """Whether it reads a file or bytes, as their content says."""
 
 
 def _read_graph_file(path: str | os.PathLike[str], options: ImportOptions) -> ImportedModel:
@@ -84,7 +89,15 @@ def _read_onnx(source: Source, options: ImportOptions) -> ImportedModel:
     )
 
 
+def _read_stablehlo(
+    source: str | os.PathLike[str] | bytes, options: ImportOptions
+) -> ImportedModel:
+    imported = import_file(source, options.budget)
+    return fix_graph(imported, options.sizes, options.values)
+
+
 FRONTENDS: Final = (
+    Frontend("StableHLO", (), (), _read_stablehlo, finished=True, recognises=is_stablehlo),
     Frontend("graph files", (SUFFIX,), (), _read_graph_file, finished=True),
     Frontend("graphs", (), (ImportedModel,), _take_graph, finished=True),
     # Paths of any other suffix: ONNX files are called .onnx, .pb or anything else.
@@ -95,6 +108,9 @@ FRONTENDS: Final = (
 
 def find_frontend(source: Source | ImportedModel) -> Frontend:
     """The front end that reads a model. Raises OptionError for an object that none reads."""
+    for frontend in FRONTENDS:
+        if frontend.recognises is not None and frontend.recognises(source):
+            return frontend
     suffix = Path(source).suffix if isinstance(source, str | os.PathLike) else None
     by_suffix = (each for each in FRONTENDS if suffix in each.suffixes)
     by_type = (each for each in FRONTENDS if isinstance(source, each.types))

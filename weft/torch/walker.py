@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import torch
 from msgspec import Struct
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import GraphModule, Node
 
 from weft.compiler.frontend.onnx.from_onnx import ImportedModel
@@ -169,7 +170,7 @@ class Walker:
         for node in self.gm.graph.nodes:
             if node.op == "get_attr":
                 value = _attribute(self.gm, target_of(node))
-                self.values[node] = self.graph.constant(node.name, to_array(value.contiguous()))
+                self.values[node] = self._constant(node, value)
             elif node.op == "call_function" and is_size(node.meta.get("val")):
                 self.values[node] = size_of(node.meta["val"])
             elif node.op == "call_function":
@@ -184,8 +185,7 @@ class Walker:
             if expr.constant is None:
                 self.symbols.setdefault(str(expr), position)
         elif isinstance(value, torch.Tensor) and position in self.frozen:
-            array = to_array(self.frozen[position].detach().contiguous())
-            self.values[node] = self.graph.constant(node.name, array)
+            self.values[node] = self._constant(node, self.frozen[position])
         elif isinstance(value, torch.Tensor):
             order = memory_order(value)
             dims = dims_of(value)
@@ -199,6 +199,13 @@ class Walker:
             self.arguments.append((position, tuple(order) if moved and order else None))
         else:
             self.values[node] = None
+
+    def _constant(self, node: Node, value: Any) -> Term:
+        """A tensor with values as a part of the graph, which keeps a copy."""
+        if not isinstance(value, torch.Tensor):
+            raise UnsupportedError(f"{node.name} requires a tensor, got {type(value).__name__}")
+        with unset_fake_temporarily():
+            return self.graph.constant(node.name, to_array(value.detach().clone().contiguous()))
 
     def _bind_symbols(self) -> tuple[int, ...]:
         """A tensor without elements brings along a size that no other input has as a dim."""

@@ -28,6 +28,9 @@ from weft.dialects.errors import OptionError
 from weft.dialects.graph import GraphOp
 from weft.dialects.weights import Array
 
+PT2: Final = ".pt2"
+"""The suffix of programs of torch.export, whose reader is imported when there is one."""
+
 
 class ImportOptions(Struct, frozen=True):
     """How a model is imported: as `import_model` says."""
@@ -65,6 +68,13 @@ def _read_graph_file(path: str | os.PathLike[str], options: ImportOptions) -> Im
     return fix_graph(read_graph(Path(path)), options.sizes, options.values)
 
 
+def _read_pt2(path: str | os.PathLike[str], options: ImportOptions) -> ImportedModel:
+    from weft.compiler.frontend.torch.from_pt2 import read_pt2
+
+    imported = read_pt2(Path(path), Path(path).name)
+    return fix_graph(imported, options.sizes, options.values)
+
+
 def _take_graph(imported: ImportedModel, options: ImportOptions) -> ImportedModel:
     return fix_graph(imported, options.sizes, options.values)
 
@@ -84,6 +94,7 @@ def _read_onnx(source: Source, options: ImportOptions) -> ImportedModel:
 
 FRONTENDS: Final = (
     Frontend("graph files", (SUFFIX,), (), _read_graph_file, finished=True),
+    Frontend("torch.export", (PT2,), (), _read_pt2, finished=True),
     Frontend("graphs", (), (ImportedModel,), _take_graph, finished=True),
     # Paths of any other suffix: ONNX files are called .onnx, .pb or anything else.
     Frontend("ONNX", (), (str, os.PathLike, bytes, ModelProto), _read_onnx, import_inputs),

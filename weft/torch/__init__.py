@@ -3,6 +3,7 @@ weft that imports torch.
 """
 
 from weft.torch.backend import backend, refresh
+from weft.torch.export import export
 from weft.torch.report import explain
 
-__all__ = ["backend", "explain", "refresh"]
+__all__ = ["backend", "explain", "export", "refresh"]

@@ -11,7 +11,7 @@ from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.algebra import Term, size_term
 from weft.dialects.graph.core.builder import GraphBuilder
-from weft.dialects.graph.core.types import BF16, BOOL, F16, F32, FLOATS, I16, I64, SIGNED, UNSIGNED
+from weft.dialects.graph.core.types import BF16, BOOL, F16, F32, FLOATS, I16, I64, UNSIGNED
 from weft.dialects.loop.scalar import width
 
 Number = float | Expr

@@ -8,6 +8,7 @@ from weft.compiler.frontend.torch.operands import AtenTable
 from weft.compiler.frontend.torch.ops import (
     activation,
     comparison,
+    composites,
     creation,
     elementwise,
     indexing,
@@ -29,5 +30,6 @@ ATEN: Final[AtenTable] = {
     **products.TABLE,
     **normalization.TABLE,
     **pooling.TABLE,
+    **composites.TABLE,
 }
 """The one table that both readers use: `aten.add.Tensor` -> the function that builds it."""

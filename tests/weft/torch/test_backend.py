@@ -68,9 +68,7 @@ def test_one_compilation_serves_all_sizes_from_2_up():
 
 def test_a_size_that_is_no_dim_of_a_tensor_is_brought_along():
     x = torch.randn(3)
-    fast = torch.compile(
-        lambda x, n: x.repeat(n), backend="weft", dynamic=True, options=STRICT
-    )
+    fast = torch.compile(lambda x, n: x.repeat(n), backend="weft", dynamic=True, options=STRICT)
     for count in (2, 4):
         assert_same(fast(x, count), x.repeat(count))
 
@@ -174,7 +172,10 @@ def test_fallback_error_lists_everything_in_one_sentence():
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"fallback": "silent"}, "fallback requires one of"), ({"fast": 1}, "requires options out of")],
+    [
+        ({"fallback": "silent"}, "fallback requires one of"),
+        ({"fast": 1}, "requires options out of"),
+    ],
 )
 def test_options_that_do_not_exist_are_refused(options, message):
     with pytest.raises(Exception, match=message):

@@ -157,7 +157,8 @@ def _hardshrink(b: GraphBuilder, x: Term, lambd: float = 0.5) -> Term:
     return ((x >= -lambd) & (x <= lambd)).where(0.0, x)
 
 
-def _softmax(name: str, b: GraphBuilder, x: Term, dim: int, half_to_float: bool = False) -> Term:
+def softmax(name: str, b: GraphBuilder, x: Term, dim: int, half_to_float: bool = False) -> Term:
+    """The softmax along an axis, or its logarithm."""
     if not x.shape:
         return (
             x.of(b.softmax(x.reshape([1]).value, axis=0)).reshape([])
@@ -219,8 +220,8 @@ TABLE: Final[AtenTable] = {
     **entry(_prelu, "_prelu_kernel.default"),
     **entry(_softshrink, "softshrink.default"),
     **entry(_hardshrink, "hardshrink.default"),
-    **entry(partial(_softmax, "softmax"), "_softmax.default"),
-    **entry(partial(_softmax, "log_softmax"), "_log_softmax.default"),
+    **entry(partial(softmax, "softmax"), "_softmax.default"),
+    **entry(partial(softmax, "log_softmax"), "_log_softmax.default"),
     **entry(_softmax_backward, "_softmax_backward_data.default"),
     **entry(_log_softmax_backward, "_log_softmax_backward_data.default"),
     **entry(_glu, "glu.default"),

@@ -238,7 +238,8 @@ def flash_attention_backward(
 ) -> tuple[Term, Term, Term]:
     """The cotangents of queries, keys and values; weights come from the sums of the rows."""
     _no_dropout(dropout_p)
-    element = query.type.element
+    element, own = query.type.element, key.shape
+    key, value = _shared_heads(query, key), _shared_heads(query, value)
     q, k, v, dy, out = (each.cast(wide(element)) for each in (query, key, value, dy, out))
     scores, factor = _scores(q, k, is_causal, attn_mask, scale)
     sums = logsumexp.insert(len(logsumexp.shape)).cast(q.type.element)
@@ -252,7 +253,17 @@ def flash_attention_backward(
     rows = (dy * out).sum([rank - 1], keepdims=True)
     dscores = weights * (dweights - rows) * factor
     dq, dk = dscores.matmul(k), dscores.transpose(swap).matmul(q)
+    dk, dv = _summed_heads(dk, own), _summed_heads(dv, own)
     return dq.cast(element), dk.cast(element), dv.cast(element)
+
+
+def _summed_heads(x: Term, own: Sequence[Expr]) -> Term:
+    """Cotangents of heads that groups of queries share, added up over each group."""
+    *lead, heads, steps, size = x.shape
+    if heads == own[-3]:
+        return x
+    groups = x.reshape([*lead, own[-3], heads // own[-3], steps, size])
+    return groups.sum([len(lead) + 1])
 
 
 def baddbmm(

@@ -38,7 +38,7 @@ class _Built(Protocol):
 
 
 def compile(
-    model: Source | Graph | Callable[..., Any],
+    model: Source | Graph | _Built | Callable[..., Any],
     specs: Sequence[Any] = (),
     *,
     options: Options | None = None,

@@ -1,1 +1,1 @@
-"""How much of PyTorch weft takes: OpInfo's operators and a list of models, through torch.compile."""
+"""How much of PyTorch weft takes: OpInfo's operators and models, through torch.compile."""

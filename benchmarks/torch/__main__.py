@@ -98,7 +98,8 @@ def _start() -> subprocess.Popen[str]:
 
 def _ask(worker: subprocess.Popen[str], name: str) -> dict[str, Any]:
     """The outcome of an entry; a worker that dies or hangs is one too."""
-    assert worker.stdin is not None and worker.stdout is not None, "both are pipes"
+    assert worker.stdin is not None, "it is a pipe"
+    assert worker.stdout is not None, "it is a pipe"
     print(name, file=worker.stdin, flush=True)
     ready, _, _ = select.select([worker.stdout], [], [], TIMEOUT)
     line = worker.stdout.readline() if ready else ""

@@ -52,7 +52,8 @@ def difference(found: Sequence[Any], wanted: Sequence[Any]) -> str | None:
                 return f"result {position}: {one} for {other}"
             continue
         if one.shape != other.shape or one.dtype != other.dtype:
-            return f"result {position}: {one.dtype} {list(one.shape)}, {other.dtype} {list(other.shape)}"
+            types = [f"{each.dtype} {list(each.shape)}" for each in (one, other)]
+            return f"result {position}: {types[0]} for {types[1]}"
         relative, absolute = TOLERANCES.get(one.dtype, (0, 0))
         if other.dtype.is_floating_point:  # sums round by their greatest parts
             absolute *= max(

@@ -48,7 +48,8 @@ TEXT: Final[Mapping[str, dict[str, Any]]] = {
     "T5Encoder": {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4,
                   "vocab_size": 96},
     "Nystromformer": {**SMALL, "num_landmarks": 4, "segment_means_seq_len": 16},
-    "RoFormer": {**SMALL, "embedding_size": 32}, "FNet": {**SMALL, "use_tpu_fourier_optimizations": False},
+    "RoFormer": {**SMALL, "embedding_size": 32},
+    "FNet": {**SMALL, "use_tpu_fourier_optimizations": False},
     "Deberta": SMALL, "DebertaV2": SMALL, "Squeezebert": {**SMALL, "embedding_size": 32},
 }  # fmt: skip
 """A model of text by its class, and the configuration's values."""

@@ -23,13 +23,14 @@ from weft.compiler.frontend.onnx.from_onnx import (
     import_model,
 )
 from weft.compiler.frontend.onnx.node import ImporterTable
+from weft.compiler.frontend.torch.from_pt2 import read_pt2
 from weft.dialects.budget import Budget
 from weft.dialects.errors import OptionError
 from weft.dialects.graph import GraphOp
 from weft.dialects.weights import Array
 
 PT2: Final = ".pt2"
-"""The suffix of programs of torch.export, whose reader is imported when there is one."""
+"""The suffix of programs of torch.export."""
 
 
 class ImportOptions(Struct, frozen=True):
@@ -69,8 +70,6 @@ def _read_graph_file(path: str | os.PathLike[str], options: ImportOptions) -> Im
 
 
 def _read_pt2(path: str | os.PathLike[str], options: ImportOptions) -> ImportedModel:
-    from weft.compiler.frontend.torch.from_pt2 import read_pt2
-
     imported = read_pt2(Path(path), Path(path).name)
     return fix_graph(imported, options.sizes, options.values)
 

@@ -7,14 +7,26 @@ from typing import Any
 
 import numpy as np
 import torch
+from msgspec import Struct
 
 from weft.api import compile
+from weft.compiler.frontend.onnx.from_onnx import ImportedModel
 from weft.compiler.machine.artifact.dims import size_of
 from weft.compiler.machine.python.executable import Executable
 from weft.torch.tensors import to_array, to_tensor
 from weft.torch.walker import Output, Walked
 
 Finish = Callable[[Sequence[Any], Sequence[torch.Tensor], dict[str, int]], Any]
+
+
+class _Built(Struct, frozen=True):
+    """A graph as `weft.compile` takes it."""
+
+    model: ImportedModel
+
+    def imported(self) -> ImportedModel:
+        """The graph as front ends give it."""
+        return self.model
 
 
 class CompiledGraph:
@@ -33,7 +45,7 @@ class CompiledGraph:
         )
         self._finish = [_finisher(each) for each in walked.outputs]
         if walked.model.output_names:
-            self.executable = compile(walked.model, threads=threads, **options)
+            self.executable = compile(_Built(walked.model), threads=threads, **options)
 
     def __call__(self, *arguments: Any) -> Any:
         arrays = [

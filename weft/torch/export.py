@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from weft.api import compile
 from weft.compiler.frontend.onnx.from_onnx import ImportedModel
 from weft.compiler.frontend.torch.from_pt2 import read_pt2
 from weft.dialects.errors import UnsupportedError
@@ -32,6 +33,4 @@ def _saved(program: torch.export.ExportedProgram) -> bytes:
 
 def export(program: torch.export.ExportedProgram, path: str | Path, **options: Any) -> None:
     """Compiles a program to what the suffix of `path` says: `.so`, `.a`, `.wasm` and so on."""
-    from weft.api import compile
-
     compile(program, **options).export(path)

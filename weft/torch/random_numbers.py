@@ -56,7 +56,9 @@ def _moves(node: Node) -> bool:
         value: Any = source.meta.get("val")
         if source.op == "placeholder":
             continue
-        if not isinstance(value, torch.Tensor) or not all(isinstance(d, int) for d in value.shape):
+        if not isinstance(value, torch.Tensor) or any(
+            isinstance(d, torch.SymInt) for d in value.shape
+        ):
             return False
     return True
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -49,7 +49,7 @@ _reports: list[Report] = []
 
 
 @contextmanager
-def collected() -> Iterator[Report]:
+def collected() -> Generator[Report]:
     """Collects what compilations report, instead of warnings."""
     report = Report()
     _reports.append(report)

@@ -222,14 +222,14 @@ class Walker:
         several = isinstance(given, list | tuple)
         results: Sequence[Any] = given if several else [given]
         terms: dict[str, Term] = {}
-        places: dict[Node, int] = {}
-        outputs = [self._output(each, terms, places) for each in results]
+        numbers: dict[Node, int] = {}
+        outputs = [self._output(each, terms, numbers) for each in results]
         model = self.graph.imported(terms)
         return Walked(
             model, tuple(self.arguments), self.symbols, tuple(outputs), not several, hidden
         )
 
-    def _output(self, node: Any, terms: dict[str, Term], places: dict[Node, int]) -> Output:
+    def _output(self, node: Any, terms: dict[str, Term], numbers: dict[Node, int]) -> Output:
         if not isinstance(node, Node):
             return Output(size=Expr.of(node)) if isinstance(node, int) else Output()
         value = self.values[node]
@@ -237,9 +237,9 @@ class Walker:
             return Output(argument=self.positions[node])
         if isinstance(value, Expr) or value is None:
             return Output(size=value)
-        if node not in places:
-            places[node] = len(terms)
-        return self._laid_out(node, value, terms, places[node])
+        if node not in numbers:
+            numbers[node] = len(terms)
+        return self._laid_out(node, value, terms, numbers[node])
 
     def _laid_out(self, node: Node, value: Term, terms: dict[str, Term], at: int) -> Output:
         """A result as its memory is to be: axes in torch's order, repeated ones once."""

@@ -1,1 +1,1 @@
-"""PyTorch's operators as graph operators, and the reader of `.pt2` files; none of it needs torch."""
+"""PyTorch's operators as graph operators, and the reader of `.pt2` files; without torch."""

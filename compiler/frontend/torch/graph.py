@@ -97,9 +97,9 @@ def _bound(b: GraphBuilder, value: Any) -> Any:
     if isinstance(value, Term):
         return Term(b, value.value)
     if isinstance(value, list | tuple):
-        return [_bound(b, each) for each in value]  # pyright: ignore[reportUnknownVariableType]
+        return [_bound(b, each) for each in value]
     if isinstance(value, dict):
-        return {key: _bound(b, each) for key, each in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        return {key: _bound(b, each) for key, each in value.items()}
     return value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from functools import reduce
-from operator import add, floordiv, mod, mul, sub
+from operator import add, mod, mul, sub
 from typing import Any, Final
 
 from weft.dialects.errors import UnsupportedError
@@ -15,7 +15,7 @@ _BINARY: Final[Mapping[type[ast.operator], Callable[[Any, Any], Expr]]] = {
     ast.Add: add,
     ast.Sub: sub,
     ast.Mult: mul,
-    ast.FloorDiv: floordiv,
+    ast.FloorDiv: lambda one, other: one // other,
     ast.Mod: mod,
 }
 _CALLS: Final[Mapping[str, Callable[[list[Expr]], Expr]]] = {

@@ -157,7 +157,12 @@ def _einsum(b: GraphBuilder, equation: str, tensors: Sequence[Term], path: objec
 
 TABLE: Final[AtenTable] = {
     **entry(_conv, "conv1d.default", "conv2d.default", "conv3d.default"),
-    **entry(_conv_transpose, "conv_transpose1d.default", "conv_transpose2d.input", "conv_transpose3d.input"),
+    **entry(
+        _conv_transpose,
+        "conv_transpose1d.default",
+        "conv_transpose2d.input",
+        "conv_transpose3d.input",
+    ),
     **entry(_batch_norm, "batch_norm.default"),
     **entry(_layer_norm, "layer_norm.default"),
     **entry(_group_norm, "group_norm.default"),
@@ -177,4 +182,4 @@ TABLE: Final[AtenTable] = {
     **entry(lambda b, x, other: x.reshape(other.shape), "view_as.default", "reshape_as.default"),
     **entry(_narrow, "narrow.default"),
     **entry(_einsum, "einsum.default"),
-}  # fmt: skip
+}

@@ -159,20 +159,30 @@ def linspace(
 TABLE: Final[AtenTable] = {
     **entry(full, "full.default"),
     **entry(full_like, "full_like.default"),
-    **entry(lambda b, x, dtype=None: full_like(b, x, 0, dtype), "zeros_like.default", "empty_like.default"),
+    **entry(
+        lambda b, x, dtype=None: full_like(b, x, 0, dtype),
+        "zeros_like.default",
+        "empty_like.default",
+    ),
     **entry(lambda b, x, dtype=None: full_like(b, x, 1, dtype), "ones_like.default"),
     **entry(zeros, "zeros.default", "empty.memory_format"),
     **entry(ones, "ones.default"),
-    **entry(lambda b, size, _, dtype=None: zeros(b, size, dtype), "empty_permuted.default", "empty_strided.default"),
+    **entry(
+        lambda b, size, _, dtype=None: zeros(b, size, dtype),
+        "empty_permuted.default",
+        "empty_strided.default",
+    ),
     **entry(new_zeros, "new_zeros.default", "new_empty.default"),
-    **entry(lambda b, x, size, _, dtype=None: new_zeros(b, x, size, dtype), "new_empty_strided.default"),
+    **entry(
+        lambda b, x, size, _, dtype=None: new_zeros(b, x, size, dtype), "new_empty_strided.default"
+    ),
     **entry(lambda b, x, size, dtype=None: new_full(b, x, size, 1, dtype), "new_ones.default"),
     **entry(new_full, "new_full.default"),
     **entry(scalar_tensor, "scalar_tensor.default"),
     **entry(arange, "arange.start_step", "arange.start"),
     **entry(_arange_to, "arange.default"),
     **entry(to_copy, "_to_copy.default"),
-    **entry(lambda b, x, dtype: convert(x, dtype), "prims.convert_element_type.default"),
+    "prims.convert_element_type.default": lambda b, x, dtype: convert(x, dtype),
     **entry(copy, "copy.default"),
     **entry(fill, "fill.Scalar", "fill.Tensor"),
     **entry(lambda b, n, dtype=None: eye(b, n, None, dtype), "eye.default"),
@@ -180,5 +190,4 @@ TABLE: Final[AtenTable] = {
     **entry(lambda b, x, diagonal=0: triangle(b, x, diagonal, upper=True), "triu.default"),
     **entry(lambda b, x, diagonal=0: triangle(b, x, diagonal, upper=False), "tril.default"),
     **entry(linspace, "linspace.default"),
-    "prims.convert_element_type.default": lambda b, x, dtype: convert(x, dtype),
-}  # fmt: skip
+}

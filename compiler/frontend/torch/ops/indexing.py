@@ -132,7 +132,7 @@ def embedding_dense_backward(
 Indices = Sequence[Term | None]
 
 
-def _masks_as_places(x: Term, indices: Indices) -> list[Term | None]:
+def _masks_refused(x: Term, indices: Indices) -> list[Term | None]:
     for index in indices:
         if index is not None and index.type.element in (BOOL, UI8):
             rule = "an index requires integers (a mask makes sizes that depend on data)"
@@ -142,7 +142,7 @@ def _masks_as_places(x: Term, indices: Indices) -> list[Term | None]:
 
 def _leading(x: Term, indices: Indices) -> tuple[list[int], Term]:
     """The order of axes that brings the indexed ones to the front, and the vectors of indices."""
-    places = _masks_as_places(x, indices)
+    places = _masks_refused(x, indices)
     indexed = [axis for axis, index in enumerate(places) if index is not None]
     given = [index.cast(I64) for index in places if index is not None]
     shape = broadcast_shape(*(index.shape for index in given))

@@ -88,7 +88,8 @@ def group_norm(
     mean, inverse = b.op("layer_norm_statistics", lines.value, axis=2, epsilon=float(eps)).results
     dims = [x.shape[0], Expr.of(group)]
     element = x.type.element
-    return x.of(found), *(x.of(each).reshape(dims).cast(element) for each in (mean, inverse))
+    mean, inverse = (x.of(each).reshape(dims).cast(element) for each in (mean, inverse))
+    return x.of(found), mean, inverse
 
 
 def group_norm_backward(
@@ -229,10 +230,12 @@ def batch_norm_backward(
     element = x.type.element
     dy, y = dy.cast(wide(element)), x.cast(wide(element))
     if train:
-        assert save_mean is not None and save_invstd is not None, "training keeps statistics"
+        assert save_mean is not None, "training keeps its statistics"
+        assert save_invstd is not None, "training keeps its statistics"
         mean, inverse = save_mean, save_invstd
     else:
-        assert running_mean is not None and running_var is not None, "evaluation has statistics"
+        assert running_mean is not None, "evaluation has statistics"
+        assert running_var is not None, "evaluation has statistics"
         mean, inverse = running_mean, (running_var + float(eps)).math("sqrt").math("reciprocal")
     mean, inverse = (_by_channel(x, each.cast(y.type.element)) for each in (mean, inverse))
     normal = (y - mean) * inverse

@@ -182,7 +182,7 @@ def adaptive_mean_backward(rank: int, b: GraphBuilder, dy: Term, x: Term) -> Ter
 
 
 def _pads(rank: int, pad: Sequence[ExprLike]) -> ShapeAttr:
-    """torch lists pairs from the last axis on; the graph those before all axes, then those behind."""
+    """torch lists pairs from the last axis on; a graph those before all axes, then behind."""
     before, behind = [Expr.of(0)] * rank, [Expr.of(0)] * rank
     for at in range(len(pad) // 2):
         before[rank - 1 - at], behind[rank - 1 - at] = (

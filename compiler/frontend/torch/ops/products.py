@@ -77,7 +77,7 @@ def _attributes(
     output_padding: Sizes,
     groups: int,
 ) -> dict[str, AttributeValue]:
-    pads = [Expr.of(each) for each in (padding * rank if len(padding) == 1 else padding)]
+    pads = [Expr.of(each) for each in ([*padding] * rank if len(padding) == 1 else padding)]
     found: dict[str, AttributeValue] = {
         "strides": _spread(stride, rank),
         "dilations": _spread(dilation, rank),

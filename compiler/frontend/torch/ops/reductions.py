@@ -177,12 +177,12 @@ def _norm(x: Term, order: float, axes: list[int], keepdim: bool) -> Term:
     return found.of(found.b.pow(found.value, found.number(1 / order).value))
 
 
-def place(
+def position_of(
     name: str, b: GraphBuilder, x: Term, dim: int | None = None, keepdim: bool = False
 ) -> Term:
     """Where along an axis, or in the flat tensor, the greatest or least element is."""
     if dim is None:
-        found = place(name, b, x.reshape([x.type.size]), 0)
+        found = position_of(name, b, x.reshape([x.type.size]), 0)
         return found.reshape([1] * len(x.shape)) if keepdim else found
     vector = to_numbers(with_axis(x))
     axis = axis_of(vector, dim)
@@ -192,11 +192,11 @@ def place(
     return found if x.shape else found.reshape([])
 
 
-def extremum_and_place(
+def extremum_and_position(
     name: str, b: GraphBuilder, x: Term, dim: int, keepdim: bool = False
 ) -> tuple[Term, Term]:
     """The greatest or least element along an axis, and where it is."""
-    return extremum(name, b, x, dim, keepdim), place(f"arg_{name}", b, x, dim, keepdim)
+    return extremum(name, b, x, dim, keepdim), position_of(f"arg_{name}", b, x, dim, keepdim)
 
 
 def running(name: str, b: GraphBuilder, x: Term, dim: int, dtype: Attribute | None = None) -> Term:
@@ -285,10 +285,10 @@ TABLE: Final[AtenTable] = {
     **entry(lambda b, x, dtype=None: prod(b, x, dtype=dtype), "prod.default"),
     **entry(partial(extremum, "max"), "amax.default", "max.default"),
     **entry(partial(extremum, "min"), "amin.default", "min.default"),
-    **entry(partial(extremum_and_place, "max"), "max.dim"),
-    **entry(partial(extremum_and_place, "min"), "min.dim"),
-    **entry(partial(place, "arg_max"), "argmax.default"),
-    **entry(partial(place, "arg_min"), "argmin.default"),
+    **entry(partial(extremum_and_position, "max"), "max.dim"),
+    **entry(partial(extremum_and_position, "min"), "min.dim"),
+    **entry(partial(position_of, "arg_max"), "argmax.default"),
+    **entry(partial(position_of, "arg_min"), "argmin.default"),
     **entry(partial(holds, "max"), "any.default", "any.dim", "any.dims"),
     **entry(partial(holds, "min"), "all.default", "all.dim", "all.dims"),
     **entry(variance, "var.correction"),
@@ -297,6 +297,7 @@ TABLE: Final[AtenTable] = {
     **entry(_variance_and_mean, "var_mean.correction"),
     **entry(_logsumexp, "logsumexp.default"),
     **entry(vector_norm, "linalg_vector_norm.default"),
+    **entry(_running_log, "logcumsumexp.default"),
     **entry(partial(running, "cumsum"), "cumsum.default"),
     **entry(partial(running, "cumprod"), "cumprod.default"),
     **entry(sort, "sort.default"),

@@ -14,11 +14,12 @@ from weft.compiler.frontend.torch.operands import (
     axis_of,
     entry,
     only_static,
+    result_element,
     with_axis,
 )
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.expr import Expr, ExprLike, maximum, minimum, product
-from weft.dialects.graph.core.algebra import Term, joined, shape_attr
+from weft.dialects.graph.core.algebra import Term, counted, joined, shape_attr
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.loop.scalar import width
 
@@ -90,7 +91,7 @@ def start_and_size(
 def _bounded(dim: Expr, index: ExprLike) -> Expr:
     """An index as Python's slices take it, from 0 to the size."""
     index = Expr.of(index)
-    low, high = index.range({})
+    _, high = index.range({})
     if high is not None and high < 0:
         index = index + dim
     least, _ = index.range({})
@@ -201,8 +202,6 @@ def diagonal_scatter(
 
 def cat(b: GraphBuilder, tensors: Sequence[Term], dim: int = 0) -> Term:
     """Tensors one after the other along an axis; empty vectors do not count."""
-    from weft.compiler.frontend.torch.operands import result_element
-
     element = result_element(*tensors)
     some = [x for x in tensors if x.shape != (Expr.of(0),)] or list(tensors[:1])
     return joined([x.cast(element) for x in some], axis_of(some[0], dim))
@@ -248,7 +247,7 @@ def roll(
     b: GraphBuilder, x: Term, shifts: ExprLike | Sequence[int], dims: int | Sequence[int] = ()
 ) -> Term:
     """The elements moved along axes, those that leave coming in at the other end."""
-    steps = [shifts] if isinstance(shifts, int | Expr) else list(shifts)
+    steps: list[ExprLike] = [*shifts] if isinstance(shifts, list | tuple) else [shifts]  # pyright: ignore[reportAssignmentType]
     axes = [dims] if isinstance(dims, int) else list(dims)
     if not axes:
         flat = x.reshape([x.type.size])
@@ -318,8 +317,6 @@ def as_strided(
 
 def _strided_gather(x: Term, dims: list[Expr], steps: list[Expr], offset: Expr) -> Term:
     """The elements of the flat tensor at `offset + index . steps`."""
-    from weft.dialects.graph.core.algebra import counted
-
     last = offset + sum(
         (step * (dim - 1) for dim, step in zip(dims, steps, strict=True)), Expr.of(0)
     )

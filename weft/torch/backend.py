@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import torch
 from functorch.compile import min_cut_rematerialization_partition
-from torch._decomp import core_aten_decompositions
+from torch._decomp import core_aten_decompositions, get_decompositions
 from torch._dynamo.backends.common import aot_autograd
 from torch._guards import TracingContext
 from torch.fx import GraphModule, Node
@@ -27,12 +27,20 @@ from weft.torch.walker import Walker, is_size, reason_against, source_line, targ
 OPTIONS: Final = ("fallback", "freeze", "threads")
 FALLBACKS: Final = ("partition", "error")
 
+aten = torch.ops.aten
+TAKEN_APART: Final = [
+    aten.grid_sampler_2d, aten.narrow_copy, aten._native_batch_norm_legit,
+    aten.upsample_bilinear2d.vec, aten.upsample_nearest2d.vec, aten.nll_loss_forward,
+    aten._batch_norm_with_update_functional, aten.batch_norm_backward, aten.max_unpool2d,
+]  # fmt: skip
+"""What torch can take apart beside the core."""
+
 _frozen: weakref.WeakSet[FrozenGraph] = weakref.WeakSet()
 
 
 def decompositions() -> dict[Any, Any]:
     """torch's table without what weft has whole, and without what draws random numbers."""
-    table = core_aten_decompositions()
+    table = dict(core_aten_decompositions().items()) | get_decompositions(TAKEN_APART)
     seeded = torch.Tag.nondeterministic_seeded
     return {
         op: function

@@ -45,7 +45,9 @@ class CompiledGraph:
         )
         self._finish = [_finisher(each) for each in walked.outputs]
         if walked.model.output_names:
-            self.executable = compile(_Built(walked.model), threads=threads, **options)
+            self.executable = compile(
+                _Built(walked.model), threads=threads, check_indices=True, **options
+            )
 
     def __call__(self, *arguments: Any) -> Any:
         arrays = [

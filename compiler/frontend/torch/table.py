@@ -15,6 +15,7 @@ from weft.compiler.frontend.torch.ops import (
     normalization,
     pooling,
     products,
+    rarer,
     reductions,
     views,
 )
@@ -31,5 +32,6 @@ ATEN: Final[AtenTable] = {
     **normalization.TABLE,
     **pooling.TABLE,
     **composites.TABLE,
+    **rarer.TABLE,
 }
 """The one table that both readers use: `aten.add.Tensor` -> the function that builds it."""

@@ -187,6 +187,10 @@ def _log_softmax_backward(
     return computed(b, of, dy, y)
 
 
+def _dropout_backward(b: GraphBuilder, dy: Term, mask: Term, scale: float) -> Term:
+    return computed(b, lambda p: mask.where(p * float(scale), 0.0), dy)
+
+
 def _glu(b: GraphBuilder, x: Term, dim: int = -1) -> Term:
     axis = dim % len(x.shape)
     half = x.shape[axis] // 2
@@ -224,5 +228,6 @@ TABLE: Final[AtenTable] = {
     **entry(partial(softmax, "log_softmax"), "_log_softmax.default"),
     **entry(_softmax_backward, "_softmax_backward_data.default"),
     **entry(_log_softmax_backward, "_log_softmax_backward_data.default"),
+    **entry(_dropout_backward, "native_dropout_backward.default"),
     **entry(_glu, "glu.default"),
 }

@@ -338,9 +338,9 @@ def _strided_gather(x: Term, dims: list[Expr], steps: list[Expr], offset: Expr) 
 
 
 TABLE: Final[AtenTable] = {
-    **entry(view, "view.default", "_unsafe_view.default", "reshape.default"),
+    **entry(view, "view_copy.default", "view.default", "_unsafe_view.default", "reshape.default"),
     **entry(expand, "expand.default"),
-    **entry(permute, "permute.default"),
+    **entry(permute, "permute.default", "permute_copy.default"),
     **entry(swap, "transpose.int"),
     **entry(transposed, "t.default", "numpy_T.default"),
     **entry(unsqueeze, "unsqueeze.default"),
@@ -355,13 +355,13 @@ TABLE: Final[AtenTable] = {
     **entry(stack, "stack.default"),
     **entry(split_with_sizes, "split_with_sizes.default"),
     **entry(split, "split.Tensor"),
-    **entry(unbind, "unbind.int"),
+    **entry(unbind, "unbind.int", "unbind_copy.int"),
     **entry(flip, "flip.default"),
     **entry(roll, "roll.default"),
     **entry(repeat, "repeat.default"),
     **entry(unfold, "unfold.default"),
     **entry(view_dtype, "view.dtype"),
-    **entry(as_strided, "as_strided.default"),
+    **entry(as_strided, "as_strided.default", "as_strided_copy.default"),
     **entry(
         same,
         "alias.default", "clone.default", "detach.default", "lift_fresh_copy.default",

@@ -93,6 +93,7 @@ IMPORTS_BY_NAME: Final[Mapping[str, Sequence[str]]] = {
         "weft.array.methods -> weft.numpy",
     ),
     "a command loads what it needs": ("weft.cli.main -> weft.cli.",),
+    "torch is imported where a program of its is given": ("weft.api -> weft.torch.export",),
     "engines of the benchmark need not be installed": (
         "weft.bench.engines.jax_engine -> weft.bench.engines.jax_functions",
         "weft.bench.engines.torch_engine -> weft.bench.engines.torch_functions",

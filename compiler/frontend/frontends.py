@@ -26,10 +26,14 @@ from weft.compiler.frontend.onnx.from_onnx import (
 from weft.compiler.frontend.onnx.node import ImporterTable
 from weft.compiler.frontend.stablehlo.content import is_stablehlo
 from weft.compiler.frontend.stablehlo.from_stablehlo import import_file
+from weft.compiler.frontend.torch.from_pt2 import read_pt2
 from weft.dialects.budget import Budget
 from weft.dialects.errors import OptionError
 from weft.dialects.graph import GraphOp
 from weft.dialects.weights import Array
+
+PT2: Final = ".pt2"
+"""The suffix of programs of torch.export."""
 
 
 class ImportOptions(Struct, frozen=True):
@@ -71,6 +75,11 @@ def _read_graph_file(path: str | os.PathLike[str], options: ImportOptions) -> Im
     return fix_graph(read_graph(Path(path)), options.sizes, options.values)
 
 
+def _read_pt2(path: str | os.PathLike[str], options: ImportOptions) -> ImportedModel:
+    imported = read_pt2(Path(path), Path(path).name)
+    return fix_graph(imported, options.sizes, options.values)
+
+
 def _take_graph(imported: ImportedModel, options: ImportOptions) -> ImportedModel:
     return fix_graph(imported, options.sizes, options.values)
 
@@ -99,6 +108,7 @@ def _read_stablehlo(
 FRONTENDS: Final = (
     Frontend("StableHLO", (), (), _read_stablehlo, finished=True, recognises=is_stablehlo),
     Frontend("graph files", (SUFFIX,), (), _read_graph_file, finished=True),
+    Frontend("torch.export", (PT2,), (), _read_pt2, finished=True),
     Frontend("graphs", (), (ImportedModel,), _take_graph, finished=True),
     # Paths of any other suffix: ONNX files are called .onnx, .pb or anything else.
     Frontend("ONNX", (), (str, os.PathLike, bytes, ModelProto), _read_onnx, import_inputs),

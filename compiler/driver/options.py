@@ -289,7 +289,7 @@ class Options:
     )
     donate: tuple[Donation, ...] = option(
         default=(),
-        help="an input whose memory an output takes: past_key=present_key, of which calls write rows",
+        help="an input whose memory an output takes: past_key=present_key, written row by row",
         converter=read_donations,
         metavar="INPUT=OUTPUT",
         action="append",

@@ -41,6 +41,7 @@ from weft.compiler.program.kernel_summary import kernel_summary, summarize_body
 from weft.compiler.target.target import Target
 from weft.compiler.validation.in_place import prove_claims
 from weft.dialects.context import parse_module
+from weft.dialects.expr import forget_expressions
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.module_attributes import CodeOptions
 
@@ -208,7 +209,7 @@ def _found(tasks: Sequence[Task], store: KernelStore) -> dict[int, KernelCode]:
 def infrequent_collections() -> Generator[None]:
     """Lets the interpreter look for cycles rarely, unless it does so even more rarely. Compiling
     makes millions of small objects, few of them in cycles: looking for these as often as usual
-    takes half of the time.
+    takes half of the time. What is kept of expressions is let go.
     """
     before = gc.get_threshold()
     gc.set_threshold(*max(before, COLLECTION_THRESHOLDS))
@@ -216,6 +217,7 @@ def infrequent_collections() -> Generator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+        forget_expressions()
 
 
 @contextmanager

@@ -13,10 +13,11 @@ Symbols stand for sizes: they are never negative.
 from weft.dialects.expr.atoms import Extremum, Operand, Quotient, Remainder, Symbol
 from weft.dialects.expr.equalities import Equalities
 from weft.dialects.expr.functions import maximum, minimum, product, row_major_strides
-from weft.dialects.expr.polynomial import Expr, ExprLike
+from weft.dialects.expr.polynomial import Expr, ExprLike, forget_expressions
 from weft.dialects.expr.terms import Atom, Monomial
 
 __all__ = [
     "Atom", "Equalities", "Expr", "ExprLike", "Extremum", "Monomial", "Operand", "Quotient",
-    "Remainder", "Symbol", "maximum", "minimum", "product", "row_major_strides",
+    "Remainder", "Symbol", "forget_expressions", "maximum", "minimum", "product",
+    "row_major_strides",
 ]  # fmt: skip

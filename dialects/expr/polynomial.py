@@ -288,6 +288,12 @@ def _of_known(known: Known) -> dict[Atom, Range]:
     return {atom: own for atom, own in known if own is not None}
 
 
+def forget_expressions() -> None:
+    """Lets go of what is kept of expressions, and with it of the IR that their atoms are in."""
+    Expr._simplified.cache_clear()  # pyright: ignore[reportFunctionMemberAccess, reportPrivateUsage]
+    _divided.cache_clear()
+
+
 def _is_within(atom: Atom, other: Atom) -> bool:
     """Whether an atom stands inside of another one."""
     return type(other) in OPERATORS and any(atom in each.atoms() for each in children_of(other))

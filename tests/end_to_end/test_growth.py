@@ -13,7 +13,7 @@ from types import CodeType
 import pytest
 from onnx import ModelProto
 
-from benchmarks.growth_graphs import FAMILIES
+from benchmarks.growth.graphs import FAMILIES
 from tests.models.graph_writer import GraphWriter
 from weft.compilation import options_of
 from weft.compiler.driver.pipeline import compile_model

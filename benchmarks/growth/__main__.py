@@ -26,7 +26,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.growth_graphs import FAMILIES
+from benchmarks.growth.graphs import FAMILIES
 from benchmarks.options import append_row, parser_of
 from weft.cli.main import main as command
 from weft.compilation import options_of

@@ -1,0 +1,1 @@
+"""How compile time grows with the graph."""

@@ -17,8 +17,7 @@ from typing import Any, Final, cast
 import numpy as np
 
 from weft.array.methods import VIEWS
-from weft.array_api.dispatch import FUNCTIONS
-from weft.array_api.numpy_composites import COMPOSITES
+from weft.array_api.table import BY_OBJECT
 from weft.dialects.graph import ConstantOp
 from weft.eager.tensor import Tensor
 from weft.source.calls.builtin_functions import ALWAYS, BUILTINS
@@ -38,12 +37,12 @@ from weft.tracing.traced import Traced
 from weft.trees import flatten_exactly, unflatten
 
 _NATIVE: Final = {"weft", "xdsl", "numpy", *sys.stdlib_module_names}
-_READ: Final = ("weft.nn", "weft.array_api.numpy_composites")
+_READ: Final = ("weft.nn",)
 """Modules of weft's own that are read like a user's."""
 _ARRAYS: Final = (
     "weft.array.methods",
     "weft.array.operators",
-    *{each.__module__ for each in FUNCTIONS.values()},
+    *{each.__module__ for each in BY_OBJECT.values()},
 )
 """Modules of functions of arrays."""
 _IMPURE: Final = ("random", "time", "secrets", "numpy.random")
@@ -371,9 +370,7 @@ def _numpy(
         return run.recording.array(tensor_of(run, arguments[0], location).astype(function).value)
     if name in CREATION:
         return CREATION[name](run, location, *arguments, **named)
-    if function in COMPOSITES:
-        return call(run, COMPOSITES[function], arguments, named, location)
-    function_ = FUNCTIONS.get(function)
+    function_ = BY_OBJECT.get(function)
     if function_ is None:
         constants = [_constant_of(run, each) for each in arguments]
         if not any(map(holds_dynamic, [*constants, *named.values()])):

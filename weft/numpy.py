@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as _np
 
-from weft.array import rearrangements, reductions, selections
 from weft.array.operators import ArrayOperators, axis_of, users_line
 from weft.array_api import creation, dtypes
 from weft.array_api.dtypes import __array_namespace_info__ as __array_namespace_info__
@@ -59,9 +58,6 @@ _NAMES: dict[str, Any] = {
     **{name: getattr(_np, name) for name in PASSED},
     **FUNCTIONS,
     **OBJECTS,
-    **_standard(rearrangements, "unstack"),
-    **_standard(reductions, "cumulative_prod", "cumulative_sum"),
-    **_standard(selections, "unique_all", "unique_counts", "unique_inverse", "unique_values"),
     **_standard(creation, "arange", "asarray", "empty", "eye", "from_dlpack", "full", "linspace",
                 "ones", "zeros"),
     **_standard(dtypes, "astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type", "float16",

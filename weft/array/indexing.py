@@ -49,7 +49,14 @@ def parsed(index: Any, shape: Sequence[Any]) -> Index:
     parts = parts_of(index)
     spread = _spread(parts, len(shape))
     _require_masks_to_fit(spread, shape)
-    return Index(spread, _are_apart(parts))
+    return Index([each for part in spread for each in _known_positions(part)], _are_apart(parts))
+
+
+def _known_positions(part: Any) -> Sequence[Any]:
+    """A part; bools that are known as the integers of each axis that they choose."""
+    if isinstance(part, np.ndarray) and part.dtype == np.bool_ and part.ndim:
+        return part.nonzero()
+    return (part,)
 
 
 def parts_of(index: Any) -> tuple[Any, ...]:

@@ -14,13 +14,14 @@ from typing import Any, Final, Self, cast
 import numpy as np
 
 from weft.array import elementwise, products, rearrangements, reductions, selections
-from weft.array.operators import ArrayOperators, Axes, axes_of, axis_of, by_rows, listed, users_line
+from weft.array.in_place import InPlace
+from weft.array.operators import Axes, axes_of, axis_of, by_rows, listed, users_line
 from weft.dialects.errors import WeftError
 
 METHODS: Final = (
     "all", "any", "argmax", "argmin", "argsort", "astype", "clip", "clone", "contiguous", "copy",
     "cumprod", "cumsum", "diagonal", "dot", "fill", "flatten", "item", "max", "mean", "min",
-    "nonzero", "permute", "prod", "ravel", "repeat", "reshape", "round", "searchsorted", "split",
+    "nonzero", "permute", "prod", "ravel", "repeat", "reshape", "round", "searchsorted", "sort", "split",
     "squeeze", "std", "sum", "swapaxes", "take", "tolist", "trace", "transpose", "var", "view",
 )  # fmt: skip
 """All of them, by name."""
@@ -33,8 +34,8 @@ VIEWS: Final = frozenset((
 """Methods, and functions of NumPy, whose results show elements of the array itself."""
 
 
-class ArrayMethods(ArrayOperators):
-    """A tensor with the methods of arrays. `out` is refused, since a tensor never changes."""
+class ArrayMethods(InPlace):
+    """A tensor with the methods of arrays. Those do not take `out`; functions do."""
 
     __slots__ = ()
 
@@ -47,8 +48,17 @@ class ArrayMethods(ArrayOperators):
         """Nested lists of Python's numbers."""
 
     @abstractmethod
+    def __setitem__(self, index: Any, value: Any) -> None: ...
+
     def fill(self, value: Any) -> None:
-        """Gives all elements one value, where the tensor may change: in programs of source mode."""
+        """Gives all elements one value."""
+        self[...] = value
+
+    def sort(
+        self, axis: int = -1, kind: Any = None, order: None = None, *, stable: Any = None
+    ) -> None:
+        """Puts the elements along an axis in sorted order."""
+        self[...] = selections.sort(self, axis)
 
     # NumPy's and the standard's protocols --------------------------------------------------------
 
@@ -332,7 +342,7 @@ class ArrayMethods(ArrayOperators):
     # Shapes -----------------------------------------------------------------------------------
 
     def copy(self, order: str = "C") -> Self:
-        """Itself, since a tensor never changes; programs of source mode get another array."""
+        """Another array of the same elements."""
         return self
 
     def clone(self) -> Self:
@@ -345,7 +355,9 @@ class ArrayMethods(ArrayOperators):
 
     def ravel(self, order: str = "C") -> Self:
         """All elements along one axis, by rows or with "F" by columns."""
-        return (self if by_rows("ravel", order) else self.transpose()).shaped(-1)
+        if not by_rows("ravel", order):
+            return self.transpose().shaped(-1)
+        return self.showing(self.shaped(-1))
 
     def flatten(self, order: str = "C") -> Self:
         """All elements along one axis, by rows or with "F" by columns."""

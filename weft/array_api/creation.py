@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from weft.array.operators import ArrayOperators, users_line
+from weft.array.views import Views
 from weft.dialects.errors import WeftError
 from weft.eager.tensor import Tensor
 
@@ -40,24 +41,24 @@ def from_dlpack(other: Any, /, *, device: Any = None, copy: bool | None = None) 
 
 def zeros(shape: Size, dtype: Any = np.float32, *, device: Any = None) -> Tensor:
     """Zeros."""
-    return Tensor.of(np.zeros(shape, _dtype(dtype, device)))
+    return _made(np.zeros(shape, _dtype(dtype, device)))
 
 
 def ones(shape: Size, dtype: Any = np.float32, *, device: Any = None) -> Tensor:
     """Ones."""
-    return Tensor.of(np.ones(shape, _dtype(dtype, device)))
+    return _made(np.ones(shape, _dtype(dtype, device)))
 
 
 def empty(shape: Size, dtype: Any = np.float32, *, device: Any = None) -> Tensor:
     """Elements of any value."""
-    return Tensor.of(np.empty(shape, _dtype(dtype, device)))
+    return _made(np.empty(shape, _dtype(dtype, device)))
 
 
 def full(shape: Size, fill_value: float, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Elements of one value; floats are float32 unless said otherwise."""
     _require_cpu(device)
     chosen = np.float32 if dtype is None and isinstance(fill_value, float) else dtype
-    return Tensor.of(np.full(shape, fill_value, chosen))
+    return _made(np.full(shape, fill_value, chosen))
 
 
 def arange(
@@ -73,7 +74,7 @@ def arange(
     low, high = (0, start) if stop is None else (start, stop)
     floats = any(isinstance(each, float) for each in (low, high, step))
     chosen = np.float32 if dtype is None and floats else dtype
-    return Tensor.of(_range(low, high, step, chosen))
+    return _made(_range(low, high, step, chosen))
 
 
 def linspace(
@@ -106,7 +107,7 @@ def eye(
     device: Any = None,
 ) -> Tensor:
     """Ones on a diagonal."""
-    return Tensor.of(np.eye(n_rows, n_cols, k, dtype=_dtype(dtype, device)))
+    return _made(np.eye(n_rows, n_cols, k, dtype=_dtype(dtype, device)))
 
 
 def full_like(x: Any, fill_value: float, *, dtype: Any = None, device: Any = None) -> Any:
@@ -132,6 +133,13 @@ def ones_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
 
 
 empty_like = zeros_like
+
+
+def _made(array: Any) -> Tensor:
+    """A tensor of an array that is made here, whose elements NumPy has row by row."""
+    found = Tensor.of(array)
+    found.views = Views(rows=True)
+    return found
 
 
 def _dtype(dtype: Any, device: Any) -> Any:

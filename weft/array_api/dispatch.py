@@ -13,6 +13,7 @@ import numpy as np
 
 from weft.array.composites import leader
 from weft.array.operators import ArrayOperators, users_line
+from weft.array_api.operands import operand
 from weft.array_api.table import BY_OBJECT, FUNCTIONS, LINALG
 from weft.array_api.ufuncs import UFUNCS
 from weft.dialects.errors import WeftError
@@ -31,7 +32,7 @@ def of_elements(
         raise refusal(_name(function) + ("" if method == "__call__" else f".{method}"), operands)
     if method == "__call__":
         known = {key: each for key, each in named.items() if key in _TAKEN}
-        return found(*operands, **known)
+        return found(*(operand(each, *operands) for each in operands), **known)
     return getattr(found, method)(*operands, **named)
 
 

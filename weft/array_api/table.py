@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.array import rearrangements, reductions, selections
 from weft.array.methods import ArrayMethods
 from weft.array.operators import ArrayOperators
 from weft.array_api import linalg
@@ -98,6 +99,14 @@ _BY_METHOD: Final = (
 """Functions that are methods of arrays."""
 
 
+_STANDARD: Final = (
+    (rearrangements, ("unstack",)),
+    (reductions, ("cumulative_prod", "cumulative_sum")),
+    (selections, ("unique_all", "unique_counts", "unique_inverse", "unique_values")),
+)
+"""Functions of the array API standard that NumPy has as the standard has them."""
+
+
 def _aliases(owner: Any, found: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
     """The definitions by all names that NumPy has for its functions."""
     objects = {getattr(owner, name, None): each for name, each in found.items()}
@@ -119,6 +128,9 @@ def _functions() -> dict[str, Callable[..., Any]]:
     found: dict[str, Callable[..., Any]] = {name: _method(name) for name in _BY_METHOD}
     for module in _MODULES:
         found |= _definitions(module)
+    found |= {"amax": found["max"], "amin": found["min"], "around": found["round"]}
+    for module, names in _STANDARD:
+        found |= {name: getattr(module, name) for name in names}
     plain = {name: each for name, each in found.items() if name not in UFUNC_NAMES}
     return {**_entries(np, plain), **UFUNC_NAMES}
 

@@ -138,7 +138,7 @@ class Ufunc:
     def at(self, array: Any, indices: Any, second: Any = None, /) -> None:
         """Changes an array at indices, as often as each one is named."""
         if not given_tensors((array,), {}):
-            getattr(self.own, "at")(array, indices, *([] if second is None else [second]))
+            self.own.at(array, indices, *([] if second is None else [second]))
             return
         if second is None:
             array[indices] = self.function(array[indices])

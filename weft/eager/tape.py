@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
+from weft.array.views import root
 from weft.dialects.weights import Array
 from weft.eager.abstract_values import AbstractValue, abstract_value, abstract_value_of
 from weft.eager.kernels import kernel_of
@@ -51,9 +52,17 @@ class Node:
     ):
         self.number = next(_NUMBERS)
         self.backward = backward
-        self.operands = operands
+        self.operands = [duplicate(each) for each in operands]  # which later writes do not reach
         self.results = results
         self.template = template
+
+
+def duplicate(x: Any) -> Any:
+    """Another tensor of the same elements, which came about in the same way."""
+    found = object.__new__(type(x))
+    found._array, found._abstract = x._array, x._abstract
+    found._node, found._position = x._node, x._position
+    return found
 
 
 def made(
@@ -113,8 +122,11 @@ def detached(x: Tensor) -> Tensor:
 
 
 def forget(x: Tensor) -> None:
-    """Lets go of the record that a tensor belongs to."""
+    """Lets go of the record that a tensor, and the array that it shows, belong to."""
     x._node = None
+    base = root(x)
+    if base is not x:
+        base._node = None
 
 
 def recorded(

@@ -14,9 +14,9 @@ from weft.array.elementwise import (
     floor_divide,
     isinf,
     isnan,
+    lifted,
     log,
     logical_and,
-    lifted,
     maximum,
     minimum,
     remainder,
@@ -332,8 +332,8 @@ def unwrap(
 
     >>> np.unwrap(7 * v)
     """
-    from weft.array.reductions import cumulative_sum
     from weft.array.rearrangements import concat
+    from weft.array.reductions import cumulative_sum
     from weft.array.selections import diff
 
     p = operand(p)

@@ -11,7 +11,8 @@ from weft.array.elementwise import where
 from weft.array.operators import ArrayOperators, axis_of, listed
 from weft.array.products import diagonal
 from weft.array.rearrangements import concat, stack
-from weft.array_api.creation import asarray, full_like as _full_like
+from weft.array_api.creation import asarray
+from weft.array_api.creation import full_like as _full_like
 from weft.array_api.operands import holds_tensors, known, leaves, operand, refuse
 from weft.eager.tensor import Tensor
 

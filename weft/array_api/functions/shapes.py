@@ -11,6 +11,7 @@ from weft.array.elementwise import clip as _bounded_by
 from weft.array.operators import listed
 from weft.array_api.operands import operand, refuse
 
+
 def shape(a: Any) -> Any:
     """The sizes of the axes.
 

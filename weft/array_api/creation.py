@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.array.operators import ArrayOperators, users_line
+from weft.array.operators import ArrayOperators, listed, users_line
 from weft.array.views import Views
 from weft.dialects.errors import WeftError
 from weft.eager.tensor import Tensor
@@ -54,9 +54,12 @@ def empty(shape: Size, dtype: Any = np.float32, *, device: Any = None) -> Tensor
     return _made(np.empty(shape, _dtype(dtype, device)))
 
 
-def full(shape: Size, fill_value: float, dtype: Any = None, *, device: Any = None) -> Tensor:
+def full(shape: Size, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """Elements of one value; floats are float32 unless said otherwise."""
     _require_cpu(device)
+    if isinstance(fill_value, ArrayOperators):
+        filled = fill_value if dtype is None else fill_value.astype(dtype)
+        return filled.broadcast_to(listed(shape)).duplicate()
     chosen = np.float32 if dtype is None and isinstance(fill_value, float) else dtype
     return _made(np.full(shape, fill_value, chosen))
 
@@ -119,7 +122,7 @@ def full_like(x: Any, fill_value: float, *, dtype: Any = None, device: Any = Non
         array = np.empty(x.shape, dtype or x.dtype)
         array.fill(fill_value)
         return Tensor.of(array)
-    return x.lifted(fill_value).astype(dtype or x.dtype).broadcast_to(x.shape)
+    return x.lifted(fill_value).astype(dtype or x.dtype).broadcast_to(x.shape).duplicate()
 
 
 def zeros_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:

@@ -9,7 +9,7 @@ import weft
 import weft.numpy as wnp
 from weft import Spec, Tensor
 from weft.array_api import linalg
-from weft.array_api.dispatch import FUNCTIONS
+from weft.array_api.dispatch import BY_OBJECT
 from weft.dialects.graph.core.evaluate import evaluate_block
 from weft.source.interpret import read_function
 from weft.tracing.trace import record
@@ -173,7 +173,7 @@ def test_w3_every_function_of_weft_numpy_is_reached_from_numpy():
         for name in {*ours.__all__} - besides:
             function = getattr(ours, name)
             if callable(function) and not isinstance(function, type):
-                assert getattr(library, name) in FUNCTIONS, name
+                assert getattr(library, name, None) in BY_OBJECT, name
 
 
 def test_w3_derivatives_go_through_numpys_functions():
@@ -186,13 +186,9 @@ def test_w3_derivatives_go_through_numpys_functions():
 
 LACKING = {
     "a function": (lambda x: np.fft.fft(x), "np.fft.fft requires arrays of NumPy"),
-    "a function of elements": (lambda x: np.cbrt(x), "np.cbrt requires arrays"),
-    "another method": (lambda x: np.maximum.accumulate(x), r"np.maximum.accumulate requires"),
-    "a change in place": (lambda x: np.add.at(np.zeros(3), [0], x), "np.add.at requires"),
-    "memory for a result": (lambda x: np.add(x, x, out=np.zeros(3)), "np.add requires no out"),
-    "a mask": (lambda x: np.add(x, x, where=V > 0.5), "operands alone, got where"),
-    "a dtype": (lambda x: np.add(x, x, dtype=np.float32), "operands alone, got dtype"),
-    "an array in place": (lambda x: np.zeros(3).__iadd__(x), "np.add requires no out"),
+    "a function of elements": (lambda x: np.frexp(x), "np.frexp requires arrays"),
+    "another method": (lambda x: np.power.at(x.copy(), [0], x[:1]), "power.at requires"),
+    "a mask": (lambda x: np.add(x, x, where=V > 0.5), "requires out"),
 }
 
 

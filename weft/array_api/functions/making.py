@@ -75,7 +75,7 @@ def full_like(
     a = operand(a, fill_value)
     if shape is None:
         return _full_like(a, fill_value, dtype=dtype)
-    return a.lifted(fill_value).astype(dtype or a.dtype).broadcast_to(listed(shape))
+    return a.lifted(fill_value).astype(dtype or a.dtype).broadcast_to(listed(shape)).duplicate()
 
 
 def zeros_like(

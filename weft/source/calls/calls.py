@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 import numpy as np
 
 from weft.array.methods import VIEWS
-from weft.array_api.table import BY_OBJECT
+from weft.array_api.table import BY_OBJECT, OBJECTS
 from weft.dialects.graph import ConstantOp
 from weft.eager.tensor import Tensor
 from weft.source.calls.builtin_functions import ALWAYS, BUILTINS
@@ -45,6 +45,8 @@ _ARRAYS: Final = (
     *{each.__module__ for each in BY_OBJECT.values()},
 )
 """Modules of functions of arrays."""
+_JOINED: Final = {id(np.r_): OBJECTS["r_"], id(np.c_): OBJECTS["c_"]}
+"""NumPy's objects whose brackets join arrays."""
 _IMPURE: Final = ("random", "time", "secrets", "numpy.random")
 _TAKING_TEXTS: Final = (print, weft_print, str, repr, format)
 _SIDE_EFFECTS: Final = (input, open, exec, eval, compile, globals, locals, vars)
@@ -370,7 +372,8 @@ def _numpy(
         return run.recording.array(tensor_of(run, arguments[0], location).astype(function).value)
     if name in CREATION:
         return CREATION[name](run, location, *arguments, **named)
-    function_ = BY_OBJECT.get(function)
+    joined = _JOINED.get(id(getattr(function, "__self__", None)))
+    function_ = BY_OBJECT.get(function) if joined is None else joined.__getitem__
     if function_ is None:
         constants = [_constant_of(run, each) for each in arguments]
         if not any(map(holds_dynamic, [*constants, *named.values()])):

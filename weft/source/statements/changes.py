@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from types import FunctionType
 from typing import Any, cast
 
+import numpy as np
+
 from weft.source.expressions.iteration import elements, stacked
 from weft.source.expressions.operations import operate
 from weft.source.expressions.operators import as_tensor
@@ -78,7 +80,9 @@ def in_place(
     """`x += y`: arrays and lists are changed, everything else is replaced."""
     if isinstance(before, Array) and before.ndim:
         after = operate(run, node_type, before, value, location)
-        if after.dtype != before.dtype:
+        if np.can_cast(after.dtype, before.dtype, "same_kind"):
+            after = after.astype(before.dtype)
+        else:
             rule = f"an assignment in place requires the dtype {before.dtype}"
             raise location.refuse(rule, after.dtype, "write x = x + y")
         replace(run, before, after, location)

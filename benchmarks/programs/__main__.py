@@ -181,7 +181,7 @@ def separately(name: str) -> dict[str, str]:
     start = time.time()
     command = [sys.executable, "-m", "benchmarks.programs", "--one", name]
     try:
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)  # noqa: S603
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
     except subprocess.TimeoutExpired:
         return {"all": f"crash: more than {SECONDS} s"}
     if ended.returncode:

@@ -55,8 +55,8 @@ def parsed(index: Any, shape: Sequence[Any]) -> Index:
 
 def _known_positions(part: Any) -> Sequence[Any]:
     """A part; bools that are known as the integers of each axis that they choose."""
-    if isinstance(part, np.ndarray) and part.dtype == np.bool_ and part.ndim:
-        return part.nonzero()
+    if is_mask(part) and isinstance(part, np.ndarray) and part.ndim:
+        return cast("Sequence[Any]", part.nonzero())
     return (part,)
 
 
@@ -76,7 +76,7 @@ def _part(part: Any) -> Any:
     if isinstance(part, ArrayOperators) and not part.has_values:
         return _indices(part)
     if _holds_traced(part):
-        numbers = [_part(each) for each in part]
+        numbers = [_part(each) for each in cast("list[Any]", part)]
         first = next(each for each in numbers if isinstance(each, ArrayOperators))
         return concat([first.constant(np.asarray(each)).reshape(1) if isinstance(each, int)
                        else each.astype(np.int64).reshape(1) for each in numbers])  # fmt: skip

@@ -32,7 +32,6 @@ _SCATTERED: Final = {"add": "add", "multiply": "mul", "maximum": "max", "minimum
 class Ufunc:
     """A function of NumPy's of each element, on tensors; on arrays and numbers it is NumPy's."""
 
-
     def __init__(self, own: Any, function: Callable[..., Any]):
         self.own, self.function = own, function
         self.__name__, self.__doc__ = own.__name__, function.__doc__
@@ -213,5 +212,3 @@ UFUNCS: Final[Mapping[Any, Ufunc]] = _all()
 
 NAMES: Final = {name: UFUNCS[own] for own in UFUNCS for name in _named(own)}
 """By all of NumPy's names for them."""
-
-

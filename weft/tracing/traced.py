@@ -381,4 +381,3 @@ class Traced(ArrayMethods):
 
     __float__ = __int__ = __index__ = __complex__ = __array__ = __dlpack__ = _refuse_value
     item = tolist = _refuse_value  # pyright: ignore[reportAssignmentType]
-

@@ -42,7 +42,7 @@ FOUND_SIZES = {"unique", "flatnonzero", "argwhere", "compress", "extract", "unio
 
 def evaluated(text, namespace, arguments):
     named = dict(zip("xvisn", arguments, strict=True))
-    return eval(text, {"np": namespace, "abs": abs}, named)  # noqa: S307
+    return eval(text, {"np": namespace, "abs": abs}, named)
 
 
 def leaves(found):
@@ -96,5 +96,36 @@ def test_examples_give_what_numpy_does_in_source_mode(tmp_path):
     path = tmp_path / "examples.py"
     path.write_text(body)
     named = {}
-    exec(compile(body, str(path), "exec"), named)  # noqa: S102
+    exec(compile(body, str(path), "exec"), named)
     require_same(leaves(weft.jit(named["function"])(*GIVEN)), leaves(named["function"](*GIVEN)))
+
+
+def test_each_name_of_numpy_is_in_the_table_or_left_out_for_a_reason():
+    names = {name for name in dir(np) if not name.startswith("_")}
+    names |= {f"linalg.{name}" for name in dir(np.linalg) if not name.startswith("_")}
+    have = {*wnp.__all__, *(f"linalg.{name}" for name in LINALG)}
+    assert names - have == {*LEFT_OUT}
+
+
+def test_each_parameter_of_numpy_is_taken_or_left_out_for_a_reason():
+    lacking = set()
+    for owner, table in ((np, FUNCTIONS), (np.linalg, LINALG)):
+        for name, function in table.items():
+            own = getattr(owner, name, None)
+            if own is None or isinstance(own, np.ufunc) or isinstance(function, Ufunc):
+                continue
+            try:
+                wanted = inspect.signature(own).parameters
+            except ValueError:  # NumPy's own in C that has none
+                continue
+            taken = inspect.signature(function).parameters
+            if not any(each.kind in (2, 4) for each in taken.values()):
+                lacking |= {f"{name}.{each}" for each in wanted if each not in taken}
+    assert lacking == {*PARAMETERS_LEFT_OUT}
+
+
+def test_what_weft_numpy_lacks_is_refused_with_the_line():
+    with pytest.raises(weft.WeftError, match=r"test_table.py:\d+: weft.numpy has no 'fft'"):
+        wnp.fft  # noqa: B018
+    with pytest.raises(weft.WeftError, match=r"test_table.py:\d+: median requires its parameters"):
+        wnp.median(weft.Tensor(X), depth=1)

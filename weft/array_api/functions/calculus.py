@@ -1,5 +1,6 @@
 """NumPy's differences, sums of products, interpolation, polynomials and windows."""
 
+# pyright: basic
 from __future__ import annotations
 
 import builtins
@@ -60,9 +61,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     f = operand(f, *varargs).as_float()
     axes = axes_of(axis, f.ndim)
     steps = [*varargs] if len(varargs) == len(axes) else [*varargs] * len(axes) or [1.0] * len(axes)
-    found = [
-        _slopes(f, each, step, edge_order) for each, step in zip(axes, steps, strict=True)
-    ]
+    found = [_slopes(f, each, step, edge_order) for each, step in zip(axes, steps, strict=True)]
     return found[0] if len(found) == 1 else tuple(found)
 
 

@@ -1,5 +1,6 @@
 """NumPy's functions that sort, choose, number and change elements."""
 
+# pyright: basic
 from __future__ import annotations
 
 import builtins
@@ -143,9 +144,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     return selections.take_along_axis(flat, indices, 0 if axis is None else axis)
 
 
-def take(
-    a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise"
-) -> Any:
+def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
     """The slices along an axis, or the flat elements, at indices.
 
     >>> np.take(x, [0, 2], axis=1), np.take(v, i, mode="wrap"), np.take(x, 4)

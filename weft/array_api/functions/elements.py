@@ -1,5 +1,6 @@
 """NumPy's functions of each element that are made of others."""
 
+# pyright: basic
 from __future__ import annotations
 
 import builtins
@@ -221,9 +222,7 @@ def isposinf(x: Any, out: Any = None) -> Any:
     return logical_and(isinf(x), operand(x) > 0)
 
 
-def isclose(
-    a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
-) -> Any:
+def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
     """Where elements are equal, but for tolerances.
 
     >>> np.isclose(x, x + 1e-9)
@@ -325,9 +324,7 @@ def bitwise_count(x: Any) -> Any:
     return builtins.sum(bits[1:], start=bits[0]).astype(np.uint8)
 
 
-def unwrap(
-    p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * np.pi
-) -> Any:
+def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * np.pi) -> Any:
     """Angles without jumps of more than half a period.
 
     >>> np.unwrap(7 * v)

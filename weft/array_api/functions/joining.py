@@ -1,5 +1,6 @@
 """NumPy's functions that put arrays together, take them apart, and put elements elsewhere."""
 
+# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -241,8 +242,10 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     first, second = axes_of(axes, m.ndim)
     if k % 2 == 0:
         return flip(m, [first, second]) if k % 4 else m[...]
-    return flip(m, second).swapaxes(first, second) if k % 4 == 1 else flip(
-        m.swapaxes(first, second), second
+    return (
+        flip(m, second).swapaxes(first, second)
+        if k % 4 == 1
+        else flip(m.swapaxes(first, second), second)
     )
 
 

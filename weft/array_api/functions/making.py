@@ -1,5 +1,6 @@
 """NumPy's functions that make arrays out of nothing, or out of a vector; tensors in every mode."""
 
+# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -158,8 +159,10 @@ def _number(value: Any, name: str) -> Any:
     tensors = [each for each in leaves(value) if isinstance(each, ArrayOperators)]
     if not all(each.has_values for each in tensors):
         raise refuse(f"{name} requires values that are known", "a tensor that is being traced")
-    return np.asarray(value) if isinstance(value, ArrayOperators) and value.ndim else (
-        value.item() if isinstance(value, ArrayOperators) else value
+    return (
+        np.asarray(value)
+        if isinstance(value, ArrayOperators) and value.ndim
+        else (value.item() if isinstance(value, ArrayOperators) else value)
     )
 
 
@@ -181,7 +184,9 @@ indices, diag_indices, tril_indices, triu_indices = map(
 )
 
 
-def fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = None, **kw: Any) -> Any:
+def fromfunction(
+    function: Any, shape: Any, *, dtype: Any = float, like: Any = None, **kw: Any
+) -> Any:
     """What a function returns for the indices of each axis."""
     grids = np.indices(tuple(listed(shape)), dtype=dtype)
     return function(*(Tensor.of(each) for each in grids), **kw)

@@ -1,5 +1,6 @@
 """NumPy's `linalg` beyond the array API standard: norms, chains of products, orthogonal factors."""
 
+# pyright: basic
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,6 @@
 """NumPy's functions of shapes, and those whose parameters differ from the methods'."""
 
+# pyright: basic
 from __future__ import annotations
 
 from typing import Any
@@ -42,9 +43,7 @@ def size(a: Any, axis: Any = None) -> Any:
     return found
 
 
-def reshape(
-    a: Any, /, shape: Any = None, order: str = "C", *, copy: bool | None = None
-) -> Any:
+def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: bool | None = None) -> Any:
     """Other dims for the same elements; one may be -1.
 
     >>> np.reshape(x, (1, -1)), np.reshape(x, -1, order="F")

@@ -1,5 +1,6 @@
 """NumPy's statistics: averages, order statistics, those that leave out NaN, and counts."""
 
+# pyright: basic
 from __future__ import annotations
 
 import builtins
@@ -442,8 +443,10 @@ def histogram(
     inside = (a >= edges[0]) & (a <= edges[-1])
     position = selections.searchsorted(edges, a, side="right") - 1
     position = where(a == edges[-1], count - 1, position)
-    held = inside.astype(np.int64) if weights is None else where(
-        inside, operand(weights, a).reshape(-1), 0
+    held = (
+        inside.astype(np.int64)
+        if weights is None
+        else where(inside, operand(weights, a).reshape(-1), 0)
     )
     zeros = a.constant(np.zeros(count, held.dtype))
     at = position.clip(0, count - 1).reshape(-1, 1)

@@ -372,8 +372,11 @@ def _numpy(
         return run.recording.array(tensor_of(run, arguments[0], location).astype(function).value)
     if name in CREATION:
         return CREATION[name](run, location, *arguments, **named)
-    joined = _JOINED.get(id(getattr(function, "__self__", None)))
-    function_ = BY_OBJECT.get(function) if joined is None else joined.__getitem__
+    joined = _JOINED.get(id(arguments[0])) if name == "__getitem__" else None
+    if joined is not None:
+        function_, arguments = joined.__getitem__, arguments[1:]
+    else:
+        function_ = BY_OBJECT.get(function)
     if function_ is None:
         constants = [_constant_of(run, each) for each in arguments]
         if not any(map(holds_dynamic, [*constants, *named.values()])):

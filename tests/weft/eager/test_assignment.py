@@ -1,0 +1,112 @@
+"""`x[i] = v`, `x += v` and writes through views: what NumPy does for arrays that the program made."""
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as wnp
+from weft import Tensor
+
+X = np.array([1.5, 2.0, 3.0])
+
+
+def through_views(np, x):
+    grid = np.zeros((4, 4), dtype="float64")
+    row, column, corner = grid[1], grid[:, 2], grid[-1]
+    row += 2.0
+    column[0] = x[0]
+    grid[2:, :2] = x[1]
+    corner[::2] = x[:2]
+    grid[[0, 3]] = grid[[3, 0]]
+    np.multiply(grid, 2.0, out=grid)
+    grid.T[0, 1] -= x[2]
+    mask = grid > 1.25
+    grid[mask] += x[0]
+    np.add.at(grid, ([0, 0], [1, 1]), 1.0)
+    flat = grid.reshape(-1)
+    flat[5] = 7 * x[2]
+    wide = grid[None]
+    wide[0, 2] *= 3
+    other = grid.copy()
+    other[0] = 0
+    return grid, row, column, corner, flat, other
+
+
+def test_writes_reach_all_that_shows_an_array():
+    wanted = through_views(np, X)
+    for found in (
+        through_views(wnp, Tensor(X)),
+        weft.trace(lambda x: through_views(wnp, x), X)(X),
+    ):
+        for got, right in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(np.asarray(got), right, rtol=1e-15)
+
+
+def test_derivatives_go_through_writes():
+    def loss(x):
+        return sum((wnp.sin(each) * each).sum() for each in through_views(wnp, x))
+
+    weft.check_grad(loss, X)
+    traced = weft.trace(weft.grad(loss), X)(X)
+    np.testing.assert_allclose(traced, np.asarray(weft.grad(loss)(Tensor(X))), rtol=1e-12)
+
+
+def test_the_last_of_equal_indices_is_written_and_has_the_derivative():
+    def loss(x):
+        y = wnp.zeros(3, dtype="float64")
+        y[[0, 0, 1]] = x
+        return (y * y).sum()
+
+    np.testing.assert_array_equal(np.asarray(weft.grad(loss)(Tensor(X))), [0, 4, 6])
+
+
+def test_what_was_computed_before_a_write_keeps_its_derivative():
+    def loss(x):
+        y = x * 2
+        z = (y * y).sum()
+        y[0] = 100.0
+        return z + y.sum()
+
+    weft.check_grad(loss, X)
+
+
+def refused(function, text):
+    with pytest.raises(weft.WeftError, match=rf"test_assignment.py:\d+: .*{text}"):
+        function()
+
+
+def change(x):
+    x[0] = 1.0
+    return x.sum()
+
+
+def test_arguments_stay_as_they_are():
+    refused(lambda: weft.grad(change)(Tensor(X)), "got an argument")
+    refused(lambda: weft.trace(change, X), "got an argument")
+    refused(lambda: weft.trace(lambda x: change(x[1:]), X), "got an argument")
+
+
+def test_arrays_from_outside_a_trace_get_no_traced_element():
+    outside = wnp.zeros(3)
+
+    def function(x):
+        outside[0] = x[0]
+        return x
+
+    with pytest.raises(weft.WeftError, match="got one from outside"):
+        weft.trace(function, X)
+
+
+def test_a_reshape_that_may_be_a_copy_is_used_no_more_after_a_write():
+    x = Tensor(np.ones((2, 3))) + 1
+    flat = x.reshape(-1)
+    flat[0] = 5.0
+    assert float(flat[0]) == 5.0
+    refused(lambda: x + 1, "a reshape shows")
+
+
+def test_broadcast_arrays_and_dtypes_that_do_not_fit_are_refused():
+    refused(lambda: change(wnp.broadcast_to(Tensor(X), (2, 3))), "elements are its own")
+    whole = Tensor(np.arange(3))
+    with pytest.raises(weft.WeftError, match="in place requires int64"):
+        whole += 0.5

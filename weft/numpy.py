@@ -1,5 +1,5 @@
-"""NumPy's functions by NumPy's names, and those of the array API standard, on tensors of every mode:
-they compute at once on `weft.Tensor`s, and become part of the graph on tensors that are being traced.
+"""NumPy's functions by NumPy's names, and those of the array API standard, on tensors of every
+mode: they compute at once on `weft.Tensor`s, and become part of the graph on traced tensors.
 
 Where all arguments are NumPy's arrays they are NumPy's own, so that one program runs both ways. The
 names come out of the table (`weft/array_api/table.py`).

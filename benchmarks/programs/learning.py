@@ -317,10 +317,10 @@ def histogram_entropy(x):
     return entropy, np.cumsum(p), np.average(centers, weights=counts)
 
 
-def confusion_matrix(truth, guess):
+def confusion_matrix(actual, guess):
     """Counts by `np.add.at`, and scores a class."""
     cm = np.zeros((3, 3), dtype=int)
-    np.add.at(cm, (truth, guess), 1)
+    np.add.at(cm, (actual, guess), 1)
     tp = np.diag(cm)
     precision = tp / np.maximum(cm.sum(axis=0), 1)
     recall = tp / np.maximum(cm.sum(axis=1), 1)

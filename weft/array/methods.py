@@ -21,8 +21,8 @@ from weft.dialects.errors import WeftError
 METHODS: Final = (
     "all", "any", "argmax", "argmin", "argsort", "astype", "clip", "clone", "contiguous", "copy",
     "cumprod", "cumsum", "diagonal", "dot", "fill", "flatten", "item", "max", "mean", "min",
-    "nonzero", "permute", "prod", "ravel", "repeat", "reshape", "round", "searchsorted", "sort", "split",
-    "squeeze", "std", "sum", "swapaxes", "take", "tolist", "trace", "transpose", "var", "view",
+    "nonzero", "permute", "prod", "ravel", "repeat", "reshape", "round", "searchsorted", "sort",
+    "split", "squeeze", "std", "sum", "swapaxes", "take", "tolist", "trace", "transpose", "var", "view",
 )  # fmt: skip
 """All of them, by name."""
 

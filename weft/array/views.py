@@ -18,7 +18,7 @@ from weft.dialects.errors import WeftError
 
 
 class Link:
-    """How a tensor comes from its base; this one shows what an index of integers and slices names."""
+    """How a tensor comes from its base: it shows what an index of integers and slices names."""
 
     __slots__ = ("base", "how")
     certain = True

@@ -1,7 +1,7 @@
 """The table of NumPy's functions: for each name its definition on tensors.
 
-`weft.numpy`, NumPy's own functions on tensors (`weft/array_api/dispatch.py`), source mode, the tests
-and the documents read it. A function is one definition in `weft/array_api/functions/`, by NumPy's
+`weft.numpy`, NumPy's own functions on tensors (`weft/array_api/dispatch.py`), source mode and the
+tests read it. A function is one definition in `weft/array_api/functions/`, by NumPy's
 name and with its parameters; a method of arrays is a function by that very fact.
 """
 
@@ -23,6 +23,7 @@ from weft.array_api.functions import (
     calculus,
     choosing,
     elements,
+    histograms,
     joining,
     making,
     matrices,
@@ -33,7 +34,7 @@ from weft.array_api.operands import as_tensors, given_tensors, operand, refuse, 
 from weft.array_api.ufuncs import NAMES as UFUNC_NAMES
 from weft.array_api.ufuncs import UFUNCS
 
-_MODULES: Final = (shapes, elements, joining, statistics, calculus, choosing, making)
+_MODULES: Final = (shapes, elements, joining, statistics, histograms, calculus, choosing, making)
 _NOTHING: Final = frozenset((
     "array", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "copy",
     "fromfunction", "isrealobj", "iscomplexobj",

@@ -52,10 +52,10 @@ class Ufunc:
         subok: bool = True,
         axis: Any = None,
     ) -> Any:
-        if out is None and where is True and dtype is None and axis is None:
-            if len(operands) == self.own.nin:
-                found = self.function(*operands)
-                return found if type(found) is not np.ndarray else as_tensors(found, operands)
+        plain = out is None and where is True and dtype is None and axis is None
+        if plain and len(operands) == self.own.nin:
+            found = self.function(*operands)
+            return found if type(found) is not np.ndarray else as_tensors(found, operands)
         return self._placed(operands, out, where, dtype, {} if axis is None else {"axis": axis})
 
     def _placed(

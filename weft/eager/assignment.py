@@ -94,7 +94,7 @@ def _backward(parts: Any) -> Any:
 
 
 def _of_value(cotangent: Tensor, parts: Any, value: Tensor) -> Any:
-    """The cotangent of what was assigned; where an index names a position twice, the last one is."""
+    """The cotangent of what was assigned, the last one where an index names a position twice."""
     part = cotangent[parts]
     if any(getattr(each, "ndim", 0) for each in parts):
         owner = np.full(cotangent.shape, -1)

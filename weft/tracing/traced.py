@@ -61,7 +61,7 @@ class Recording:
     found: int = 0
 
     promoted: list[tuple[Any, Array, Block]] = field(default_factory=list[Any])
-    """Tensors with values that an assignment made traced: weakly, with what they held, and where."""
+    """Tensors with values that an assignment made traced, what they held, and in which block."""
 
     masks: dict[tuple[SSAValue, Block], Any] = field(default_factory=dict[Any, Any])
     """Where bools hold, as index vectors: what one mask chooses has one size in all its uses."""

@@ -241,7 +241,8 @@ def test_w5_sizes_that_a_call_knows():
 PROTOCOL = {
     "T", "apply", "as_float", "as_wide", "broadcast_to", "cast", "composed", "constant", "dtype",
     "extent", "has_values", "lifted", "mT", "ndim", "number", "numbers", "op", "promoted",
-    "duplicate", "promoting", "reduced", "regrouped", "require_within", "results", "showing", "rolled", "shape", "shaped", "size",
+    "duplicate", "promoting", "reduced", "regrouped", "require_within", "results", "rolled",
+    "shape", "shaped", "showing", "size",
 }  # fmt: skip
 """What arrays of every mode have beside the methods: functions of arrays are written in it."""
 
@@ -253,6 +254,7 @@ def public(kind: type) -> set[str]:
 def test_tensors_show_what_arrays_have_and_nothing_of_their_making():
     assert public(ArrayMethods) == PROTOCOL | {*METHODS}
     assert public(Tensor) - public(ArrayMethods) == {
-        "become", "device", "forget_elements", "numpy", "of", "part", "recording", "to_device", "value",
+        "become", "device", "forget_elements", "numpy", "of", "part", "recording",
+        "to_device", "value",
         "views", "with_part",
     }  # fmt: skip

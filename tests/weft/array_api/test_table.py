@@ -1,5 +1,5 @@
-"""The table of NumPy's functions: the example of each one is evaluated in every mode, and every name
-and parameter of NumPy's is in the table or in a list with its reason.
+"""The table of NumPy's functions: the example of each one is evaluated in every mode, and every
+name and parameter of NumPy's is in the table or in a list with its reason.
 """
 
 import inspect

@@ -1,4 +1,4 @@
-"""`x[i] = v`, `x += v` and writes through views: what NumPy does for arrays that the program made."""
+"""`x[i] = v`, `x += v` and writes through views do what NumPy does for arrays of the program."""
 
 import numpy as np
 import pytest

@@ -25,7 +25,9 @@ from weft.array.elementwise import (
     sin,
     where,
 )
-from weft.array.reductions import all, any
+from weft.array.rearrangements import concat
+from weft.array.reductions import all, any, cumulative_sum
+from weft.array.selections import diff
 from weft.array_api.operands import operand
 from weft.tracing.control import while_loop
 
@@ -329,9 +331,6 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * n
 
     >>> np.unwrap(7 * v)
     """
-    from weft.array.rearrangements import concat
-    from weft.array.reductions import cumulative_sum
-    from weft.array.selections import diff
 
     p = operand(p)
     position = axis % p.ndim

@@ -3,6 +3,7 @@
 # pyright: basic
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -116,7 +117,7 @@ def eigh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803  NumPy's name
     a = half + half.T + where(np.eye(size, dtype=bool), a, 0.0)
     vectors = a.constant(np.eye(size, dtype=a.dtype))
     for _ in range(_sweeps(size)):
-        for p, q in ((p, q) for p in range(size - 1) for q in range(p + 1, size)):
+        for p, q in combinations(range(size), 2):
             a, vectors = _rotated(a, vectors, p, q)
     values = a.reshape(-1)[:: size + 1]
     order = values.argsort()

@@ -22,7 +22,8 @@ METHODS: Final = (
     "all", "any", "argmax", "argmin", "argsort", "astype", "clip", "clone", "contiguous", "copy",
     "cumprod", "cumsum", "diagonal", "dot", "fill", "flatten", "item", "max", "mean", "min",
     "nonzero", "permute", "prod", "ravel", "repeat", "reshape", "round", "searchsorted", "sort",
-    "split", "squeeze", "std", "sum", "swapaxes", "take", "tolist", "trace", "transpose", "var", "view",
+    "split", "squeeze", "std", "sum", "swapaxes", "take", "tolist", "trace", "transpose", "var",
+    "view",
 )  # fmt: skip
 """All of them, by name."""
 

@@ -29,12 +29,12 @@ def operand(value: Any, *others: Any) -> Any:
     return _numpy.asarray(value) if first is None else first.lifted(value)
 
 
-def _part(value: Any, first: Any, beside: Sequence[Any]) -> Any:
+def _part(value: Any, first: Any, others: Sequence[Any]) -> Any:
     """An element of a list with tensors in it, as a tensor of their kind; numbers of Python have
     the dtype that NumPy's arrays of them have.
     """
     if not isinstance(value, ArrayOperators) and holds_tensors(value):
-        return operand(value, *beside)
+        return operand(value, *others)
     return first.constant(np.asarray(value)) if is_number(value) else first.lifted(value)
 
 

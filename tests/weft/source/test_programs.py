@@ -37,10 +37,6 @@ def test_program(program):
     for arguments in calls:
         same(compiled(*arguments), function(*arguments))
     tensors = as_tensors(calls[0])
-    if function in IN_PLACE:
-        with pytest.raises(weft.WeftError, match="a tensor never changes"):
-            function(*tensors)
-        return
     before = len(compiled.compilations)
     same(compiled(*tensors), function(*tensors))
     assert len(compiled.compilations) == before

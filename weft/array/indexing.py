@@ -55,9 +55,10 @@ def parsed(index: Any, shape: Sequence[Any]) -> Index:
 
 def _known_positions(part: Any) -> Sequence[Any]:
     """A part; bools that are known as the integers of each axis that they choose."""
-    if is_mask(part) and isinstance(part, np.ndarray) and part.ndim:
-        return cast("Sequence[Any]", part.nonzero())
-    return (part,)
+    known: Any = part
+    return (
+        known.nonzero() if is_mask(part) and type(known) is np.ndarray and known.ndim else (part,)
+    )
 
 
 def parts_of(index: Any) -> tuple[Any, ...]:

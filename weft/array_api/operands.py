@@ -1,5 +1,6 @@
 """How arguments of NumPy's functions become tensors, and results reach `out`."""
 
+# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

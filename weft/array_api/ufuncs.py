@@ -2,6 +2,7 @@
 methods `reduce`, `accumulate`, `outer` and `at`.
 """
 
+# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping

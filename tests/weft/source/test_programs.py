@@ -11,10 +11,6 @@ from weft.trees import flatten_exactly, unflatten
 PROGRAMS = [*recurrences.PROGRAMS, *searching.PROGRAMS, *networks.PROGRAMS]
 
 
-IN_PLACE = (searching.bubble_sort, searching.insertion_sort)
-"""Programs that change elements of their arguments' copies, which tensors do not allow."""
-
-
 def same(found, wanted):
     (got, form), (expected, expected_form) = flatten_exactly(found), flatten_exactly(wanted)
     assert form == expected_form

@@ -343,7 +343,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     arr[tuple(at)] = values
 
 
-def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     """Gives an array the elements of another, where a mask holds."""
     src = operand(src, dst)
     if not np.can_cast(src.dtype, dst.dtype, casting):

@@ -323,7 +323,8 @@ def bitwise_count(x: Any) -> Any:
     x = operand(x)
     size = abs(x) if x.dtype.kind == "i" else x
     bits = [(size >> bit) & 1 for bit in range(8 * x.dtype.itemsize)]
-    return builtins.sum(bits[1:], start=bits[0]).astype(np.uint8)
+    total: Any = builtins.sum(bits[1:], start=bits[0])
+    return total.astype(np.uint8)
 
 
 def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * np.pi) -> Any:

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
+import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.arith import Arith
-from xdsl.dialects.builtin import Builtin, ModuleOp
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    Builtin,
+    ComplexType,
+    IndexType,
+    IntegerType,
+    ModuleOp,
+)
 from xdsl.dialects.func import Func
 from xdsl.dialects.math import Math
-from xdsl.parser import Parser
+from xdsl.ir import Attribute
+from xdsl.parser import AttrParser, Parser
+from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind, StringLiteral
 
 from weft.dialects.graph import GRAPH
+from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.loop import LOOP
 from weft.dialects.weights import WeightStore
 
@@ -42,14 +54,46 @@ def _loaded() -> Context:
 
 class TextParser(Parser):
     """xDSL's parser, which reads every text back that its printer writes: the printer writes what
-    is no ASCII as escaped bytes, which xDSL takes for bytes.
+    is no ASCII as escaped bytes, which xDSL takes for bytes. Bits of floats in dense literals,
+    which xDSL takes for numbers, are read as MLIR has them.
     """
+
+    class _TensorLiteralElement(Parser._TensorLiteralElement):  # pyright: ignore[reportPrivateUsage]
+        def to_type(
+            self, parser: AttrParser, type: AnyFloat | IntegerType | IndexType | ComplexType
+        ) -> Any:
+            text = self.span.text
+            if isinstance(type, AnyFloat) and "0x" in text.lower():
+                return _number(text, type)
+            if isinstance(type, ComplexType) and isinstance(type.element_type, AnyFloat):
+                parts = text.strip("()").split(",")
+                return tuple(_number(part.strip(), type.element_type) for part in parts)
+            return super().to_type(parser, type)
+
+    def _parse_optional_complex(self) -> tuple[Any, Span] | None:
+        """A pair of numbers, of which one may be written as bits."""
+        token = self._parse_optional_token(MLIRTokenKind.L_PAREN)
+        if token is None:
+            return None
+        real, _ = self._parse_bool_int_or_float()
+        self.parse_punctuation(",")
+        imaginary, _ = self._parse_bool_int_or_float()
+        end = self._parse_token(MLIRTokenKind.R_PAREN, "`)` expected")
+        return (real, imaginary), Span(token.span.start, end.span.end, token.span.input)
 
     def parse_optional_str_literal(self) -> str | None:
         token = self._parse_optional_token(MLIRTokenKind.BYTES_LIT)
         if token is None:
             return super().parse_optional_str_literal()
         return StringLiteral.from_span(token.span).bytes_contents.decode()
+
+
+def _number(text: str, element: Attribute) -> float:
+    """A number of a dense literal: hexadecimal digits of a float are its bits."""
+    if not text.lower().startswith("0x") or not isinstance(element, AnyFloat):
+        return float(text)
+    dtype = numpy_dtype(element)
+    return float(np.array(int(text, 16), f"u{dtype.itemsize}").view(dtype))
 
 
 def parse_module(text: str, name: str) -> ModuleOp:

@@ -23,7 +23,7 @@ NAMES: Final = frozenset(
 )
 """What LLVM calls a feature."""
 
-ALSO_WORDS: Final = frozenset("acdfmv") | {"adx", "bf16", "dit", "fma", "rand", "sb"}
+ALSO_WORDS: Final = frozenset("acdfmv") | {"adx", "bf16", "dit", "fma", "popcnt", "rand", "sb"}
 """What means something else where no `+` precedes it: an operation of MLIR, a dtype, a word."""
 
 

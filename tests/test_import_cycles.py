@@ -19,7 +19,7 @@ RUN_TIME_CYCLES: Final[Mapping[str, str]] = {}
 
 TYPE_CYCLES: Final[Mapping[str, str]] = {
     (
-        "weft.dialects.expr.atoms weft.dialects.expr.polynomial"
+        "weft.dialects.expr.atoms weft.dialects.expr.joins weft.dialects.expr.polynomial"
     ): "an atom holds polynomials, which are made of atoms",
     (
         "weft.dialects.graph.core.builder weft.dialects.graph.core.op "
@@ -78,6 +78,7 @@ LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
         "weft.eager.kernels -> weft.eager.graphs",
         "weft.eager.templates -> weft.compiler.graph.differentiate.cotangents",
         "weft.eager.templates -> weft.tracing.traced",
+        "weft.jax_function -> weft.compiler.frontend.stablehlo.from_jax",
         "weft.probing.watching -> weft.compiler.graph.probe",
         "weft.probing.watching -> weft.dialects.context",
         "weft.source.jit -> weft.compiler.frontend.onnx.from_onnx",
@@ -93,6 +94,7 @@ IMPORTS_BY_NAME: Final[Mapping[str, Sequence[str]]] = {
         "weft.array.methods -> weft.numpy",
     ),
     "a command loads what it needs": ("weft.cli.main -> weft.cli.",),
+    "torch is imported where a program of its is given": ("weft.api -> weft.torch.export",),
     "engines of the benchmark need not be installed": (
         "weft.bench.engines.jax_engine -> weft.bench.engines.jax_functions",
         "weft.bench.engines.torch_engine -> weft.bench.engines.torch_functions",

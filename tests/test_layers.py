@@ -19,7 +19,9 @@ PACKAGES = ("weft", "compiler", "dialects")
 # what may be imported only from the modules under these names
 WALLS = {
     "onnx": ("weft.compiler.frontend", "weft.compiler.adapters", "weft.cli", "weft.bench.engines"),
-    "torch": ("weft.compiler.frontend", "weft.compiler.adapters", "weft.cli", "weft.bench.engines"),
+    "torch": ("weft.torch", "weft.cli", "weft.bench.engines"),
+    "jax": ("weft.compiler.frontend.stablehlo", "weft.jax_function", "weft.bench.engines"),
+    "jaxlib": ("weft.compiler.frontend.stablehlo",),
     "llvmlite": ("weft.compiler.loop_to_llvm", "weft.compiler.machine"),
     "llvmlite.ir": ("weft.compiler.loop_to_llvm",),
     "llvmlite.binding": ("weft.compiler.machine",),

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         WeftError,
     )
     from weft.eager.tensor import Tensor
+    from weft.jax_function import JaxFunction, from_jax
     from weft.probing.inside import watch
     from weft.source.jit import jit
     from weft.tracing.control import cond, fori_loop, scan, switch, while_loop
@@ -66,6 +67,7 @@ __all__ = [
     "Graph",
     "IllegalSchedule",
     "InputError",
+    "JaxFunction",
     "ModelError",
     "ModelWarning",
     "OptionError",
@@ -85,6 +87,7 @@ __all__ = [
     "cond",
     "custom_vjp",
     "fori_loop",
+    "from_jax",
     "grad",
     "hessian",
     "jacobian",
@@ -129,6 +132,7 @@ _HOMES: Final = {
         "WeftError",
     ),
     "weft.eager.tensor": ("Tensor",),
+    "weft.jax_function": ("JaxFunction", "from_jax"),
     "weft.probing.inside": ("watch",),
     "weft.source.jit": ("jit",),
     "weft.tracing.control": ("cond", "fori_loop", "scan", "switch", "while_loop"),

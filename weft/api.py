@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Unpack, runtime_checkable
 
@@ -37,7 +38,7 @@ class _Built(Protocol):
 
 
 def compile(
-    model: Source | Graph | Callable[..., Any],
+    model: Source | Graph | _Built | Callable[..., Any],
     specs: Sequence[Any] = (),
     *,
     options: Options | None = None,
@@ -50,7 +51,8 @@ def compile(
     timeout: float = TIMEOUT,
     **changes: Unpack[Changes],
 ) -> Executable:
-    """Compiles a model: a path, bytes, an onnx.ModelProto, a weft.Graph or a Python function.
+    """Compiles a model: a path, bytes, an onnx.ModelProto, a weft.Graph, a Python function, or a
+    torch.export.ExportedProgram.
 
     A function is compiled from its source, for arguments like `specs`: a `weft.Spec` or an example
     each; what it reads of arrays outside becomes constants.
@@ -101,6 +103,8 @@ def _save_graph(
 def _source_of(model: Any, specs: Sequence[Any]) -> Source | ImportedModel:
     if isinstance(model, _Built):
         return model.imported()
+    if hasattr(model, "graph_signature"):  # a torch.export.ExportedProgram
+        return import_module("weft.torch.export").read_program(model)
     if not callable(model):
         return model
     from weft.source.jit import read_model

@@ -57,7 +57,6 @@ from weft.compiler.machine.codegen.object_code import compile_object
 from weft.compiler.machine.weights.prepare import Weights
 from weft.compiler.machine.weights.prepared import weight_offsets
 from weft.compiler.program.describe import describe_kernels, describe_memory
-from weft.compiler.program.memory.donate import donated_pairs
 from weft.compiler.program.parallelize_calls import describe_concurrent
 from weft.compiler.program.time_calls import timed_calls
 from weft.compiler.target.features import baseline
@@ -65,7 +64,7 @@ from weft.dialects.errors import ArtifactError, OptionError
 from weft.dialects.expr import Expr, maximum
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.loop.dynamic import output_sizes
-from weft.dialects.loop.program import REPEATS, KernelOp, ProgramOp
+from weft.dialects.loop.program import REPEATS, KernelOp, ProgramOp, donated_pairs
 from weft.dialects.loop.types import buffer_type_of
 from weft.dialects.weights import WeightStore
 

@@ -90,3 +90,18 @@ def parse_bucket_mask(text: str) -> BucketMask:
         rule = "bucket mask requires a text such as sequence=attention_mask"
         raise OptionError(f"{rule}, got {text!r}")
     return BucketMask(size, name)
+
+
+class Donation(Struct, frozen=True):
+    """An input whose memory an output takes."""
+
+    input: str
+    output: str
+
+
+def parse_donation(text: str) -> Donation:
+    """The pair that a text such as `past=present` names. Raises OptionError for another text."""
+    source, _, target = text.partition("=")
+    if not source or not target:
+        raise OptionError(f"donate requires a text such as past=present, got {text!r}")
+    return Donation(source, target)

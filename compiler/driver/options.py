@@ -13,7 +13,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final, TypedDict, TypeVar, Unpack, dataclass_transform
 
-from weft.compiler.driver.named_sizes import Bound, Bucket, BucketMask, FixedSize
+from weft.compiler.driver.named_sizes import Bound, Bucket, BucketMask, Donation, FixedSize
 from weft.compiler.driver.read_options import (
     FileName,
     FixedInput,
@@ -22,6 +22,7 @@ from weft.compiler.driver.read_options import (
     choice,
     read_bounds,
     read_bucket_sizes,
+    read_donations,
     read_fixed_inputs,
     read_fixed_sizes,
     read_levels,
@@ -286,6 +287,14 @@ class Options:
         metavar="INPUT=NUMBERS",
         action="append",
     )
+    donate: tuple[Donation, ...] = option(
+        default=(),
+        help="an input whose memory an output takes, such as past_key=present_key: a cache of "
+        "which a call writes a row costs the row",
+        converter=read_donations,
+        metavar="INPUT=OUTPUT",
+        action="append",
+    )
     max_iterations: int | None = option(
         default=None,
         help="a call fails in a loop of more, such as one that never ends; no limit by default",
@@ -326,8 +335,10 @@ class Options:
             object.__setattr__(self, "tuned", tuned_for(self.tuned, self.target))
         if self.buckets.sizes and (self.timed or self.schedule):
             raise OptionError("buckets require neither clocks nor forced schedules, got some")
-        if self.artifact.self_test and self.timed:
-            raise OptionError("a self-test requires a model without clocks, got some")
+        if self.artifact.self_test and (self.timed or self.donate):
+            raise OptionError("a self-test requires no clocks and no donated inputs, got some")
+        if self.buckets.sizes and self.donate:
+            raise OptionError("buckets require inputs that no output takes, got some to donate")
 
     def _read_levels(self) -> None:
         """The least of the artifact's levels is the target, and one alone is no level."""
@@ -422,6 +433,7 @@ class Changes(TypedDict, total=False):
     bounds: Mapping[str, tuple[int, int]] | Sequence[str | Bound] | None
     dims: Mapping[str, int] | Sequence[str | FixedSize] | None
     values: Mapping[str, Any] | Sequence[str | FixedInput] | None
+    donate: Mapping[str, str] | Sequence[str | Donation] | None
     max_iterations: int | None
     max_weights_bytes: str | int | None
     check_indices: bool

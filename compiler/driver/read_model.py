@@ -13,6 +13,7 @@ from weft.compiler.frontend.frontends import ImportOptions, find_frontend
 from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
 from weft.compiler.frontend.onnx.ops.composites import COMPOSITES
 from weft.compiler.graph.bound_sizes import bound_sizes
+from weft.compiler.graph.donate_inputs import donate_inputs
 from weft.compiler.graph.share_weights import replace_constants
 from weft.compiler.machine.weights.file import CALLER
 from weft.dialects.budget import Budget
@@ -70,13 +71,16 @@ def read_model(
         importers |= extension.onnx
     replaceable = options.artifact.weights == CALLER
     frontend = find_frontend(source)
-    choices = options.outputs, sizes, values, replaceable, budget
+    donated = {each.input: each.output for each in options.donate}
+    choices = options.outputs, sizes, values, replaceable, budget, donated
     imported = frontend.read(source, ImportOptions(ops, importers, *choices))
     if frontend.finished:
         _require_no_choice(options)
         if replaceable:
             replace_constants(imported.module, imported.weights)
     bound_sizes(imported.module, options.bounds, sizes)
+    names = imported.input_names, imported.output_names
+    donate_inputs(imported.module, *names, options.donate)
     return imported
 
 

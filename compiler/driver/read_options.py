@@ -19,10 +19,12 @@ from weft.compiler.driver.named_sizes import (
     Bound,
     Bucket,
     BucketMask,
+    Donation,
     FixedSize,
     parse_bound,
     parse_bucket,
     parse_bucket_mask,
+    parse_donation,
     parse_fixed_size,
 )
 from weft.compiler.loop.kernel_schedule import KernelSchedule
@@ -200,6 +202,15 @@ def read_fixed_sizes(
     read = tuple(parse_fixed_size(x) if isinstance(x, str) else x for x in written or ())
     _require_once("dims", [each.name for each in read])
     return read
+
+
+def read_donations(
+    written: Mapping[str, str] | Sequence[str | Donation] | None,
+) -> tuple[Donation, ...]:
+    """Inputs and the outputs that take their memory, by name, or as texts."""
+    if isinstance(written, Mapping):
+        return tuple(Donation(source, target) for source, target in written.items())
+    return tuple(parse_donation(x) if isinstance(x, str) else x for x in written or ())
 
 
 def read_fixed_inputs(

@@ -1,4 +1,5 @@
-"""Which front end reads a model: the suffix of its file says so, or else its Python type.
+"""Which front end reads a model: its content or the suffix of its file says so, or else its
+Python type.
 
 `weft.compile` traces Python functions itself, and hands on the graph.
 """
@@ -23,10 +24,16 @@ from weft.compiler.frontend.onnx.from_onnx import (
     import_model,
 )
 from weft.compiler.frontend.onnx.node import ImporterTable
+from weft.compiler.frontend.stablehlo.content import is_stablehlo
+from weft.compiler.frontend.stablehlo.from_stablehlo import import_file
+from weft.compiler.frontend.torch.from_pt2 import read_pt2
 from weft.dialects.budget import Budget
 from weft.dialects.errors import OptionError
 from weft.dialects.graph import GraphOp
 from weft.dialects.weights import Array
+
+PT2: Final = ".pt2"
+"""The suffix of programs of torch.export."""
 
 
 class ImportOptions(Struct, frozen=True):
@@ -39,6 +46,7 @@ class ImportOptions(Struct, frozen=True):
     values: Mapping[str, Array]
     replaceable: bool
     budget: Budget | None
+    donated: Mapping[str, str]
 
 
 ReadInputs = Callable[[Any, Mapping[str, int], Mapping[str, Array]], ImportedModel]
@@ -59,10 +67,17 @@ class Frontend(Struct, frozen=True):
         None
     )
     finished: bool = False
+    recognises: Callable[[Any], bool] | None = None
+    """Whether it reads a file or bytes, as their content says."""
 
 
 def _read_graph_file(path: str | os.PathLike[str], options: ImportOptions) -> ImportedModel:
     return fix_graph(read_graph(Path(path)), options.sizes, options.values)
+
+
+def _read_pt2(path: str | os.PathLike[str], options: ImportOptions) -> ImportedModel:
+    imported = read_pt2(Path(path), Path(path).name)
+    return fix_graph(imported, options.sizes, options.values)
 
 
 def _take_graph(imported: ImportedModel, options: ImportOptions) -> ImportedModel:
@@ -79,11 +94,21 @@ def _read_onnx(source: Source, options: ImportOptions) -> ImportedModel:
         options.values,
         replaceable=options.replaceable,
         budget=options.budget,
+        donated=options.donated,
     )
 
 
+def _read_stablehlo(
+    source: str | os.PathLike[str] | bytes, options: ImportOptions
+) -> ImportedModel:
+    imported = import_file(source, options.budget)
+    return fix_graph(imported, options.sizes, options.values)
+
+
 FRONTENDS: Final = (
+    Frontend("StableHLO", (), (), _read_stablehlo, finished=True, recognises=is_stablehlo),
     Frontend("graph files", (SUFFIX,), (), _read_graph_file, finished=True),
+    Frontend("torch.export", (PT2,), (), _read_pt2, finished=True),
     Frontend("graphs", (), (ImportedModel,), _take_graph, finished=True),
     # Paths of any other suffix: ONNX files are called .onnx, .pb or anything else.
     Frontend("ONNX", (), (str, os.PathLike, bytes, ModelProto), _read_onnx, import_inputs),
@@ -93,6 +118,9 @@ FRONTENDS: Final = (
 
 def find_frontend(source: Source | ImportedModel) -> Frontend:
     """The front end that reads a model. Raises OptionError for an object that none reads."""
+    for frontend in FRONTENDS:
+        if frontend.recognises is not None and frontend.recognises(source):
+            return frontend
     suffix = Path(source).suffix if isinstance(source, str | os.PathLike) else None
     by_suffix = (each for each in FRONTENDS if suffix in each.suffixes)
     by_type = (each for each in FRONTENDS if isinstance(source, each.types))

@@ -9,6 +9,7 @@ from weft.compiler.graph.drop_padding_taps import DropPaddingTapsPass
 from weft.compiler.graph.flush_subnormals import FlushSubnormalsPass
 from weft.compiler.graph.fuse.fuse import FusePass
 from weft.compiler.graph.fuse.fuse_attention import FuseAttentionPass
+from weft.compiler.graph.fuse.fuse_block_quantized import FuseBlockQuantizedPass
 from weft.compiler.graph.fuse.fuse_matmuls import FuseMatmulsPass
 from weft.compiler.graph.fuse.fuse_quantized import FuseQuantizedPass
 from weft.compiler.graph.fuse.recognize_gelu import RecognizeGeluPass
@@ -31,6 +32,7 @@ SIMPLIFYING_PASSES: tuple[type[ModulePass], ...] = (
     InlineCallsPass,  # constants that calls hand over are constants of the function's operators
     UnifySizesPass,  # before operators are folded, with which what they assume of sizes goes
     FuseQuantizedPass,  # before constants are folded: weights would be floats; not with strict_fp
+    FuseBlockQuantizedPass,  # for the same reason; not with strict_fp
     WidenHalvesPass,  # before patterns of operators are looked for; not with strict_fp
     FoldConstantsPass,  # sizes and constants: everything later sees simpler operators
     RewritePass,  # on constants, so after folding
@@ -63,6 +65,7 @@ NAIVE_GRAPH_PASSES: tuple[type[ModulePass], ...] = (
 )  # fmt: skip
 
 INEXACT_PASSES: tuple[type[ModulePass], ...] = (
-    FuseQuantizedPass, WidenHalvesPass, FlushSubnormalsPass, DropPaddingTapsPass, WinogradPass,
+    FuseQuantizedPass, FuseBlockQuantizedPass, WidenHalvesPass, FlushSubnormalsPass,
+    DropPaddingTapsPass, WinogradPass,
 )  # fmt: skip
 """Those that change how results are rounded, which strict_fp leaves out."""

@@ -99,7 +99,7 @@ class _Export:
                 self.control(op)
             case GeluOp():
                 self.gelu(op)
-            case _ if is_pure(op):
+            case _ if is_pure(op) and op.dialect_name() != "loop":
                 self.printer.print_op(op)
                 self.line("")
             case _:

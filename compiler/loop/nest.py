@@ -18,7 +18,7 @@ from xdsl.utils.hints import isa
 from weft.dialects.expr import Atom, Expr, Extremum
 from weft.dialects.expr_text import is_value, unbind
 from weft.dialects.interval import UNBOUNDED, Range
-from weft.dialects.loop.arithmetic import GeluOp, IndexOp
+from weft.dialects.loop.arithmetic import DotBytesOp, FieldOp, GeluOp, IndexOp
 from weft.dialects.loop.ops import (
     AccessOp,
     AllocOp,
@@ -434,7 +434,7 @@ def is_pure(op: Operation) -> bool:
 
 
 def _is_scalar(op: Operation) -> bool:
-    return isinstance(op, GeluOp) or op.name.startswith(("arith.", "math."))
+    return isinstance(op, (GeluOp, DotBytesOp, FieldOp)) or op.name.startswith(("arith.", "math."))
 
 
 def is_branch(op: Operation) -> bool:

@@ -24,7 +24,6 @@ from xdsl.passes import ModulePass
 from xdsl.utils.hints import isa
 
 from weft.compiler.program.call_time import CallTime, call_time
-from weft.compiler.program.memory.donate import donated_pairs
 from weft.compiler.program.memory.plan_memory import kernels_of
 from weft.compiler.target.cost import CostModel
 from weft.compiler.target.module_target import target_of
@@ -32,7 +31,15 @@ from weft.compiler.target.target import Target
 from weft.dialects.loop.concurrent import ConcurrentOp
 from weft.dialects.loop.dynamic import root
 from weft.dialects.loop.ops import AllocOp, LoadOp, PrefetchOp
-from weft.dialects.loop.program import WRITES, CallOp, KernelOp, ProgramOp, ViewOp, WeightOp
+from weft.dialects.loop.program import (
+    WRITES,
+    CallOp,
+    KernelOp,
+    ProgramOp,
+    ViewOp,
+    WeightOp,
+    donated_pairs,
+)
 
 LONGEST_GROUP = 32
 """Calls that are looked at together; bounds the search."""

@@ -10,10 +10,11 @@ type. Sums and products are kept in one canonical form, so that `batch*seq + seq
 Symbols stand for sizes: they are never negative.
 """
 
-from weft.dialects.expr.atoms import Atom, Extremum, Monomial, Operand, Quotient, Remainder, Symbol
+from weft.dialects.expr.atoms import Extremum, Operand, Quotient, Remainder, Symbol
 from weft.dialects.expr.equalities import Equalities
 from weft.dialects.expr.functions import maximum, minimum, product, row_major_strides
 from weft.dialects.expr.polynomial import Expr, ExprLike
+from weft.dialects.expr.terms import Atom, Monomial
 
 __all__ = [
     "Atom", "Equalities", "Expr", "ExprLike", "Extremum", "Monomial", "Operand", "Quotient",

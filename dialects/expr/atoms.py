@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from math import gcd
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from weft.dialects import interval
 from weft.dialects.errors import WeftError
+from weft.dialects.expr.terms import Atom, Monomial
 from weft.dialects.interval import Range
 
 if TYPE_CHECKING:
     from weft.dialects.expr.polynomial import Expr
-
-Atom = Hashable
-Monomial = tuple[Atom, ...]
 
 
 class Symbol(Struct, frozen=True):
@@ -102,16 +99,6 @@ def evaluate_atom(atom: Atom, values: Mapping[Atom, int]) -> int:
     raise WeftError(f"evaluation requires a value for every atom, got none for {atom}")
 
 
-def without(monomial: Monomial, factors: Monomial) -> Monomial | None:
-    """The monomial divided by the factors, or None where they do not divide it."""
-    rest = list(monomial)
-    for atom in factors:
-        if atom not in rest:
-            return None
-        rest.remove(atom)
-    return tuple(rest)
-
-
 def format_monomial(monomial: Monomial, name: Callable[[Atom], str]) -> str:
     return " * ".join(_format_atom(atom, name) for atom in monomial)
 
@@ -156,9 +143,3 @@ def _format_atom(atom: Atom, name: Callable[[Atom], str]) -> str:
 def _format_factor(expr: Expr, name: Callable[[Atom], str]) -> str:
     text = expr.format(name)
     return f"({text})" if len(expr.terms) > 1 or (" * " in text and text[0] != "(") else text
-
-
-def common_factors(terms: Mapping[Monomial, int], divisor: int) -> list[int]:
-    """The factors, more than 1, that some terms share with a divisor; the largest first."""
-    shared = {gcd(count, divisor) for monomial, count in terms.items() if monomial}
-    return sorted(shared - {1}, reverse=True)

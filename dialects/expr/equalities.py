@@ -11,16 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from weft.dialects.expr.atoms import (
-    OPERATORS,
-    Atom,
-    Extremum,
-    Monomial,
-    Symbol,
-    children_of,
-    without,
-)
+from weft.dialects.expr.atoms import OPERATORS, Extremum, Symbol, children_of
 from weft.dialects.expr.polynomial import Expr
+from weft.dialects.expr.terms import Atom, Monomial, without
 
 Pair = tuple[Expr, Expr]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import reduce
 
+from weft.dialects.expr.atoms import OPERATORS, children_of
 from weft.dialects.expr.polynomial import Expr, ExprLike, extremum
 
 
@@ -33,3 +34,14 @@ def row_major_strides(dims: Iterable[Expr]) -> list[Expr]:
         strides.append(step)
         step = step * dim
     return strides[::-1]
+
+
+def inner_exprs(expr: Expr) -> list[Expr]:
+    """The expressions inside quotients, remainders and extrema, and those inside of these."""
+    found: list[Expr] = []
+    for monomial in expr.terms:
+        for atom in monomial:
+            if type(atom) in OPERATORS:
+                for child in children_of(atom):
+                    found += [child, *inner_exprs(child)]
+    return found

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 
 from weft.dialects import interval
 from weft.dialects.errors import WeftError
 from weft.dialects.expr.atoms import (
     OPERATORS,
-    Atom,
     Extremum,
-    Monomial,
     Operand,
     Quotient,
     Remainder,
     Symbol,
-    atom_key,
     atom_range,
     children_of,
-    common_factors,
     evaluate_atom,
     format_sum,
-    without,
+)
+from weft.dialects.expr.joins import join_quotients, multiply_terms
+from weft.dialects.expr.terms import (
+    Atom,
+    Monomial,
+    add_terms,
+    common_factors,
+    distance,
+    split_multiples,
 )
 from weft.dialects.interval import Range
 
@@ -87,7 +92,7 @@ class Expr:
         if not self.terms:
             return other._times(times)
         terms = dict(self.terms)
-        _add(terms, other.terms, times)
+        add_terms(terms, other.terms, times)
         return _rejoin(terms)
 
     def __rsub__(self, other: ExprLike) -> Expr:
@@ -100,16 +105,7 @@ class Expr:
             return other._times(self.constant)
         if other.constant is not None:
             return self._times(other.constant)
-        terms: dict[Monomial, int] = {}
-        for left, left_factor in self.terms.items():
-            for right, right_factor in other.terms.items():
-                monomial = (
-                    tuple(sorted((*left, *right), key=atom_key))
-                    if left and right
-                    else left or right
-                )
-                terms[monomial] = terms.get(monomial, 0) + left_factor * right_factor
-        return _rejoin({monomial: factor for monomial, factor in terms.items() if factor})
+        return _rejoin(multiply_terms(self.terms, other.terms))
 
     __rmul__ = __mul__
 
@@ -155,16 +151,6 @@ class Expr:
                 else:
                     found.append(atom)
 
-    def inner(self) -> list[Expr]:
-        """The expressions inside quotients, remainders and extrema, and those inside of these."""
-        found: list[Expr] = []
-        for monomial in self.terms:
-            for atom in monomial:
-                if type(atom) in OPERATORS:
-                    for child in children_of(atom):
-                        found += [child, *child.inner()]
-        return found
-
     def symbols(self) -> list[str]:
         """The names of the sizes in the expression, each once, in order of appearance."""
         return list(dict.fromkeys(atom.name for atom in self.atoms() if isinstance(atom, Symbol)))
@@ -209,15 +195,16 @@ class Expr:
         return self._map(lambda atom: _replace(atom, values, ranges))
 
     def _mentions(self, values: Mapping[Atom, Expr]) -> bool:
-        for monomial in self.terms:
-            for atom in monomial:
-                if atom in values:
-                    return True
-                if type(atom) in OPERATORS and any(
-                    child._mentions(values) for child in children_of(atom)
-                ):
-                    return True
-        return False
+        if any(atom in values for atom in self.atoms()):
+            return True
+        return any(type(atom) in OPERATORS for atom in values) and self._has_operator_of(values)
+
+    def _has_operator_of(self, values: Mapping[Atom, Expr]) -> bool:
+        operators = [atom for each in self.terms for atom in each if type(atom) in OPERATORS]
+        return any(
+            atom in values or any(child._has_operator_of(values) for child in children_of(atom))
+            for atom in operators
+        )
 
     def simplify(self, ranges: Mapping[Atom, Range]) -> Expr:
         """The expression with quotients, remainders and extrema resolved as
@@ -225,6 +212,11 @@ class Expr:
         """
         if not self.has_operators():
             return self
+        return self._simplified(_known(self.atoms(), ranges))
+
+    @lru_cache(maxsize=1 << 13)  # noqa: B019  what it keeps are expressions, as the one below does
+    def _simplified(self, known: Known) -> Expr:
+        ranges = _of_known(known)
         return self._map(lambda atom: _resolve(atom, lambda child: child.simplify(ranges), ranges))
 
     def map_inner(self, change: Callable[[Expr], Expr]) -> Expr:
@@ -237,16 +229,16 @@ class Expr:
         for monomial, factor in self.terms.items():
             if len(monomial) == 1:  # as most are: the product is a multiple
                 only = change(monomial[0])
-                _add(terms, {monomial: 1} if only is None else only.terms, factor)
+                add_terms(terms, {monomial: 1} if only is None else only.terms, factor)
                 continue
             changed = [change(atom) for atom in monomial]
             if any(each is not None for each in changed):
                 product = Expr.of(factor)
                 for atom, each in zip(monomial, changed, strict=True):
                     product = (Expr.atom(atom) if each is None else each) * product
-                _add(terms, product.terms, 1)
+                add_terms(terms, product.terms, 1)
             else:
-                _add(terms, {monomial: factor}, 1)
+                add_terms(terms, {monomial: factor}, 1)
         return _rejoin(terms)
 
     def range(self, ranges: Mapping[Atom, Range]) -> Range:
@@ -284,19 +276,21 @@ _NUMBERS = {number: Expr({(): number}) for number in range(-64, 1025) if number}
 _ZERO = Expr({})
 
 
+Known = tuple[tuple[Atom, Range | None], ...]
+"""The ranges of an expression's atoms: emission asks for few of them, each a hundred times."""
+
+
+def _known(atoms: Iterable[Atom], ranges: Mapping[Atom, Range]) -> Known:
+    return tuple([(atom, ranges.get(atom)) for atom in dict.fromkeys(atoms)])
+
+
+def _of_known(known: Known) -> dict[Atom, Range]:
+    return {atom: own for atom, own in known if own is not None}
+
+
 def _is_within(atom: Atom, other: Atom) -> bool:
     """Whether an atom stands inside of another one."""
     return type(other) in OPERATORS and any(atom in each.atoms() for each in children_of(other))
-
-
-def _add(terms: dict[Monomial, int], others: Mapping[Monomial, int], times: int) -> None:
-    """Adds a multiple of other terms to those of a sum."""
-    for monomial, factor in others.items():
-        total = terms.get(monomial, 0) + factor * times
-        if total:
-            terms[monomial] = total
-        else:
-            del terms[monomial]
 
 
 def _replace(
@@ -335,17 +329,23 @@ def _divide(
     dividend: Expr, divisor: Expr, ranges: Mapping[Atom, Range] | None = None
 ) -> tuple[Expr, Expr]:
     """Quotient and remainder: the terms that the divisor divides leave the quotient at once."""
+    known = _known((*dividend.atoms(), *divisor.atoms()), ranges) if ranges else ()
+    return _divided(dividend, divisor, known)
+
+
+@lru_cache(maxsize=1 << 13)
+def _divided(dividend: Expr, divisor: Expr, of_atoms: Known) -> tuple[Expr, Expr]:
     if divisor.constant == 0:
         raise WeftError(f"division requires a divisor other than zero, got {dividend} / 0")
     if divisor.constant is not None and divisor.constant < 0:
-        quotient, remainder = _divide(-dividend, -divisor, ranges)
+        quotient, remainder = _divided(-dividend, -divisor, of_atoms)
         return quotient, -remainder
-    whole, rest = _split_multiples(dividend, divisor)
+    whole, rest = map(Expr, split_multiples(dividend.terms, divisor.terms))
     if not rest.terms:
         return whole, rest
     # What is left may still be below the divisor for all indices, as in (16 * io + ii) floordiv 16
     # with ii < 16: then it is the remainder, and no division is computed.
-    number, known = divisor.constant, ranges or {}
+    number, known = divisor.constant, _of_known(of_atoms)
     (low, high), (upper, _) = rest.range(known), (divisor - 1).range(known)
     if low is not None and high is not None and upper is not None and low >= 0 and high <= upper:
         return whole, rest
@@ -353,30 +353,13 @@ def _divide(
         steps = low // number  # for all values fall between the same two multiples
         return whole + steps, rest - steps * number
     for factor in common_factors(rest.terms, number or 1):
-        multiples, small = _split_multiples(rest, Expr.of(factor))
+        multiples, small = map(Expr, split_multiples(rest.terms, {(): factor}))
         low, high = small.range(known)
         if low is not None and high is not None and low >= 0 and high < factor:
             # As in (4 * k + i) floordiv 16 with i < 4, which is k floordiv 4.
             steps, left = _divide(multiples, Expr.of((number or 1) // factor), known)
             return whole + steps, left * factor + small
     return whole + Expr.atom(Quotient(rest, divisor)), Expr.atom(Remainder(rest, divisor))
-
-
-def _split_multiples(dividend: Expr, divisor: Expr) -> tuple[Expr, Expr]:
-    whole: dict[Monomial, int] = {}
-    rest: dict[Monomial, int] = {}
-    (monomial, factor), *more = divisor.terms.items()
-    for candidate, count in dividend.terms.items():
-        left = None if more else without(candidate, monomial)
-        if left is None or (count % factor and left):
-            rest[candidate] = count
-        elif count % factor and not candidate:
-            whole[left], rest[candidate] = divmod(count, factor)
-        elif count % factor:
-            rest[candidate] = count
-        else:
-            whole[left] = count // factor
-    return Expr({m: f for m, f in whole.items() if f}), Expr({m: f for m, f in rest.items() if f})
 
 
 def extremum(operator: str, operands: Iterable[ExprLike], ranges: Mapping[Atom, Range]) -> Expr:
@@ -399,47 +382,38 @@ def _dominates(operator: str, winner: Expr, loser: Expr, ranges: Mapping[Atom, R
 
 
 def _rejoin(terms: dict[Monomial, int]) -> Expr:
-    """The sum, put together where it has quotients or remainders."""
+    """The sum, put together where it has quotients, remainders or extrema."""
     total = Expr(terms)
-    return _joined(terms) if total.has_operators() else total
+    if not total.has_operators():
+        return total
+    together = _with_extrema(terms)
+    pair = join_quotients(together)
+    return Expr(together) if pair is None else Expr(pair[0]) + Expr(pair[1])
 
 
-def _joined(terms: dict[Monomial, int]) -> Expr:
-    """The sum, with `c * (x floordiv c) + x mod c` put together to `x`, also where both are times
-    something, and `x - c * (x floordiv c)` to `x mod c`.
+def _with_extrema(terms: Mapping[Monomial, int]) -> Mapping[Monomial, int]:
+    """The sum, with terms that cancel one of an operand added to all of the operands, as
+    `max(256, n)` for `max(256 - n, 0) + n`: its bounds are tighter. Extrema that differ by such
+    terms alone cancel each other.
     """
-    # Tiling and collapsing loops leave such pairs behind. Once they are put together, equal
-    # expressions have equal terms again, and an access is affine in the index of the loop.
-    quotients = {
-        (atom.dividend, atom.divisor)
-        for monomial in terms
-        for atom in monomial
-        if isinstance(atom, Quotient)
-    }
-    if not quotients:
-        return Expr(terms)
-    for monomial, factor in terms.items():
-        for position, atom in enumerate(monomial):
-            if isinstance(atom, Remainder) and (atom.dividend, atom.divisor) in quotients:
-                times = Expr({monomial[:position] + monomial[position + 1 :]: factor})
-                steps = Expr.of(Quotient(atom.dividend, atom.divisor)) * atom.divisor * times
-                if all(terms.get(key) == count for key, count in steps.terms.items()):
-                    rest = {
-                        key: count
-                        for key, count in terms.items()
-                        if key != monomial and key not in steps.terms
-                    }
-                    return Expr(rest) + atom.dividend * times
-    for monomial, factor in terms.items():
-        if len(monomial) == 1 and isinstance(quotient := monomial[0], Quotient):
-            size = quotient.divisor.constant
-            count = -factor // size if size and factor % size == 0 else 0
-            whole = quotient.dividend.terms
-            if count and all(terms.get(key) == count * share for key, share in whole.items()):
-                rest = {
-                    key: share
-                    for key, share in terms.items()
-                    if key != monomial and key not in whole
-                }
-                return Expr(rest) + Expr.of(Remainder(quotient.dividend, quotient.divisor)) * count
-    return Expr(terms)
+    extrema = [
+        (monomial, factor, extreme)
+        for monomial, factor in terms.items()
+        if len(monomial) == 1 and isinstance(extreme := monomial[0], Extremum)
+    ]
+    for number, (monomial, factor, extreme) in enumerate(extrema):
+        for other, counter, second in extrema[:number]:
+            if factor * counter < 0 and extreme.operator == second.operator:
+                apart = distance(*([x.terms for x in e.operands] for e in (second, extreme)))
+                if apart is not None:
+                    least = min(factor, -counter, key=abs)
+                    rest = dict(terms)
+                    add_terms(rest, {monomial: least, other: -least}, -1)
+                    return (Expr(rest) + least * Expr(apart)).terms
+        for operand in extreme.operands:
+            for other, share in operand.terms.items():
+                if other and terms.get(other) == -share * factor:
+                    rest = {m: count for m, count in terms.items() if m not in (monomial, other)}
+                    added = [each + Expr({other: -share}) for each in extreme.operands]
+                    return (Expr(rest) + factor * extremum(extreme.operator, added, {})).terms
+    return terms

@@ -32,7 +32,7 @@ from weft.dialects.graph.ops import (
     unfold,
     winograd,
 )
-from weft.dialects.graph.quantized import integer_products
+from weft.dialects.graph.quantized import block_quantized, gguf_blocks, integer_products
 from weft.dialects.graph.regions import branch, control, derivative, effects, repeat, watch
 from weft.dialects.graph.regions.branch import CaseOp, IfOp
 from weft.dialects.graph.regions.call import CallOp
@@ -72,8 +72,8 @@ FAMILIES = (
     constant, arithmetic, extremum, exponential, trigonometry, activation, comparison, cast,
     derivative, watch, matmul, einsum, determinant, movement, slicing, pad, insert, rearrange,
     gather, scatter, resample, scan, generate, nonzero, random, reduce, conv,
-    integer_products, unfold, winograd, softmax, search, sort, pool, region_pool, lp_norm,
-    normalize, tree_ensemble,
+    integer_products, block_quantized, gguf_blocks, unfold, winograd, softmax, search, sort, pool,
+    region_pool, lp_norm, normalize, tree_ensemble,
     strings, automaton, coupling,
 )  # fmt: skip
 """Files of operators."""

@@ -4,7 +4,7 @@ from xdsl.ir import Dialect
 
 from weft.dialects.fields import quicken
 from weft.dialects.loop import dynamic, effects, extents
-from weft.dialects.loop.arithmetic import ClockOp, GeluOp, IndexOp, RemFOp
+from weft.dialects.loop.arithmetic import ClockOp, DotBytesOp, FieldOp, GeluOp, IndexOp, RemFOp
 from weft.dialects.loop.concurrent import ConcurrentOp
 from weft.dialects.loop.dispatch import CallProgramOp, DispatchOp
 from weft.dialects.loop.ops import (
@@ -29,6 +29,8 @@ LOOP = Dialect(
         PrefetchOp,
         IndexOp,
         ClockOp,
+        DotBytesOp,
+        FieldOp,
         AllocOp,
         IfOp,
         WhileOp,

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.arith import FloatingPointLikeBinaryOperation
-from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, IntegerType
+from xdsl.dialects.builtin import (
+    BoolAttr,
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntAttr,
+    IntegerType,
+)
 from xdsl.dialects.math import FloatingPointLikeUnaryMathOperation, Math
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
+    ParsePropInAttrDict,
     irdl_op_definition,
+    operand_def,
     prop_def,
     result_def,
     traits_def,
@@ -46,6 +55,45 @@ class GeluOp(FloatingPointLikeUnaryMathOperation):
         if not isinstance(operand_type, Float32Type | Float64Type):
             raise VerifyException(
                 f"loop.gelu requires an operand of f32 or f64, got {operand_type}"
+            )
+
+
+@irdl_op_definition
+class DotBytesOp(IRDLOperation):
+    """`total` plus the products of the four unsigned bytes of a word with the signed bytes of
+    another, modulo 2^32: `%t = loop.dot_bytes %total, %unsigned, %signed : i32`.
+    """
+
+    name = "loop.dot_bytes"
+    total: SSAValue = operand_def(IntegerType(32))
+    unsigned: SSAValue = operand_def(IntegerType(32))
+    signed: SSAValue = operand_def(IntegerType(32))
+    result: SSAValue = result_def(IntegerType(32))
+    traits = traits_def(Pure())
+    assembly_format = "$total `,` $unsigned `,` $signed attr-dict `:` type($result)"
+
+
+@irdl_op_definition
+class FieldOp(IRDLOperation):
+    """Some bits of a word as a float, from `low` on; those that are `centred` count from half of
+    their range: `%x = loop.field %word {low = 4, bits = 4, centred = true} : f32`.
+    """
+
+    name = "loop.field"
+    irdl_options = (ParsePropInAttrDict(),)
+    word: SSAValue = operand_def(IntegerType(32))
+    low: IntAttr = prop_def(IntAttr)
+    bits: IntAttr = prop_def(IntAttr)
+    centred: BoolAttr = prop_def(BoolAttr)
+    result: SSAValue = result_def(Float32Type)
+    traits = traits_def(Pure())
+    assembly_format = "$word attr-dict `:` type($result)"
+
+    def verify_(self) -> None:
+        low, bits = self.low.data, self.bits.data
+        if bits < 1 or low < 0 or low + bits > 32:
+            raise VerifyException(
+                f"loop.field requires bits of a word of 32, got {low} to {low + bits}"
             )
 
 

@@ -30,6 +30,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.expr_text import parse_expr
@@ -336,3 +337,11 @@ class ViewOp(IRDLOperation):
             raise VerifyException(
                 f"loop.view requires two types of one size, got {source} and {result}"
             )
+
+
+def donated_pairs(program: ProgramOp) -> list[tuple[int, int]]:
+    """Places of an input, and of the output that may take its memory."""
+    pairs = program.attributes.get(DONATED)
+    if not isa(pairs, ArrayAttr[ArrayAttr[IntAttr]]):
+        return []
+    return [(pair.data[0].data, pair.data[1].data) for pair in pairs]

@@ -17,6 +17,7 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
     AnyFloat,
     BFloat16Type,
+    BoolAttr,
     FixedBitwidthType,
     Float4E2M1FNType,
     Float6E2M3FNType,
@@ -31,6 +32,7 @@ from xdsl.dialects.builtin import (
     Float64Type,
     FloatAttr,
     IndexType,
+    IntAttr,
     IntegerAttr,
     IntegerType,
     Signedness,
@@ -39,7 +41,7 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from weft.dialects.expr_text import INDEX
-from weft.dialects.loop.arithmetic import GeluOp, RemFOp
+from weft.dialects.loop.arithmetic import DotBytesOp, FieldOp, GeluOp, RemFOp
 from weft.dialects.loop.types import is_integer, register_type
 
 BOOL = IntegerType(1)
@@ -197,6 +199,27 @@ class Scalar(Struct, frozen=True, eq=False):
     def shift_right(self, other: Scalar | Number) -> Scalar:
         """Bits shifted down, the sign kept where there is one."""
         return self._binary(other, None, arith.ShRSIOp, arith.ShRUIOp)
+
+    def field(self, low: int, bits: int, *, centred: bool) -> Scalar:
+        """Bits of this word of 32 as an f32, counted from half of their range where centred."""
+        field = FieldOp.build(
+            operands=[self.value],
+            properties={
+                "low": IntAttr(low),
+                "bits": IntAttr(bits),
+                "centred": BoolAttr.from_bool(centred),
+            },
+            result_types=[F32],
+        )
+        return self._insert(field, F32)
+
+    def dot_bytes(self, unsigned: Scalar, signed: Scalar) -> Scalar:
+        """This i32 plus the products of the bytes of one word, unsigned, and another, signed."""
+        return self._insert(
+            DotBytesOp.build(
+                operands=[self.value, unsigned.value, signed.value], result_types=[self.element]
+            )
+        )
 
     def compare(self, predicate: str, other: Scalar | Number) -> Scalar:
         """A bool: `eq ne lt le gt ge`; ordered on floats, so that NaN only is `ne`."""

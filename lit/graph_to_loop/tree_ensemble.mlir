@@ -10,7 +10,7 @@
 // CHECK-NEXT: loop.for %[[L:[a-z_0-9]+]] = 0 to 64 {
 // CHECK-NEXT: loop.load %node[%[[L]]]
 // CHECK: %[[CODE:[0-9]+]] = loop.load %a1[%[[NODE:[0-9]+]]]
-// CHECK: %[[X:[0-9]+]] = loop.load %a0[64 * %[[I]] + min(-64 * %[[I]] + 99, %[[L]]), %{{.*}}]
+// CHECK: %[[X:[0-9]+]] = loop.load %a0[min(99, %[[L]] + 64 * %[[I]]), %{{.*}}]
 // CHECK-NEXT: %[[SPLIT:[0-9]+]] = loop.load %a2[%[[NODE]]]
 // CHECK-NEXT: arith.cmpf ole, %[[X]], %[[SPLIT]]
 // CHECK: %[[NEXT:[0-9]+]] = loop.load %a3[%[[NODE]], %{{.*}}]

@@ -173,3 +173,52 @@ loop.program @main[n](%u: !loop.buffer<[8], f32>, %s: !loop.buffer<[4, 8], f32>)
     loop.copy %t, %s : !loop.buffer<[4, 8], f32>
   }
 }
+
+// -----
+
+// A donated input is copied to its output, which is nothing where they share memory, and the kernel
+// writes the row.
+// CHECK-LABEL: loop.program @main
+// CHECK-NEXT: loop.copy %s, %y
+// CHECK-NEXT: loop.call @scatter_{{[0-9a-f]+}}(%k, %u, %y)
+loop.kernel @scatter_0(%x: !loop.buffer<[4, 8], f32>, %k: !loop.buffer<[], i64>, %u: !loop.buffer<[8], f32>, %y: !loop.buffer<[4, 8], f32>) {
+  loop.for %i = 0 to 4 {
+    loop.for %j = 0 to 8 {
+      %v = loop.load %x[%i, %j] : !loop.buffer<[4, 8], f32>
+      loop.store %v, %y[%i, %j] : !loop.buffer<[4, 8], f32>
+    }
+  }
+  %place = loop.load %k[] : !loop.buffer<[], i64>
+  %row = arith.index_cast %place : i64 to index
+  loop.for %j = 0 to 8 {
+    %w = loop.load %u[%j] : !loop.buffer<[8], f32>
+    loop.store %w, %y[%row, %j] : !loop.buffer<[4, 8], f32>
+  }
+}
+loop.program @main(%k: !loop.buffer<[], i64>, %u: !loop.buffer<[8], f32>, %s: !loop.buffer<[4, 8], f32>, %y: !loop.buffer<[4, 8], f32>) inputs 3 attributes {donated = [[#builtin.int<2>, #builtin.int<0>]]} {
+  loop.call @scatter_0(%s, %k, %u, %y) : !loop.buffer<[4, 8], f32>, !loop.buffer<[], i64>, !loop.buffer<[8], f32>, !loop.buffer<[4, 8], f32>
+}
+
+// -----
+
+// Nobody donates: the kernel copies its operand.
+// CHECK-LABEL: loop.program @main
+// CHECK-NOT: loop.copy
+// CHECK: loop.call @scatter_0(%s, %k, %u, %y)
+loop.kernel @scatter_0(%x: !loop.buffer<[4, 8], f32>, %k: !loop.buffer<[], i64>, %u: !loop.buffer<[8], f32>, %y: !loop.buffer<[4, 8], f32>) {
+  loop.for %i = 0 to 4 {
+    loop.for %j = 0 to 8 {
+      %v = loop.load %x[%i, %j] : !loop.buffer<[4, 8], f32>
+      loop.store %v, %y[%i, %j] : !loop.buffer<[4, 8], f32>
+    }
+  }
+  %place = loop.load %k[] : !loop.buffer<[], i64>
+  %row = arith.index_cast %place : i64 to index
+  loop.for %j = 0 to 8 {
+    %w = loop.load %u[%j] : !loop.buffer<[8], f32>
+    loop.store %w, %y[%row, %j] : !loop.buffer<[4, 8], f32>
+  }
+}
+loop.program @main(%k: !loop.buffer<[], i64>, %u: !loop.buffer<[8], f32>, %s: !loop.buffer<[4, 8], f32>, %y: !loop.buffer<[4, 8], f32>) inputs 3 {
+  loop.call @scatter_0(%s, %k, %u, %y) : !loop.buffer<[4, 8], f32>, !loop.buffer<[], i64>, !loop.buffer<[8], f32>, !loop.buffer<[4, 8], f32>
+}

@@ -292,3 +292,14 @@ def test_multiples_are_what_equal_sizes_make_of_each_other() -> None:
     pairs = [(half.ceildiv(2) * 2, half), (h, 2 * half), (Expr.of("n"), 6 * Expr.of("m") + 9)]
     assert multiples(pairs) == {"h": 4, "n": 3}
     assert multiples([(h, Expr.of("m") + 2), (Expr.of("k"), Expr.of(8))]) == {}
+
+
+def test_terms_that_cancel_those_of_an_extremum_are_put_into_it() -> None:
+    n, i = Expr.of("n"), Expr.of("i")
+    least, greatest = minimum([16, n - 16 * i]), maximum([256, n])
+    assert maximum([256 - n, 0]) + n == greatest
+    assert maximum([256 - n, 0]) - greatest + n == 0
+    assert greatest - (greatest - n) == n
+    assert 16 * i + least == minimum([16 * i + 16, n])
+    assert (greatest - n).range({}) == (0, 256)
+    assert maximum([n, 5]) - minimum([n, 5]) != 0

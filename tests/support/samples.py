@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis.strategies import SearchStrategy
 
 from tests.support import (
+    samples_blocks,
     samples_contraction,
     samples_coupling,
     samples_elementwise,
@@ -23,6 +24,7 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     **samples_movement.SAMPLES,
     **samples_reduce.SAMPLES,
     **samples_contraction.SAMPLES,
+    **samples_blocks.SAMPLES,
     **samples_coupling.SAMPLES,
     **samples_normalize.SAMPLES,
     **samples_sampling.SAMPLES,

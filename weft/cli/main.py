@@ -24,6 +24,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "verify": "check that an artifact is whole, and what it needs",
     "compare": "show how far two forms of a model differ, and where they part",
     "bench": "time a model beside other engines and the machine's limits",
+    "quantize": "store the weights of a model in 4 or 8 bits",
     "tune": "search faster schedules for a model's kernels by timing them",
     "calibrate": "measure the costs of a CPU that weft has no table of",
     "demo": "compile, run and check a real network",

@@ -33,8 +33,9 @@ from weft.dialects.errors import OptionError, WeftError
 from weft.dialects.graph import GRAPH
 from weft.dialects.loop import LOOP
 from weft.dialects.module_attributes import OPTIONS, code_options
+from weft.dialects.stablehlo import CHLO, QUANT, STABLEHLO
 
-DIALECTS = (GRAPH, LOOP)
+DIALECTS = (GRAPH, LOOP, STABLEHLO, CHLO, QUANT)
 
 T = TypeVar("T")
 

@@ -1,11 +1,13 @@
-"""ONNX model -> the model in which inputs that a user fixes are initialisers."""
+"""ONNX model -> the model in which inputs that a user fixes are initialisers, and attentions know
+of caches that are to stay where they are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from msgspec.structs import replace
-from onnx import ModelProto, ValueInfoProto, numpy_helper
+from onnx import ModelProto, ValueInfoProto, helper, numpy_helper
 
 from weft.compiler.frontend.fixed_value import fixed_value
 from weft.compiler.frontend.onnx.load import Initializer, LoadedModel, Source, load_model
@@ -58,3 +60,30 @@ def _fitted(declared: ValueInfoProto, given: Array, symbols: SymbolNames) -> Arr
         if dim.constant is None:
             symbols.fix(str(dim), size)
     return array
+
+
+CACHES = ((3, 1), (4, 2))
+"""The inputs and outputs of `GroupQueryAttention` that are the caches of keys and values."""
+
+SHARES_CACHE = "past_present_share_buffer"
+
+
+def share_caches(model: LoadedModel, donated: Mapping[str, str]) -> None:
+    """Has attentions write to caches that are donated: such a cache has its own size behind them,
+    whatever the model declares; in place.
+    """
+    graph = model.proto.graph
+    inputs = {each.name: each for each in graph.input}
+    outputs = {each.name: each for each in graph.output}
+    for node in graph.node:
+        if node.op_type != "GroupQueryAttention" or len(node.input) <= CACHES[-1][0]:
+            continue
+        pairs = [
+            (node.input[past], node.output[now]) for past, now in CACHES if now < len(node.output)
+        ]
+        if len(pairs) < len(CACHES) or any(donated.get(past) != now for past, now in pairs):
+            continue
+        node.attribute.append(helper.make_attribute(SHARES_CACHE, 1))
+        for past, now in pairs:
+            if past in inputs and now in outputs:
+                outputs[now].type.CopyFrom(inputs[past].type)

@@ -20,7 +20,7 @@ from weft.compiler.frontend.onnx.check import default_opset
 from weft.compiler.frontend.onnx.declare_inputs import declare_inputs
 from weft.compiler.frontend.onnx.declared import check_declared, check_numbered, check_strings
 from weft.compiler.frontend.onnx.failure import Failure
-from weft.compiler.frontend.onnx.fix_inputs import fix_inputs
+from weft.compiler.frontend.onnx.fix_inputs import fix_inputs, share_caches
 from weft.compiler.frontend.onnx.graph import brief
 from weft.compiler.frontend.onnx.importer import IMPORT_ERRORS, GraphImporter
 from weft.compiler.frontend.onnx.load import LoadedModel, Source, load_model
@@ -81,6 +81,7 @@ def import_model(
     *,
     replaceable: bool = False,
     budget: Budget | None = None,
+    donated: Mapping[str, str] | None = None,
 ) -> ImportedModel:
     """Reads a model (a path, bytes or ModelProto) into the graph level.
 
@@ -88,7 +89,8 @@ def import_model(
     function bodies that ONNX defines. `outputs` are the values that the model is to give, any of
     the graph's, by default its own outputs; `sizes` are values of named sizes of its inputs, and
     `values` those of inputs that are none any more.
-    The values of weights may be `replaceable` once the model is compiled.
+    The values of weights may be `replaceable` once the model is compiled. Outputs take the memory
+    of inputs as `donated` says, by name.
 
     Raises ModelError for a damaged model, OptionError for outputs, inputs and sizes that it does
     not have, UnsupportedError that lists every node that weft cannot compile, and BudgetError for a
@@ -98,6 +100,7 @@ def import_model(
     loaded = load_model(source)
     symbols = SymbolNames(loaded.proto, sizes)
     loaded = fix_inputs(loaded, values or {}, symbols)
+    share_caches(loaded, donated or {})
     budget = Budget() if budget is None else budget
     budget.begin()
     model = normalise(loaded, budget=budget)

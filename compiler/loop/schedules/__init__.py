@@ -13,6 +13,7 @@ from weft.compiler.loop.nest import child_loops, loops_in
 from weft.compiler.loop.primitives.recording import is_recorded, record, steps_of, stop_recording
 from weft.compiler.loop.schedules import (
     attention,
+    block_quantized,
     blocked_layout,
     contraction,
     leading_reduction,
@@ -43,6 +44,7 @@ class Schedule(Struct, frozen=True):
 
 SCHEDULES = (
     Schedule(tree_walk.NAME, tree_walk.apply_all),
+    Schedule(block_quantized.NAME, block_quantized.apply_all),
     Schedule(attention.NAME, attention.apply_all),  # two contractions and the softmax between them
     Schedule(split_k.NAME, split_k.apply_all),  # splits contractions for those that follow
     Schedule(small_n.NAME, small_n.apply_all),

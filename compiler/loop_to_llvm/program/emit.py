@@ -345,7 +345,13 @@ class ProgramEmitter(CallEmitter):
 
     def _copy(self, op: CopyOp) -> None:
         source, target = (self.frame.local(self.storage(b).pointer) for b in op.operands)
-        copy_bytes(self.frame.builder, target, source, self._bytes(buffer_type_of(op.source)))
+        builder, size = self.frame.builder, self._bytes(buffer_type_of(op.source))
+        if not all(isinstance(each, BlockArgument) for each in op.operands):
+            copy_bytes(builder, target, source, size)
+            return
+        # A donated input's memory may be the output's own.
+        with builder.if_then(builder.icmp_unsigned("!=", source, target)):
+            copy_bytes(builder, target, source, size)
 
     def _print(self, op: PrintOp) -> None:
         """Hands the text, the values' addresses and their dims to what prints for the context."""

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import Float32Type, FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
 from weft.compiler.loop_to_llvm.scalar.conversions import convert
+from weft.compiler.loop_to_llvm.scalar.dot_bytes import REGISTERS, emit_dot
 from weft.compiler.loop_to_llvm.scalar.elements import (
     I1,
     constant,
@@ -23,10 +24,11 @@ from weft.compiler.loop_to_llvm.scalar.elements import (
     shaped,
     splat,
 )
+from weft.compiler.loop_to_llvm.scalar.fields import emit_field
 from weft.compiler.loop_to_llvm.scalar.never_nan import is_number
 from weft.compiler.loop_to_llvm.vector_math import MATH_FUNCTIONS, call_math
 from weft.compiler.target.target import Target
-from weft.dialects.loop.arithmetic import GeluOp, RemFOp
+from weft.dialects.loop.arithmetic import DotBytesOp, FieldOp, GeluOp, RemFOp
 from weft.dialects.loop.scalar import ANY_ZERO, MATH_OPS
 
 LOG10_OF_2 = 0.30102999566398119521
@@ -131,6 +133,29 @@ def _extreme_number(relation: str) -> Emitter:
         return builder.select(builder.fcmp_unordered("uno", first, first), second, extreme)
 
     return emit
+
+
+def _dot_bytes(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
+    """The target's dot products where they have so many lanes, else products one by one."""
+    total, unsigned, signed = operands
+    if at.target.has_dot_products and lanes_of(total) in REGISTERS:
+        return emit_dot(at.builder, at.target, total, unsigned, signed)
+    up, builder = at.literal(total, 24), at.builder
+    for shift in (0, 8, 16, 24):
+        left = at.literal(total, 24 - shift)
+        factors = (
+            builder.lshr(builder.shl(unsigned, left), up),
+            builder.ashr(builder.shl(signed, left), up),
+        )
+        total = builder.add(total, builder.mul(*factors))
+    return total
+
+
+def _field(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
+    assert isinstance(op, FieldOp)
+    bits = op.low.data, op.bits.data
+    centred = bool(op.centred.value.data)
+    return emit_field(at.builder, at.target, operands[0], *bits, centred=centred)
 
 
 def _math(name: str) -> Emitter:
@@ -345,6 +370,8 @@ EMITTERS: dict[type[Operation], Emitter] = {
     math.CountTrailingZerosOp: _intrinsic("cttz", 0),
     math.RoundOp: _round,
     math.Log10Op: _log10,
+    DotBytesOp: _dot_bytes,
+    FieldOp: _field,
     GeluOp: _gelu,
     math.PowFOp: _math("pow"),
 }

@@ -10,17 +10,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.utils.hints import isa
 
 from weft.compiler.program.memory.in_place import InPlace, in_place_arguments
 from weft.compiler.program.memory.plan_memory import kernels_of, number_operations
 from weft.dialects.errors import OptionError
 from weft.dialects.loop.dynamic import CopyOp, aliased, root
 from weft.dialects.loop.ops import AllocOp
-from weft.dialects.loop.program import DONATED, CallOp, KernelOp, ProgramOp
+from weft.dialects.loop.program import CallOp, KernelOp, ProgramOp, donated_pairs
 from weft.dialects.loop.types import buffer_type_of
 
 
@@ -36,14 +35,6 @@ class DonatePass(ModulePass):
         donate(op)
 
 
-def donated_pairs(program: ProgramOp) -> list[tuple[int, int]]:
-    """Places of an input, and of the output that may take its memory."""
-    pairs = program.attributes.get(DONATED)
-    if not isa(pairs, ArrayAttr[ArrayAttr[IntAttr]]):
-        return []
-    return [(pair.data[0].data, pair.data[1].data) for pair in pairs]
-
-
 def donate(module: ModuleOp) -> None:
     """Rewrites the programs of a module whose kernels are known. Raises OptionError for a pair of
     two types.
@@ -56,7 +47,8 @@ def donate(module: ModuleOp) -> None:
             for source, target in pairs:
                 operand, result = arguments[source], arguments[program.inputs.data + target]
                 if operand.type != result.type:
-                    got = f"{operand.type} and {result.type}"
+                    names = operand.name_hint or source, result.name_hint or target
+                    got = f"{operand.type} and {result.type} for %{names[0]} and %{names[1]}"
                     raise OptionError(f"donated inputs require outputs of their type, got {got}")
                 if not _is_written_last(program, operand, result, kernels, positions):
                     _write_behind(program, result)

@@ -29,7 +29,15 @@ from weft.compiler.program.memory.buffer_uses import BufferUses, Order
 from weft.compiler.program.memory.in_place import in_place_arguments
 from weft.dialects.loop.dynamic import CopyOp, root
 from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp
-from weft.dialects.loop.program import ORIGIN, UPDATES, WEIGHTS, CallOp, KernelOp, ProgramOp
+from weft.dialects.loop.program import (
+    ORIGIN,
+    UPDATES,
+    WEIGHTS,
+    CallOp,
+    KernelOp,
+    ProgramOp,
+    donated_pairs,
+)
 
 NameKernel = Callable[[KernelOp], object]
 """Names a kernel after what it does; handed in by the pipeline."""
@@ -119,9 +127,11 @@ def _permits(call: CallOp, update: _Update, kernels: dict[str, KernelOp]) -> boo
 
 def drop_copies(module: ModuleOp, name_kernel: NameKernel) -> None:
     """Gives naive kernels that start by copying an operand to a result one buffer for both, where
-    nothing needs the operand afterwards.
+    nothing needs the operand afterwards, or the two are a donated input and its output.
     """
     kernels = {op.sym_name.data: op for op in module.ops if isinstance(op, KernelOp)}
+    for program in _programs(module):
+        _split_donated(program, kernels, name_kernel)
     uses = BufferUses()
     for program in _programs(module):
         for call in [op for op in program.walk() if isinstance(op, CallOp)]:
@@ -149,22 +159,55 @@ def _drop_copy(
         update = _update(call, state, fresh, uses)
         if update is None:
             continue
-        updating = _without_copy(kernel, operand)
-        name_kernel(updating)
-        name = updating.sym_name.data
-        kernels.setdefault(name, updating)
-        arguments = [each for n, each in enumerate(call.arguments) if n != operand]
-        changed = CallOp.of(name, call.sizes.data, arguments)
-        changed.location = call.location
-        changed.attributes |= call.attributes
-        if ORIGIN in call.attributes:
-            changed.attributes[UPDATES] = ArrayAttr([IntAttr(operand), IntAttr(result)])
+        changed = _updating_call(call, (operand, result), kernels, name_kernel)
         assert call.parent is not None, "a call stands in a block"
         order = uses.order(call.parent)
         order.put(changed, order(call))
         Rewriter.replace_op(call, changed, [])
         update.apply(uses)
         return
+
+
+def _updating_call(
+    call: CallOp, pair: tuple[int, int], kernels: dict[str, KernelOp], name_kernel: NameKernel
+) -> CallOp:
+    """The call of a kernel without the operand of a pair, whose result holds it already."""
+    operand, result = pair
+    updating = _without_copy(kernels[call.kernel], operand)
+    name_kernel(updating)
+    name = updating.sym_name.data
+    kernels.setdefault(name, updating)
+    arguments = [each for n, each in enumerate(call.arguments) if n != operand]
+    changed = CallOp.of(name, call.sizes.data, arguments)
+    changed.location = call.location
+    changed.attributes |= call.attributes
+    if ORIGIN in call.attributes:
+        changed.attributes[UPDATES] = ArrayAttr([IntAttr(operand), IntAttr(result)])
+    return changed
+
+
+def _split_donated(
+    program: ProgramOp, kernels: dict[str, KernelOp], name_kernel: NameKernel
+) -> None:
+    """Copies donated inputs to their outputs in front of kernels that start with that, which costs
+    nothing where both have one memory.
+    """
+    arguments = program.body.block.args
+    for source, target in donated_pairs(program):
+        state, fresh = arguments[source], arguments[program.inputs.data + target]
+        uses = BufferUses()
+        positions = uses.positions(fresh, program.body.block)
+        call = uses.order(program.body.block).at(positions[0]) if positions else None
+        if not isinstance(call, CallOp) or state.type != fresh.type:
+            continue
+        roots = [root(each) for each in call.arguments]
+        for operand, result in _copied(kernels[call.kernel]):
+            own = call.arguments[operand] is state and call.arguments[result] is fresh
+            if own and roots.count(state) == roots.count(fresh) == 1:
+                changed = _updating_call(call, (operand, result), kernels, name_kernel)
+                Rewriter.insert_op(CopyOp.of(state, fresh), InsertPoint.before(call))
+                Rewriter.replace_op(call, changed, [])
+                break
 
 
 # Liveness -----------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from xdsl.printer import Printer
 
 from weft.dialects.errors import TypeInferenceError
 from weft.dialects.expr import Expr, ExprLike, product
+from weft.dialects.expr.functions import inner_exprs
 from weft.dialects.expr_text import parse_expr
 from weft.dialects.extent import MOST, is_allowed, too_large
 from weft.dialects.loop.scalar import NARROW_FLOATS, width
@@ -64,7 +65,7 @@ def _has_huge(dim: Expr) -> bool:
     for number in dim.terms.values():
         if abs(number) > MOST:
             return True
-    inner = [number for expr in dim.inner() for number in expr.terms.values()]
+    inner = [number for expr in inner_exprs(dim) for number in expr.terms.values()]
     return bool(inner) and not -(2**63) <= min(inner) <= max(inner) < 2**63
 
 

@@ -12,7 +12,7 @@ from msgspec import structs
 import weft
 from tests.support.small_models import add_model
 from weft.cli.model import add_compile_options, options_from
-from weft.compiler.driver.named_sizes import Bound, Bucket, BucketMask, FixedSize
+from weft.compiler.driver.named_sizes import Bound, Bucket, BucketMask, Donation, FixedSize
 from weft.compiler.driver.options import (
     PARTS,
     Artifact,
@@ -41,6 +41,7 @@ WRITTEN: Mapping[str, tuple[Any, list[str], Any]] = {
     "bounds": ({"batch": (1, 8)}, ["--bound", "batch=1..8"], (Bound("batch", 1, 8),)),
     "dims": ({"batch": 4}, ["--dim", "batch=4"], (FixedSize("batch", 4),)),
     "values": ({"r": [2, 3]}, ["--value", "r=2,3"], (FixedInput.of("r", np.array([2, 3])),)),
+    "donate": ({"past": "new"}, ["--donate", "past=new"], (Donation("past", "new"),)),
     "max_iterations": (9, ["--max-iterations", "9"], 9),
     "max_weights_bytes": ("1.1x", ["--max-weights-bytes", "1.1x"], "1.1x"),
     "check_indices": (True, ["--check-indices"], True),

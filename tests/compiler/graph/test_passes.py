@@ -99,6 +99,16 @@ def _quantized(b: GraphBuilder, x: SSAValue, w: SSAValue) -> SSAValue:
     return b.mul(b.matmul(real, factors), b.constant_of(2.0**-9, F32))
 
 
+def _blocks(b: GraphBuilder, x: SSAValue, codes: SSAValue) -> SSAValue:
+    """A product with codes in blocks of eight, of whole scales."""
+    scales = b.expand(b.constant_of(2.0**-4, F32), shape=tensor([3, 24], F32).dims)
+    column = b.reshape(scales, shape=tensor([3, 1, 24], F32).dims)
+    spread = b.reshape(
+        b.expand(column, shape=tensor([3, 8, 24], F32).dims), shape=tensor([24, 24], F32).dims
+    )
+    return b.matmul(x, b.mul(b.cast(codes, to=F32), spread))
+
+
 def _late(b: GraphBuilder, x: SSAValue) -> SSAValue:
     """Reads a cheap value again behind operators that are not."""
     kept = b.softmax(x, axis=-1)
@@ -195,6 +205,10 @@ class _Graph:
                 return _gelu(b, x)
             case "quantized":
                 return _quantized(b, x, self.weight(number, (24, 24)))
+            case "blocks":
+                codes = (np.arange(24 * 24).reshape(24, 24) % (3 + number) - 1).astype(np.int8)
+                stored = ConstantOp.stored("codes", codes, self.weights)
+                return _blocks(b, x, b.builder.insert(stored).result)
             case "norm":
                 return _norm(b, x)
             case "turned":
@@ -247,6 +261,7 @@ KINDS = (
     "gelu",
     "norm",
     "quantized",
+    "blocks",
     "turned",
     "flat",
     "bias",

@@ -37,7 +37,7 @@ from tests.compiler.loop.scalar_functions import (
 from weft.dialects.expr import Atom, Expr, Extremum, Monomial, Operand, Quotient, Remainder, Symbol
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.types import FLOATS, NARROW_FLOATS
-from weft.dialects.loop.arithmetic import IndexOp
+from weft.dialects.loop.arithmetic import FieldOp, IndexOp
 from weft.dialects.loop.concurrent import ConcurrentOp
 from weft.dialects.loop.dynamic import (
     BindSymbolOp,
@@ -458,6 +458,10 @@ def typed_function(op: Operation) -> Callable[..., Any]:
                 return int(value) & low
 
             return keep_bits
+        case FieldOp():
+            low, width = op.low.data, op.bits.data
+            middle = 1 << (width - 1) if op.centred.value.data else 0
+            return lambda word: (int(word) >> low & ((1 << width) - 1)) - middle
         case arith.BitcastOp():
             dtype = register_dtype(op.results[0].type)
 

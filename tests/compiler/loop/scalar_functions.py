@@ -64,6 +64,11 @@ def _wide(function: Function) -> Function:
     return rounded
 
 
+def _dot_bytes(total: Any, unsigned: Any, signed: Any) -> Any:
+    left, right = (np.asarray(each, "<i4").reshape(1) for each in (unsigned, signed))
+    return int(total) + int(left.view(np.uint8).astype(int) @ right.view(np.int8).astype(int))
+
+
 _FLOAT_ORDER: dict[str, Function] = {
     "eq": operator.eq,
     "gt": operator.gt,
@@ -188,6 +193,7 @@ FUNCTIONS: dict[str, Function] = {
     "math.atanh": np.arctanh,
     "math.erf": _wide(math.erf),
     "loop.gelu": _wide(lambda x: x / 2 * math.erf(x * math.sqrt(0.5)) + x / 2),
+    "loop.dot_bytes": _dot_bytes,
     "math.powf": np.power,
     "math.fma": lambda a, b, c: np.float64(a) * np.float64(b) + np.float64(c),
     "math.floor": np.floor,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from xdsl.ir import Attribute, SSAValue
 
+from weft.compiler.frontend.onnx.fix_inputs import SHARES_CACHE
 from weft.compiler.frontend.onnx.node import OnnxNode
 from weft.compiler.frontend.onnx.ops.microsoft.attention import (
     Heads,
@@ -25,6 +26,7 @@ from weft.compiler.frontend.onnx.rules import ONE
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.expr import Expr, maximum, product
 from weft.dialects.graph.core.algebra import Term, counted, joined, size_term
+from weft.dialects.graph.core.bounds_check import require_inside
 from weft.dialects.graph.core.types import F32, I8, I64, UI8
 
 
@@ -200,6 +202,8 @@ def _cached(node: OnnxNode, position: int, rows: _Rows, new: Term, total: Expr) 
         cache = Term(node.b, node.operand(position)).transpose([0, 2, 1, 3])
         before = cache.shape[1]
         size, source = maximum([before, total]), joined([cache, new], 1)
+    if node.flag(SHARES_CACHE):
+        return _written(node, position, rows, new, total)
     positions, past = counted(node.b, size, I64).insert(0), rows.past.insert(1)
     last = size_term(node.b, steps - 1, I64)
     added = (positions - past).minimum(last).maximum(0) + size_term(node.b, before, I64)
@@ -207,6 +211,19 @@ def _cached(node: OnnxNode, position: int, rows: _Rows, new: Term, total: Expr) 
     taken = source.of(source.b.gather_nd(source.value, chosen.value, batch_dims=1))
     known = positions < past + size_term(node.b, steps, I64)
     return known.insert(2, 3).where(taken, 0).transpose([0, 2, 1, 3])
+
+
+def _written(node: OnnxNode, position: int, rows: _Rows, new: Term, total: Expr) -> Term:
+    """The cache in whose memory new rows are written at theirs: behind these it stays as it is."""
+    cache, added = Term(node.b, node.operand(position)), new.transpose([0, 2, 1, 3])
+    room = cache.shape[2]
+    node.require_most(total, room, "at most {} positions in the cache")
+    last = room - added.shape[2]
+    rule = "the last position from 0 to {} of the cache, less those of this step"
+    require_inside(node.b, rows.past.value, Expr.of(0), last, rule, [last])
+    places = rows.positions().insert(1, 3).expand(added.shape)
+    values = cache.value, places.value, added.value
+    return cache.of(node.b.scatter_elements(*values, axis=2, reduction="none"))
 
 
 def _repeated(x: Term, times: Expr) -> Term:
@@ -251,7 +268,7 @@ IMPORTERS = importers(
             "bias_of_scores?:F:.... sink?:F:n k_scale?:S:* v_scale?:S:* q_norm?:F:. k_norm?:F:.",
             "causal do_rotary k_quant_type kv_cache_bit_width kv_num_heads! local_window_size "
             "num_heads! qk_norm_epsilon qk_output rotary_interleaved scale sliding_window_cache "
-            "smooth_softmax softcap v_quant_type",
+            "smooth_softmax softcap v_quant_type past_present_share_buffer",
         )
     }
 )

@@ -14,10 +14,14 @@ from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.expr import Expr, product
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.types import F32, FLOATS, I32, UI8
+from weft.dialects.graph.quantized.block_weights import BlockRows, fills_words
 from weft.dialects.graph.reindexing.slicing import below_zero
 from weft.dialects.weights import Array
 
 BITS = (2, 4, 8)
+
+BYTES_LEVEL = 4
+"""The accuracy level that has activations multiplied as bytes."""
 
 
 def _normal_floats() -> Array:
@@ -63,7 +67,46 @@ def import_matmul(node: OnnxNode) -> Sequence[SSAValue]:
     """`a @ w.T + bias`, the rows of `w` in blocks of numbers of a few bits."""
     if node.flag("weight_prepacked"):
         raise UnsupportedError("requires weights as they are stored, got weight_prepacked")
-    return _product(node, _weights(node), node.optional(5))
+    size, bits = node.attribute("block_size").i, bits_of(node)
+    if node.optional(4) is not None or not fills_words(bits, size):
+        return _product(node, _weights(node), node.optional(5))
+    rows = _rows(node, size, bits)
+    exact_zero = rows.zeros is None or rows.zeros.type.element == UI8
+    as_bytes = node.integer("accuracy_level", 0) == BYTES_LEVEL and exact_zero
+    a, terms = Term(node.b, node.operand(0)), Expr.of(node.attribute("K").i)
+    if never_equal(a.shape[-1:], (terms,)):
+        raise ModelError(f"requires {terms} columns, got {a.type}")
+    a = a.of(node.assume(a.value, (*a.shape[:-1], terms)))
+    result = rows.product(a, "int8" if as_bytes else "float").cast(a.type.element)
+    bias = node.optional(5)
+    return [(result if bias is None else result + result.of(bias)).value]
+
+
+def _rows(node: OnnxNode, size: int, bits: int) -> BlockRows:
+    """The weights as they are stored."""
+    rows, count = node.attribute("N").i, _blocks(node, bits)
+    codes = Term(node.b, node.operand(1)).reshape((rows, count * size * bits // 8))
+    scales = Term(node.b, node.operand(2)).reshape((rows, count))
+    zeros = None
+    if node.optional(3) is not None:
+        zeros = Term(node.b, node.operand(3))
+        if zeros.type.element not in FLOATS:
+            zeros = unpacked(zeros.reshape((rows, -(-count * bits // 8))), bits)
+            zeros = zeros.part(1, 0, count)
+        zeros = zeros.reshape((rows, count))
+    return BlockRows(codes, scales, zeros, bits=bits, block=size)
+
+
+def _blocks(node: OnnxNode, bits: int) -> int:
+    """How many blocks a row of weights has, which are as many bytes as it says."""
+    rows, columns, size = (node.attribute(name).i for name in ("N", "K", "block_size"))
+    if size < 1 or columns < 1:
+        raise ModelError(f"requires blocks and columns, got {size} and {columns}")
+    count = -(-columns // size)
+    wanted = tuple(map(Expr.of, (rows, count, size * bits // 8)))
+    if node.shape(1) != wanted:
+        raise ModelError(f"requires weights [{', '.join(map(str, wanted))}], got {node.type(1)}")
+    return count
 
 
 def _product(node: OnnxNode, weights: Term, bias: SSAValue | None) -> Sequence[SSAValue]:
@@ -81,12 +124,7 @@ def _weights(node: OnnxNode) -> Term:
     """The matrix of `N` rows of `K` floats."""
     rows, columns, size = (node.attribute(name).i for name in ("N", "K", "block_size"))
     bits = bits_of(node)
-    if size < 1 or columns < 1:
-        raise ModelError(f"requires blocks and columns, got {size} and {columns}")
-    count = -(-columns // size)
-    wanted = tuple(map(Expr.of, (rows, count, size * bits // 8)))
-    if node.shape(1) != wanted:
-        raise ModelError(f"requires weights [{', '.join(map(str, wanted))}], got {node.type(1)}")
+    count = _blocks(node, bits)
     levels = unpacked(Term(node.b, node.operand(1)), bits).cast(F32)
     scales = Term(node.b, node.operand(2)).cast(F32).reshape((rows, count, 1))
     zeros = _zeros(node, rows, count, bits)

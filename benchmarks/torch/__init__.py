@@ -1,0 +1,1 @@
+"""How much of PyTorch weft takes: OpInfo's operators and models, through torch.compile."""

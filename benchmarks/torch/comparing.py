@@ -1,0 +1,100 @@
+"""One function, eagerly and compiled by weft: results, gradients, and what stayed in torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from weft.torch.report import collected
+
+TOLERANCES = {
+    torch.float64: (1e-7, 1e-7),
+    torch.float32: (2e-4, 2e-5),
+    torch.bfloat16: (4e-2, 2e-2),
+    torch.float16: (4e-3, 2e-3),
+}
+"""Relative and absolute, by dtype."""
+
+
+def tensors_of(value: Any) -> list[torch.Tensor]:
+    """The tensors in a nest of tuples, lists and dicts, in order."""
+    leaves = torch.utils._pytree.tree_leaves(value)
+    return [each for each in leaves if isinstance(each, torch.Tensor)]
+
+
+def run(function: Callable[..., Any], inputs: Sequence[Any], *, backward: bool) -> list[Any]:
+    """The results, and the gradients of inputs by seeded cotangents."""
+    torch.manual_seed(0)
+    given = [
+        x.detach().clone().requires_grad_(x.requires_grad) if isinstance(x, torch.Tensor) else x
+        for x in inputs
+    ]
+    results = tensors_of(function(*given))
+    wanted = [x for x in given if isinstance(x, torch.Tensor) and x.requires_grad]
+    ends = [y for y in results if y.requires_grad]
+    found: list[Any] = [y.detach() for y in results]
+    if backward and ends and wanted:
+        generator = torch.Generator().manual_seed(1)
+        slopes = [torch.randn(y.shape, generator=generator).to(y.dtype) for y in ends]
+        found += torch.autograd.grad(ends, wanted, slopes, allow_unused=True)
+    return found
+
+
+def difference(found: Sequence[Any], wanted: Sequence[Any]) -> str | None:
+    """How results differ; None where they are equal within tolerance."""
+    if len(found) != len(wanted):
+        return f"{len(found)} results for {len(wanted)}"
+    for position, (one, other) in enumerate(zip(found, wanted, strict=True)):
+        if one is None or other is None:
+            if one is not other and float((other if one is None else one).abs().max()):
+                return f"result {position}: {one} for {other}"
+            continue
+        if one.shape != other.shape or one.dtype != other.dtype:
+            types = [f"{each.dtype} {list(each.shape)}" for each in (one, other)]
+            return f"result {position}: {types[0]} for {types[1]}"
+        relative, absolute = TOLERANCES.get(one.dtype, (0, 0))
+        if other.dtype.is_floating_point:  # sums round by their greatest parts
+            absolute *= max(
+                1.0, float(other.abs().nan_to_num(0, 0, 0).max()) if other.numel() else 1
+            )
+        if not torch.allclose(one, other, relative, absolute, equal_nan=True):
+            wide = torch.promote_types(one.dtype, torch.float64)
+            worst = (one.to(wide) - other.to(wide)).abs().nan_to_num(torch.inf).max()
+            return f"result {position} of {one.dtype}: off by {float(worst):.3g}"
+    return None
+
+
+def compare(
+    function: Callable[..., Any], inputs: Sequence[Any], *, backward: bool
+) -> dict[str, Any]:
+    """What became of a function: native, fallback, wrong or error, and the operators in torch."""
+    wanted = run(function, inputs, backward=backward)
+    torch.compiler.reset()
+    try:
+        with collected() as report:
+            found = run(torch.compile(function, backend="weft"), inputs, backward=backward)
+    except Exception as error:  # whatever it is, it is what the entry ends with
+        text = " ".join(str(error).split())
+        return {"status": "error", "error": f"{type(error).__name__}: {text[:400]}"}
+    wrong = difference(found, wanted)
+    if wrong is not None:
+        return {"status": "wrong", "error": wrong}
+    if report.refused:
+        refused = {f"{each.target}: {each.reason}"[:300] for each in report.refused}
+        return {"status": "fallback", "refused": sorted(refused)}
+    return {"status": "native", "operators": report.operators}
+
+
+def passes_without_weft(
+    function: Callable[..., Any], inputs: Sequence[Any], *, backward: bool
+) -> bool:
+    """Whether AOTAutograd alone compiles a function to what eager mode computes."""
+    torch.compiler.reset()
+    try:
+        wanted = run(function, inputs, backward=backward)
+        compiled = torch.compile(function, backend="aot_eager")
+        return difference(run(compiled, inputs, backward=backward), wanted) is None
+    except Exception:  # such an entry is not counted
+        return False

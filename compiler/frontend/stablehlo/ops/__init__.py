@@ -1,0 +1,1 @@
+"""Operators of StableHLO and CHLO, as operators of the graph level."""

@@ -1,0 +1,244 @@
+"""Functions of complex numbers, which are pairs of reals; all are computed in f64."""
+
+from __future__ import annotations
+
+import math
+
+from msgspec import Struct
+
+from weft.compiler.frontend.stablehlo.ops.elementwise import atan2, copy_sign, expm1, log1p
+from weft.dialects.graph.core.algebra import Term
+
+
+class Pair(Struct, frozen=True, eq=False):
+    """A complex tensor, with Python's operators."""
+
+    real: Term
+    imag: Term
+
+    def __add__(self, other: Pair) -> Pair:
+        return Pair(self.real + other.real, self.imag + other.imag)
+
+    def __sub__(self, other: Pair) -> Pair:
+        return Pair(self.real - other.real, self.imag - other.imag)
+
+    def __neg__(self) -> Pair:
+        return Pair(-self.real, -self.imag)
+
+    def __mul__(self, other: Pair) -> Pair:
+        a, b, c, d = self.real, self.imag, other.real, other.imag
+        return Pair(a * c - b * d, a * d + b * c)
+
+    def __truediv__(self, other: Pair) -> Pair:
+        """By Smith's method: the larger part of the divisor is divided by."""
+        a, b, c, d = self.real, self.imag, other.real, other.imag
+        swaps = c.math("abs") < d.math("abs")
+        large, small = swaps.where(d, c), swaps.where(c, d)
+        ratio = small / large
+        bottom = large + small * ratio
+        first, second = swaps.where(b, a), swaps.where(a, b)
+        real = (first + second * ratio) / bottom
+        imag = swaps.where(second * -1.0 + first * ratio, second - first * ratio) / bottom
+        return Pair(real, imag)
+
+    def shifted(self, number: float) -> Pair:
+        """With a real number added."""
+        return Pair(self.real + number, self.imag)
+
+    def scaled(self, number: float) -> Pair:
+        """Times a real number."""
+        return Pair(self.real * number, self.imag * number)
+
+    def times_i(self) -> Pair:
+        """Times i."""
+        return Pair(-self.imag, self.real)
+
+    def over_i(self) -> Pair:
+        """Divided by i, which is times -i."""
+        return Pair(self.imag, -self.real)
+
+
+def magnitude(z: Pair) -> Term:
+    """`|z|`, without squares that leave the range."""
+    x, y = z.real.math("abs"), z.imag.math("abs")
+    large, small = x.maximum(y), x.minimum(y)
+    zero = large.equals(0)
+    ratio = small / zero.where(1.0, large)
+    found = large * (ratio * ratio + 1.0).math("sqrt")
+    infinite = x.equals(math.inf) | y.equals(math.inf)
+    return infinite.where(math.inf * (x * 0.0 + 1.0).maximum(1.0), zero.where(large, found))
+
+
+def exponential(z: Pair) -> Pair:
+    """`exp(z)`."""
+    size = z.real.math("exp")
+    imag = z.imag.equals(0).where(z.imag, size * z.imag.math("sin"))
+    return Pair(size * z.imag.math("cos"), imag)
+
+
+def exponential_minus_one(z: Pair) -> Pair:
+    """`exp(z) - 1`."""
+    half = (z.imag * 0.5).math("sin")
+    real = expm1(z.real) * z.imag.math("cos") - half * half * 2.0
+    return Pair(real, z.real.math("exp") * z.imag.math("sin"))
+
+
+def logarithm(z: Pair) -> Pair:
+    """`log(z)`; where `|z|` is near 1 by the difference of its square from 1."""
+    x, y = z.real.math("abs"), z.imag.math("abs")
+    large, small = x.maximum(y), x.minimum(y)
+    near = (large > 0.5) & (large < 2.0)
+    safe = near.where(large, 1.0)
+    other = near.where(small, 0.0)
+    close = log1p((safe - 1.0) * (safe + 1.0) + other * other) * 0.5
+    return Pair(near.where(close, magnitude(z).math("log")), atan2(z.imag, z.real))
+
+
+def log_plus_one(z: Pair) -> Pair:
+    """`log(1 + z)`."""
+    x, y = z.real, z.imag
+    small = (x.math("abs") < 0.5) & (y.math("abs") < 0.5)
+    a, b = small.where(x, 0.0), small.where(y, 0.0)
+    close = log1p(a * (a + 2.0) + b * b) * 0.5
+    found = logarithm(z.shifted(1.0))
+    return Pair(small.where(close, found.real), found.imag)
+
+
+def square_root(z: Pair) -> Pair:
+    """`sqrt(z)`, its real part not negative."""
+    x, y = z.real, z.imag
+    root = ((magnitude(z) + x.math("abs")) * 0.5).math("sqrt")
+    zero = root.equals(0)
+    other = y.math("abs") / zero.where(1.0, root * 2.0)
+    left = x < 0
+    real, imag = left.where(other, root), left.where(root, other)
+    return Pair(zero.where(root, real), copy_sign(imag, y))
+
+
+def sine(z: Pair) -> Pair:
+    """`sin(z)`."""
+    return Pair(z.real.math("sin") * z.imag.math("cosh"), z.real.math("cos") * z.imag.math("sinh"))
+
+
+def cosine(z: Pair) -> Pair:
+    """`cos(z)`."""
+    return Pair(
+        z.real.math("cos") * z.imag.math("cosh"), -(z.real.math("sin") * z.imag.math("sinh"))
+    )
+
+
+def hyperbolic_sine(z: Pair) -> Pair:
+    """`sinh(z)`."""
+    return sine(z.times_i()).over_i()
+
+
+def hyperbolic_cosine(z: Pair) -> Pair:
+    """`cosh(z)`."""
+    return cosine(z.times_i())
+
+
+def hyperbolic_tangent(z: Pair) -> Pair:
+    """`tanh(z)`, of large real parts by their limits."""
+    x = z.real.maximum(-20.0).minimum(20.0)
+    tangent, hyper = z.imag.math("tan"), x.math("tanh")
+    bottom = (tangent * tangent) * (hyper * hyper) + 1.0
+    slope = 1.0 / (x.math("cosh") * x.math("cosh"))
+    return Pair(hyper * (tangent * tangent + 1.0) / bottom, tangent * slope / bottom)
+
+
+def tangent(z: Pair) -> Pair:
+    """`tan(z)`."""
+    return hyperbolic_tangent(z.times_i()).over_i()
+
+
+def logistic(z: Pair) -> Pair:
+    """`1 / (1 + exp(-z))`."""
+    one = Pair(z.real * 0.0 + 1.0, z.imag * 0.0)
+    return one / exponential(-z).shifted(1.0)
+
+
+def reciprocal_root(z: Pair) -> Pair:
+    """`1 / sqrt(z)`."""
+    one = Pair(z.real * 0.0 + 1.0, z.imag * 0.0)
+    return one / square_root(z)
+
+
+def power(z: Pair, w: Pair) -> Pair:
+    """`z ** w`; 0 to a power is 0, and 1 to the power 0."""
+    zero = z.real.equals(0) & z.imag.equals(0)
+    none = w.real.equals(0) & w.imag.equals(0)
+    found = exponential(w * logarithm(z))
+    real = none.where(1.0, zero.where(found.real.number(0.0), found.real))
+    return Pair(real, (none | zero).where(0.0, found.imag))
+
+
+def sign(z: Pair) -> Pair:
+    """`z / |z|`, and 0 of 0."""
+    size = magnitude(z)
+    zero = size.equals(0)
+    safe = zero.where(1.0, size)
+    return Pair(zero.where(z.real, z.real / safe), zero.where(z.imag, z.imag / safe))
+
+
+def inverse_hyperbolic_sine(z: Pair) -> Pair:
+    """`asinh(z)`, by the real `asinh` of a product of roots."""
+    return inverse_sine(z.times_i()).over_i()
+
+
+def inverse_sine(z: Pair) -> Pair:
+    """`asin(z)`, by Kahan's formulas."""
+    low = square_root(Pair(1.0 - z.real, -z.imag))
+    high = square_root(z.shifted(1.0))
+    real = atan2(z.real, low.real * high.real - low.imag * high.imag)
+    imag = (low.real * high.imag - low.imag * high.real).math("asinh")
+    return Pair(real, copy_sign(imag, z.imag))
+
+
+def inverse_cosine(z: Pair) -> Pair:
+    """`acos(z)`, by Kahan's formulas."""
+    low = square_root(Pair(1.0 - z.real, -z.imag))
+    high = square_root(z.shifted(1.0))
+    real = atan2(low.real, high.real) * 2.0
+    imag = (high.real * low.imag - high.imag * low.real).math("asinh")
+    return Pair(real, imag)
+
+
+def inverse_hyperbolic_cosine(z: Pair) -> Pair:
+    """`acosh(z)`, by Kahan's formulas."""
+    low, high = square_root(z.shifted(-1.0)), square_root(z.shifted(1.0))
+    real = (low.real * high.real + low.imag * high.imag).math("asinh")
+    return Pair(real, atan2(low.imag, high.real) * 2.0)
+
+
+def inverse_hyperbolic_tangent(z: Pair) -> Pair:
+    """`atanh(z)`."""
+    x, y = z.real, z.imag
+    bottom = (1.0 - x) * (1.0 - x) + y * y
+    real = log1p(x * 4.0 / bottom) * 0.25
+    imag = atan2(y * 2.0, (1.0 - x) * (x + 1.0) - y * y) * 0.5
+    return Pair(real, imag)
+
+
+def inverse_tangent(z: Pair) -> Pair:
+    """`atan(z)`."""
+    return inverse_hyperbolic_tangent(z.times_i()).over_i()
+
+
+def product(z: Pair, w: Pair) -> Pair:
+    """`z * w`."""
+    return z * w
+
+
+def quotient(z: Pair, w: Pair) -> Pair:
+    """`z / w`."""
+    return z / w
+
+
+def squared(z: Pair) -> Pair:
+    """`z * z`."""
+    return z * z
+
+
+def conjugate(z: Pair) -> Pair:
+    """The number with the other imaginary part."""
+    return Pair(z.real, -z.imag)

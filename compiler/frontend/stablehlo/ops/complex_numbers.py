@@ -1,0 +1,274 @@
+"""Complex numbers as two tensors of reals: operators that treat both alike, and functions.
+
+Functions of complex64 are computed in f64 and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from weft.compiler.frontend.stablehlo.node import HloImporter, Node
+from weft.compiler.frontend.stablehlo.ops.complex_functions import (
+    Pair,
+    conjugate,
+    cosine,
+    exponential,
+    exponential_minus_one,
+    hyperbolic_cosine,
+    hyperbolic_sine,
+    hyperbolic_tangent,
+    inverse_cosine,
+    inverse_hyperbolic_cosine,
+    inverse_hyperbolic_sine,
+    inverse_hyperbolic_tangent,
+    inverse_sine,
+    inverse_tangent,
+    log_plus_one,
+    logarithm,
+    logistic,
+    magnitude,
+    power,
+    product,
+    quotient,
+    reciprocal_root,
+    sign,
+    sine,
+    square_root,
+    squared,
+    tangent,
+)
+from weft.compiler.frontend.stablehlo.ops.elementwise import (
+    is_finite,
+)
+from weft.compiler.frontend.stablehlo.ops.movement import constant
+from weft.compiler.frontend.stablehlo.types import Declared, declared, is_complex
+from weft.dialects.errors import UnsupportedError
+from weft.dialects.graph.core.algebra import Term, joined
+from weft.dialects.graph.core.types import F64
+
+LONGEST_TRANSFORM = 2048
+"""A Fourier transform is a product with a matrix of this many rows at most."""
+
+
+def _pairs(node: Node) -> list[Pair]:
+    """The complex operands."""
+    halves = iter(node.operands)
+    return [Pair(first, next(halves)) for first in halves]
+
+
+def of_pairs(function: Callable[..., Pair], *, exact: bool = True) -> HloImporter:
+    """A function of complex operands: of complex64 in f64 where it is to be `exact`."""
+
+    def build(node: Node) -> Sequence[Term]:
+        element = node.operands[0].type.element
+        work = F64 if exact else element
+        pairs = [Pair(each.real.cast(work), each.imag.cast(work)) for each in _pairs(node)]
+        found = function(*pairs)
+        return [found.real.cast(element), found.imag.cast(element)]
+
+    return build
+
+
+def _abs(node: Node) -> Sequence[Term]:
+    (z,) = _pairs(node)
+    element = z.real.type.element
+    return [magnitude(Pair(z.real.cast(F64), z.imag.cast(F64))).cast(element)]
+
+
+def _compare(node: Node) -> Sequence[Term]:
+    one, other = _pairs(node)
+    direction = node.word("comparison_direction")
+    if direction not in ("EQ", "NE"):
+        raise UnsupportedError(f"requires EQ or NE of complex numbers, got {direction}")
+    same = one.real.equals(other.real) & one.imag.equals(other.imag)
+    return [same if direction == "EQ" else same.math("logical_not")]
+
+
+def _convert(node: Node) -> Sequence[Term]:
+    element = node.result.element
+    if not is_complex(node.op.results[0].type):
+        return [node.operands[0].cast(element)]
+    if not is_complex(node.op.operands[0].type):
+        real = node.operands[0].cast(element)
+        return [real, real.number(0).expand(real.shape)]
+    return [each.cast(element) for each in node.operands]
+
+
+def _is_finite(node: Node) -> Sequence[Term]:
+    (z,) = _pairs(node)
+    return [is_finite(z.real) & is_finite(z.imag)]
+
+
+def _select(node: Node) -> Sequence[Term]:
+    condition, a, b, c, d = node.operands
+    return [condition.where(a, c), condition.where(b, d)]
+
+
+def product_of_pairs(importer: HloImporter) -> HloImporter:
+    """A product, of which real ones are made: four where both operands are complex."""
+
+    def build(node: Node) -> Sequence[Term]:
+        a, b, c, d = node.operands
+
+        def times(x: Term, y: Term) -> Term:
+            return importer(RealNode(node.scope, node.op, node.b, [x, y]))[0]
+
+        return [times(a, c) - times(b, d), times(a, d) + times(b, c)]
+
+    return build
+
+
+def fft(node: Node) -> Sequence[Term]:
+    """A Fourier transform, along each dim a product with the matrix of roots of unity."""
+    kind, lengths = node.word("fft_type"), node.integers("fft_length")
+    element = node.operands[0].type.element
+    if any(length > LONGEST_TRANSFORM for length in lengths):
+        rule = f"a length of at most {LONGEST_TRANSFORM}"
+        raise UnsupportedError(f"requires {rule} for a Fourier transform, got {lengths}")
+    parts = [each.cast(F64) for each in node.operands]
+    z = Pair(parts[0], parts[1] if len(parts) > 1 else parts[0] * 0.0)
+    rank, inverse = len(z.real.shape), kind in ("IFFT", "IRFFT")
+    axes = list(range(rank - len(lengths), rank))
+    if kind == "IRFFT":
+        z = _hermitian(node, z, axes[-1], lengths[-1])
+    for axis, length in zip(axes, lengths, strict=True):
+        z = _transformed(node, z, axis, length, inverse)
+    if kind == "RFFT":
+        kept = lengths[-1] // 2 + 1
+        z = Pair(z.real.part(rank - 1, 0, kept), z.imag.part(rank - 1, 0, kept))
+    found = [z.real] if kind == "IRFFT" else [z.real, z.imag]
+    return [each.cast(element) for each in found]
+
+
+def _hermitian(node: Node, z: Pair, axis: int, length: int) -> Pair:
+    """The rest of a spectrum of reals, along the last axis of those that are transformed."""
+    if len(node.integers("fft_length")) > 1:
+        raise UnsupportedError("requires one dim of an inverse transform to reals, got more")
+    if length < 2:
+        return Pair(z.real.part(axis, 0, length), z.imag.part(axis, 0, length) * 0.0)
+    rest = (length - 1) // 2
+    real, imag = (each.part(axis, 1, rest).flip(axis) for each in (z.real, z.imag))
+    half = length // 2 + 1
+    first = [each.part(axis, 0, half) for each in (z.real, z.imag)]
+    return Pair(joined([first[0], real], axis), joined([first[1], -imag], axis))
+
+
+def _transformed(node: Node, z: Pair, axis: int, length: int, inverse: bool) -> Pair:
+    steps = np.outer(np.arange(length), np.arange(length)) % length
+    angles = 2 * np.pi * steps / length * (1 if inverse else -1)
+    scale = 1 / length if inverse else 1.0
+    roots = [node.stored(table * scale, "roots") for table in (np.cos(angles), np.sin(angles))]
+    rank = len(z.real.shape)
+    order = [at for at in range(rank) if at != axis] + [axis]
+    back = [order.index(at) for at in range(rank)]
+    x, y = (each.transpose(order) for each in (z.real, z.imag))
+    cosines, sines = roots
+    real = x.matmul(cosines) - y.matmul(sines)
+    imag = x.matmul(sines) + y.matmul(cosines)
+    return Pair(real.transpose(back), imag.transpose(back))
+
+
+_FUNCTIONS: dict[str, Callable[..., Pair]] = {
+    "cosine": cosine,
+    "divide": quotient,
+    "exponential": exponential,
+    "exponential_minus_one": exponential_minus_one,
+    "log": logarithm,
+    "log_plus_one": log_plus_one,
+    "logistic": logistic,
+    "multiply": product,
+    "power": power,
+    "rsqrt": reciprocal_root,
+    "sign": sign,
+    "sine": sine,
+    "sqrt": square_root,
+    "tan": tangent,
+    "tanh": hyperbolic_tangent,
+}
+_CHLO_FUNCTIONS: dict[str, Callable[..., Pair]] = {
+    "acos": inverse_cosine,
+    "acosh": inverse_hyperbolic_cosine,
+    "asin": inverse_sine,
+    "asinh": inverse_hyperbolic_sine,
+    "atan": inverse_tangent,
+    "atanh": inverse_hyperbolic_tangent,
+    "conj": conjugate,
+    "cosh": hyperbolic_cosine,
+    "sinh": hyperbolic_sine,
+    "square": squared,
+    "tan": tangent,
+}
+
+COMPLEX: dict[str, HloImporter] = {
+    **{f"stablehlo.{name}": of_pairs(function) for name, function in _FUNCTIONS.items()},
+    **{f"chlo.{name}": of_pairs(function) for name, function in _CHLO_FUNCTIONS.items()},
+    "stablehlo.abs": _abs,
+    "stablehlo.compare": _compare,
+    "stablehlo.complex": lambda node: node.operands,
+    "stablehlo.constant": constant,
+    "stablehlo.convert": _convert,
+    "stablehlo.fft": fft,
+    "stablehlo.imag": lambda node: [node.operands[1]],
+    "stablehlo.is_finite": _is_finite,
+    "stablehlo.real": lambda node: [node.operands[0]],
+    "stablehlo.select": _select,
+}
+"""Operators of complex numbers by their names."""
+
+LINEAR = frozenset(
+    f"stablehlo.{name}"
+    for name in [
+        "add",
+        "broadcast",
+        "broadcast_in_dim",
+        "concatenate",
+        "dynamic_broadcast_in_dim",
+        "dynamic_reshape",
+        "dynamic_slice",
+        "dynamic_update_slice",
+        "gather",
+        "negate",
+        "pad",
+        "reshape",
+        "reverse",
+        "slice",
+        "subtract",
+        "transpose",
+    ]
+)
+"""Operators that treat both parts alike."""
+
+WHOLE = frozenset(
+    f"stablehlo.{name}"
+    for name in ["case", "composite", "if", "map", "optimization_barrier", "sort", "while"]
+)
+"""Operators that take the parts one after the other, as so many operands."""
+
+
+def by_parts(importer: HloImporter) -> HloImporter:
+    """The operator on the real parts, then on the imaginary ones; reals are operands of both."""
+
+    def build(node: Node) -> Sequence[Term]:
+        found: list[Term] = []
+        for part in (0, 1):
+            remaining = iter(node.operands)
+            operands: list[Term] = []
+            for operand in node.op.operands:
+                taken = [next(remaining) for _ in range(2 if is_complex(operand.type) else 1)]
+                operands.append(taken[part % len(taken)])
+            found += importer(RealNode(node.scope, node.op, node.b, operands, node.elementwise))
+        count = len(found) // 2
+        return [found[at + half * count] for at in range(count) for half in (0, 1)]
+
+    return build
+
+
+class RealNode(Node):
+    """A node on one of the two parts of its complex operands."""
+
+    @property
+    def results(self) -> list[Declared]:
+        """The types of one part of each result."""
+        return [declared(result.type) for result in self.op.results]

@@ -1,0 +1,111 @@
+"""Types and constants of StableHLO as those of the graph level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+from msgspec import Struct
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    ComplexType,
+    DenseIntOrFPElementsAttr,
+    StringAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute
+
+from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.graph.core.dtypes import numpy_dtype
+from weft.dialects.graph.core.types import BOOL, FLOATS, INTEGERS
+from weft.dialects.stablehlo.attributes import TokenType
+from weft.dialects.stablehlo.quantized import Quantization, UniformType
+from weft.dialects.weights import Array
+
+COMPUTED = (*FLOATS, *INTEGERS, BOOL)
+
+
+class Declared(Struct, frozen=True):
+    """The type that a value is written with: a dim that varies is None."""
+
+    shape: tuple[int | None, ...]
+    element: Attribute
+
+    @property
+    def static(self) -> tuple[int, ...]:
+        """The dims, which do not vary."""
+        dims = tuple(dim for dim in self.shape if dim is not None)
+        if len(dims) != len(self.shape):
+            raise UnsupportedError(f"requires a static shape, got {list(self.shape)}")
+        return dims
+
+
+def declared(written: Attribute) -> Declared:
+    """The type of a tensor, or of the real parts of complex numbers. Raises UnsupportedError for
+    element types that weft lacks.
+    """
+    if not isinstance(written, TensorType):
+        raise UnsupportedError(f"requires tensors, got {written}")
+    written = cast("TensorType[Any]", written)
+    element: Attribute = written.element_type
+    if isinstance(element, ComplexType):
+        element = cast("ComplexType[Any]", element).element_type
+    elif isinstance(element, UniformType):
+        element = element.data.storage
+    if element not in COMPUTED:
+        raise UnsupportedError(f"requires an element type that weft computes in, got {element}")
+    dims = (None if dim == DYNAMIC_INDEX else dim for dim in written.get_shape())
+    return Declared(tuple(dims), element)
+
+
+def is_complex(written: Attribute) -> bool:
+    """Whether a value is a tensor of complex numbers, which the graph has as two of reals."""
+    if not isinstance(written, TensorType):
+        return False
+    return isinstance(cast("TensorType[Any]", written).element_type, ComplexType)
+
+
+def quantization(written: Attribute) -> Quantization | None:
+    """How a tensor is quantised, if it is."""
+    if not isinstance(written, TensorType):
+        return None
+    element: Attribute = cast("TensorType[Any]", written).element_type
+    return element.data if isinstance(element, UniformType) else None
+
+
+def parts_of(written: Attribute) -> int:
+    """How many tensors of the graph a value is."""
+    return 0 if is_token(written) else 2 if is_complex(written) else 1
+
+
+def attribute_text(value: Attribute | None) -> str:
+    """The text of a string attribute, empty for any other."""
+    return value.data if isinstance(value, StringAttr) else ""
+
+
+def is_token(written: Attribute) -> bool:
+    """Whether a value only orders effects."""
+    return isinstance(written, TokenType)
+
+
+def constant_array(value: Attribute, wanted: Declared) -> Array:
+    """The elements of a constant."""
+    if not isinstance(value, DenseIntOrFPElementsAttr):
+        raise UnsupportedError(f"requires dense elements, got {value.name}")
+    dtype = numpy_dtype(wanted.element)
+    raw = np.frombuffer(value.data.data, np.uint8 if wanted.element == BOOL else dtype)
+    flat = raw != 0 if wanted.element == BOOL else raw
+    pairs = is_complex(cast("Any", value).type)
+    shape = (*wanted.static, 2) if pairs else wanted.static
+    if flat.size != int(np.prod(shape, dtype=np.int64)):
+        raise ModelError(f"requires {list(shape)} elements, got {flat.size}")
+    return flat.reshape(shape)
+
+
+def dense_integers(value: Attribute) -> Array:
+    """A small tensor of integers that an attribute holds."""
+    if not isinstance(value, DenseIntOrFPElementsAttr):
+        raise ModelError(f"requires dense integers, got {value}")
+    get: Callable[[], object] = value.get_values
+    return np.array(get(), np.int64).reshape(value.get_shape())

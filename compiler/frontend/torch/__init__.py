@@ -1,0 +1,1 @@
+"""PyTorch's operators as graph operators, and the reader of `.pt2` files; without torch."""

@@ -1,0 +1,107 @@
+"""`AtenGraph`: a graph of ATen operators in the making, which both readers write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    LocationAttr,
+    ModuleOp,
+    NameLoc,
+    NoneAttr,
+    StringAttr,
+)
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Region
+from xdsl.rewriter import InsertPoint
+
+from weft.compiler.frontend.onnx.from_onnx import MAIN, ImportedModel
+from weft.compiler.frontend.torch.operands import AtenTable, Results
+from weft.compiler.frontend.torch.table import ATEN
+from weft.dialects.errors import UnsupportedError, WeftError
+from weft.dialects.expr import Expr
+from weft.dialects.graph import OPS
+from weft.dialects.graph.core.algebra import Term
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import tensor
+from weft.dialects.graph.reindexing.constant import ConstantOp
+from weft.dialects.weights import Array, WeightStore
+
+_OPS: Final = {op.name.removeprefix("graph."): op for op in OPS}
+
+
+class AtenGraph:
+    """Inputs, operators by the table and outputs, in the order of the program."""
+
+    def __init__(self, name: str, table: AtenTable = ATEN) -> None:
+        self.name = name
+        self.table = table
+        self.weights = WeightStore()
+        self._block = Block()
+        self._inputs: list[str] = []
+
+    def builder(self, line: str = "") -> GraphBuilder:
+        """Appends operators that know a line of the user's program."""
+        location: LocationAttr | None = NameLoc(StringAttr(line), NoneAttr()) if line else None
+        return GraphBuilder(InsertPoint.at_end(self._block), _OPS, location)
+
+    def input(self, name: str, element: Attribute, dims: Sequence[Expr]) -> Term:
+        """A further input."""
+        value = self._block.insert_arg(tensor(dims, element), len(self._block.args))
+        value.name_hint = re.sub(r"[^A-Za-z0-9_$.-]", "_", name)
+        self._inputs.append(name)
+        return Term(self.builder(), value)
+
+    def constant(self, name: str, array: Array) -> Term:
+        """A tensor that is part of the graph."""
+        b = self.builder()
+        op = ConstantOp.stored(name, array, self.weights, b.location)
+        return Term(b, b.builder.insert(op).results[0])
+
+    def call(
+        self, target: str, arguments: Sequence[Any], named: Mapping[str, Any], line: str = ""
+    ) -> Results:
+        """What an overload gives. Raises WeftError that names it and the rule."""
+        if target not in self.table:
+            raise UnsupportedError(f"{target} requires an operator that weft has")
+        b = self.builder(line)
+        try:
+            return self.table[target](b, *_bound(b, list(arguments)), **_bound(b, dict(named)))
+        except WeftError as error:
+            raise type(error)(f"{target}: {error}") from error
+        except TypeError as error:
+            if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+                raise
+            raise UnsupportedError(f"{target} requires other arguments: {error}") from error
+
+    def imported(self, outputs: Mapping[str, Term]) -> ImportedModel:
+        """The graph as front ends hand it on."""
+        self._block.add_op(ReturnOp(*(each.value for each in outputs.values())))
+        types = (
+            [arg.type for arg in self._block.args],
+            [each.value.type for each in outputs.values()],
+        )
+        main = FuncOp(MAIN, types, Region(self._block))
+        main.attributes["input_names"] = _strings(self._inputs)
+        main.attributes["output_names"] = _strings(list(outputs))
+        main.attributes["model_name"] = StringAttr(self.name)
+        names = tuple(self._inputs), tuple(outputs)
+        return ImportedModel(ModuleOp([main]), self.weights, self.name, *names)
+
+
+def _bound(b: GraphBuilder, value: Any) -> Any:
+    """Arguments whose tensors insert what is computed from them at this operator."""
+    if isinstance(value, Term):
+        return Term(b, value.value)
+    if isinstance(value, list | tuple):
+        return [_bound(b, each) for each in value]
+    if isinstance(value, dict):
+        return {key: _bound(b, each) for key, each in value.items()}
+    return value
+
+
+def _strings(texts: Sequence[str]) -> ArrayAttr[StringAttr]:
+    return ArrayAttr([StringAttr(text) for text in texts])

@@ -1,0 +1,1 @@
+"""The ATen operators, a file for each family."""

@@ -1,0 +1,302 @@
+"""ATen's poolings, paddings and windows, and their derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from weft.compiler.frontend.torch.operands import AtenTable, Operand, entry, only_static, term
+from weft.compiler.frontend.torch.ops.activation import pull_back
+from weft.dialects.errors import UnsupportedError
+from weft.dialects.expr import Expr, ExprLike, product
+from weft.dialects.graph.core.algebra import Term, shape_attr
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.op import AttributeValue
+from weft.dialects.graph.core.types import I64, ShapeAttr
+
+Sizes = Sequence[int]
+
+
+def _per_axis(values: Sizes, rank: int, default: Sizes = ()) -> list[int]:
+    given = list(values) or list(default)
+    return given * rank if len(given) == 1 else given
+
+
+def _batched(x: Term, rank: int) -> Term:
+    return x if len(x.shape) == rank + 2 else x.insert(0)
+
+
+def _unbatched(found: Term, x: Term) -> Term:
+    return found if len(found.shape) == len(x.shape) else found.reshape(found.shape[1:])
+
+
+def _window(
+    rank: int, kernel: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool
+) -> dict[str, AttributeValue]:
+    taps = _per_axis(kernel, rank)
+    pads = _per_axis(padding, rank, [0])
+    return {
+        "kernel": taps,
+        "strides": _per_axis(stride, rank, taps),
+        "pads": [*pads, *pads],
+        "ceil_mode": ceil_mode,
+    }
+
+
+def max_pool(
+    rank: int,
+    b: GraphBuilder,
+    x: Term,
+    kernel_size: Sizes,
+    stride: Sizes = (),
+    padding: Sizes = (0,),
+    dilation: Sizes = (1,),
+    ceil_mode: bool = False,
+) -> tuple[Term, Term]:
+    """The greatest element of each window, and where in its plane it is."""
+    y = _batched(x, rank)
+    attributes = _window(rank, kernel_size, stride, padding, ceil_mode)
+    attributes["dilations"] = _per_axis(dilation, rank)
+    found = y.of(b.max_pool(y.value, **attributes))
+    places = y.of(b.max_pool_indices(y.value, column_major=False, **attributes))
+    plane = product(y.shape[2:])
+    size = term(b, plane if plane.constant is None else plane.constant, I64)
+    return _unbatched(found, x), _unbatched(places.modulo(size), x)
+
+
+def max_pool_backward(rank: int, b: GraphBuilder, dy: Term, x: Term, *arguments: object) -> Term:
+    """The cotangents at the places that were the greatest."""
+    indices = arguments[-1]
+    assert isinstance(indices, Term), "max pooling keeps its indices"
+    lead = x.shape[: len(x.shape) - rank]
+    plane, positions = product(x.shape[-rank:]), product(dy.shape[-rank:])
+    zeros = dy.number(0).expand([product(lead), plane])
+    flat, places = (each.reshape([product(lead), positions]) for each in (dy, indices))
+    found = b.scatter_elements(zeros.value, places.value, flat.value, axis=1, reduction="add")
+    return dy.of(found).reshape(x.shape)
+
+
+def _mean_attributes(
+    rank: int,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> tuple[dict[str, AttributeValue], float]:
+    attributes = _window(rank, kernel_size, stride, padding, ceil_mode)
+    attributes["count_include_pad"] = count_include_pad
+    if divisor_override is None:
+        return attributes, 1.0
+    if ceil_mode:
+        raise UnsupportedError("average pooling with a divisor requires ceil_mode=False")
+    attributes["count_include_pad"] = True
+    return attributes, float(np.prod(_per_axis(kernel_size, rank))) / divisor_override
+
+
+def average_pool(
+    rank: int,
+    b: GraphBuilder,
+    x: Term,
+    kernel_size: Sizes,
+    stride: Sizes = (),
+    padding: Sizes = (0,),
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Term:
+    """The mean of each window."""
+    y = _batched(x, rank)
+    given = (stride, padding, ceil_mode, count_include_pad, divisor_override)
+    attributes, factor = _mean_attributes(rank, kernel_size, *given)
+    found = y.of(b.average_pool(y.value, **attributes))
+    return _unbatched(found if factor == 1.0 else found * factor, x)
+
+
+def average_pool_backward(
+    rank: int,
+    b: GraphBuilder,
+    dy: Term,
+    x: Term,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> Term:
+    """Equal parts of each cotangent to the elements of its window."""
+    given = (stride, padding, ceil_mode, count_include_pad, divisor_override)
+    attributes, factor = _mean_attributes(rank, kernel_size, *given)
+    (found,) = pull_back(b, "average_pool", _batched(dy, rank), _batched(x, rank), **attributes)
+    assert found is not None, "average pooling has a derivative"
+    return _unbatched(found if factor == 1.0 else found * factor, x)
+
+
+def _means(b: GraphBuilder, size: int, parts: int, like: Term) -> Term:
+    """The matrix `[parts, size]` that takes means of nearly equal parts."""
+    matrix = np.zeros((parts, size))
+    for part in range(parts):
+        first, last = part * size // parts, -(-(part + 1) * size // parts)
+        matrix[part, first:last] = 1 / (last - first)
+    return like.of(b.constant_of(matrix, like.type.element))
+
+
+def adaptive_mean(rank: int, b: GraphBuilder, x: Term, output_size: Sequence[ExprLike]) -> Term:
+    """The means of nearly equal parts of each spatial axis."""
+    parts = only_static([Expr.of(each) for each in output_size], "adaptive pooling")
+    if set(parts) == {1}:
+        axes = list(range(len(x.shape) - rank, len(x.shape)))
+        return x.of(b.reduce_mean(x.value, axes=axes, keepdims=True))
+    sizes = only_static(x.shape[-rank:], "adaptive pooling")
+    if all(size % part == 0 for size, part in zip(sizes, parts, strict=True)):
+        kernel = [size // part for size, part in zip(sizes, parts, strict=True)]
+        return average_pool(rank, b, x, kernel)
+    for at, (size, part) in enumerate(zip(sizes, parts, strict=True)):
+        x = _along(x, len(x.shape) - rank + at, _means(b, size, part, x))
+    return x
+
+
+def _along(x: Term, axis: int, matrix: Term) -> Term:
+    """A matrix `[m, n]` times the lines of an axis of `n` elements."""
+    rank = len(x.shape)
+    order = [*(each for each in range(rank) if each != axis), axis]
+    moved = x.transpose(order).matmul(matrix.transpose([1, 0]))
+    return moved.transpose([order.index(each) for each in range(rank)])
+
+
+def adaptive_mean_backward(rank: int, b: GraphBuilder, dy: Term, x: Term) -> Term:
+    """The cotangents spread over the parts that were averaged."""
+    sizes = only_static(x.shape[-rank:], "adaptive pooling")
+    parts = only_static(dy.shape[-rank:], "adaptive pooling")
+    if set(parts) == {1}:
+        return (dy * (1 / float(np.prod(sizes)))).expand(x.shape)
+    for at, (size, part) in enumerate(zip(sizes, parts, strict=True)):
+        matrix = _means(b, size, part, dy).transpose([1, 0])
+        dy = _along(dy, len(dy.shape) - rank + at, matrix)
+    return dy
+
+
+def _pads(rank: int, pad: Sequence[ExprLike]) -> ShapeAttr:
+    """torch lists pairs from the last axis on; a graph those before all axes, then behind."""
+    before, behind = [Expr.of(0)] * rank, [Expr.of(0)] * rank
+    for at in range(len(pad) // 2):
+        before[rank - 1 - at], behind[rank - 1 - at] = (
+            Expr.of(pad[2 * at]),
+            Expr.of(pad[2 * at + 1]),
+        )
+    return ShapeAttr((*before, *behind))
+
+
+def constant_pad(b: GraphBuilder, x: Term, pad: Sequence[ExprLike], value: Operand = 0) -> Term:
+    """One number around the last axes; negative pads crop."""
+    number = term(b, value, x.type.element).value
+    return x.of(b.pad(x.value, number, pads=_pads(len(x.shape), pad), mode="constant"))
+
+
+def mirrored(mode: str, b: GraphBuilder, x: Term, padding: Sequence[ExprLike]) -> Term:
+    """The elements at the border around the last axes."""
+    return x.of(b.pad(x.value, pads=_pads(len(x.shape), padding), mode=mode))
+
+
+def mirrored_backward(
+    mode: str, b: GraphBuilder, dy: Term, x: Term, padding: Sequence[ExprLike]
+) -> Term:
+    """The cotangents added up at the elements that were repeated."""
+    (found,) = pull_back(b, "pad", dy, x, pads=_pads(len(x.shape), padding), mode=mode)
+    assert found is not None, "padding has a derivative"
+    return found
+
+
+def _windows(dilation: Sizes, padding: Sizes, stride: Sizes) -> dict[str, AttributeValue]:
+    pads = _per_axis(padding, 2)
+    return {
+        "strides": _per_axis(stride, 2),
+        "dilations": _per_axis(dilation, 2),
+        "pads": [*pads, *pads],
+    }
+
+
+def im2col(
+    b: GraphBuilder, x: Term, kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes
+) -> Term:
+    """The windows of images as columns."""
+    y = _batched(x, 2)
+    windows = y.of(
+        b.unfold(y.value, kernel=_per_axis(kernel_size, 2), **_windows(dilation, padding, stride))
+    )
+    n, c, t, r, *positions = windows.shape
+    return _unbatched_columns(windows.reshape([n, c * t * r, product(positions)]), x)
+
+
+def _unbatched_columns(found: Term, x: Term) -> Term:
+    return found if len(x.shape) == 4 else found.reshape(found.shape[1:])
+
+
+def col2im(
+    b: GraphBuilder,
+    x: Term,
+    output_size: Sequence[ExprLike],
+    kernel_size: Sizes,
+    dilation: Sizes,
+    padding: Sizes,
+    stride: Sizes,
+) -> Term:
+    """Columns added up where their windows lie."""
+    columns = x if len(x.shape) == 3 else x.insert(0)
+    taps, pads = _per_axis(kernel_size, 2), _per_axis(padding, 2)
+    steps, spread = _per_axis(stride, 2), _per_axis(dilation, 2)
+    positions = [
+        (Expr.of(size) + 2 * pads[at] - ((taps[at] - 1) * spread[at] + 1)) // steps[at] + 1
+        for at, size in enumerate(output_size)
+    ]
+    n, rows, _ = columns.shape
+    windows = columns.reshape([n, rows // (taps[0] * taps[1]), *taps, *positions])
+    found = x.of(
+        b.fold(
+            windows.value, spatial=shape_attr(output_size), **_windows(dilation, padding, stride)
+        )
+    )
+    return found if len(x.shape) == 3 else found.reshape(found.shape[1:])
+
+
+def pixel_shuffle(b: GraphBuilder, x: Term, upscale_factor: int) -> Term:
+    """Channels spread over the plane."""
+    *lead, c, h, w = x.shape
+    r = upscale_factor
+    blocks = x.reshape([*lead, c // (r * r), r, r, h, w])
+    at = len(lead)
+    order = [*range(at), at, at + 3, at + 1, at + 4, at + 2]
+    return blocks.transpose(order).reshape([*lead, c // (r * r), h * r, w * r])
+
+
+TABLE: Final[AtenTable] = {
+    **entry(partial(max_pool, 2), "max_pool2d_with_indices.default"),
+    **entry(partial(max_pool, 3), "max_pool3d_with_indices.default"),
+    **entry(partial(max_pool_backward, 2), "max_pool2d_with_indices_backward.default"),
+    **entry(partial(max_pool_backward, 3), "max_pool3d_with_indices_backward.default"),
+    **entry(partial(average_pool, 1), "avg_pool1d.default"),
+    **entry(partial(average_pool, 2), "avg_pool2d.default"),
+    **entry(partial(average_pool, 3), "avg_pool3d.default"),
+    **entry(partial(average_pool_backward, 2), "avg_pool2d_backward.default"),
+    **entry(partial(average_pool_backward, 3), "avg_pool3d_backward.default"),
+    **entry(partial(adaptive_mean, 1), "adaptive_avg_pool1d.default"),
+    **entry(partial(adaptive_mean, 2), "_adaptive_avg_pool2d.default"),
+    **entry(partial(adaptive_mean, 3), "_adaptive_avg_pool3d.default"),
+    **entry(partial(adaptive_mean_backward, 2), "_adaptive_avg_pool2d_backward.default"),
+    **entry(partial(adaptive_mean_backward, 3), "_adaptive_avg_pool3d_backward.default"),
+    **entry(constant_pad, "constant_pad_nd.default"),
+    **{
+        f"aten.{name}_pad{rank}d{suffix}.default": partial(function, mode)
+        for name, mode in (("reflection", "reflect"), ("replication", "edge"))
+        for rank in (1, 2, 3)
+        for suffix, function in (("", mirrored), ("_backward", mirrored_backward))
+    },
+    **entry(im2col, "im2col.default"),
+    **entry(col2im, "col2im.default"),
+    **entry(pixel_shuffle, "pixel_shuffle.default"),
+}

@@ -1,0 +1,37 @@
+"""Every ATen operator that weft has, by overload."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from weft.compiler.frontend.torch.operands import AtenTable
+from weft.compiler.frontend.torch.ops import (
+    activation,
+    comparison,
+    composites,
+    creation,
+    elementwise,
+    indexing,
+    normalization,
+    pooling,
+    products,
+    rarer,
+    reductions,
+    views,
+)
+
+ATEN: Final[AtenTable] = {
+    **elementwise.TABLE,
+    **comparison.TABLE,
+    **activation.TABLE,
+    **views.TABLE,
+    **creation.TABLE,
+    **reductions.TABLE,
+    **indexing.TABLE,
+    **products.TABLE,
+    **normalization.TABLE,
+    **pooling.TABLE,
+    **composites.TABLE,
+    **rarer.TABLE,
+}
+"""The one table that both readers use: `aten.add.Tensor` -> the function that builds it."""

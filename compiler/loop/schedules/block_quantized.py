@@ -1,0 +1,118 @@
+"""Products with codes of a few bits: lanes are vectors, and the rows that share a panel of unpacked
+codes are computed in register tiles. Tiles of columns run in parallel.
+
+    for t parallel:  for c:
+        for g:  for l vector unroll:  panel[.., l] = unpack(codes[t, g, l])
+        for mo:  a register tile of x[mo..] and the panel
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation
+
+from weft.compiler.loop.matchers import split_nest, sum_of_products
+from weft.compiler.loop.nest import child_loops, loads_in, loops_in, perfect_nest
+from weft.compiler.loop.primitives import parallelize, unroll, vectorize
+from weft.compiler.loop.schedules.gemm.plan import Plan
+from weft.compiler.loop.schedules.gemm.register_tile import split_tile_rows, tile_rows
+from weft.compiler.loop.schedules.innermost_loops import lanes_for
+from weft.compiler.target.target import Target
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.loop.arithmetic import FieldOp
+from weft.dialects.loop.ops import ForOp, IfOp, LoadOp
+from weft.dialects.loop.program import KernelOp
+
+NAME = "block-quantized"
+
+LANES = 32
+"""Columns of a tile."""
+
+REST = 4
+"""Registers that hold no accumulators."""
+
+SHORT = 8
+"""Iterations of a loop around lanes that is unrolled: words of a block, and rows that share one."""
+
+
+def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
+    """Schedules every nest that unpacks words and has no marks yet, those inside branches too."""
+    for loop in _outermost(kernel):
+        if matches(loop):
+            apply(loop, target)
+            yield NAME
+
+
+def _outermost(kernel: KernelOp) -> list[ForOp]:
+    """The nests of a kernel, and of the branches that it takes."""
+    branches = [op for op in kernel.body.block.ops if isinstance(op, IfOp)]
+    inside = [op for branch in branches for op in branch.then.block.ops if isinstance(op, ForOp)]
+    return [nest for nest in (*child_loops(kernel), *inside) if not nest.hints()]
+
+
+def matches(loop: ForOp) -> bool:
+    """Whether a nest takes words apart: what it loads is shifted, for a column of each lane."""
+    return any(_is_taken_apart(load) for load in loads_in(loop))
+
+
+def _is_taken_apart(load: LoadOp) -> bool:
+    rank = load.buffer_type.rank
+    words = rank == 3 and load.buffer_type.shape[2] == LANES
+    return words and any(_is_of_bits(use.operation) for use in load.result.uses)
+
+
+def _is_of_bits(op: Operation) -> bool:
+    return isinstance(op, FieldOp | arith.ShRUIOp | arith.AndIOp)
+
+
+def apply(nest: ForOp, target: Target) -> None:
+    """Tiles the products with panels, and marks all other loops."""
+    for chain in _products(nest):
+        _tile_product(chain, target)
+    for loop in loops_in(nest):
+        if loop.vector is not None or loop.unroll is not None or loop.reduction is not None:
+            continue
+        extent = loop.extent.constant or 0
+        if not loops_in(loop) and 1 < extent <= LANES:
+            unroll(vectorize(loop, lanes_for(loop, target)))
+        elif 1 < extent <= SHORT and _is_small(loop):
+            unroll(loop)
+    with suppress(IllegalSchedule):  # a single tile
+        parallelize(nest)
+
+
+def _is_small(loop: ForOp) -> bool:
+    """Whether a loop holds one over lanes alone."""
+    return len(loops_in(loop)) == 1 and not loops_in(loops_in(loop)[0])
+
+
+def _products(nest: ForOp) -> list[list[ForOp]]:
+    """The nests inside that add products up."""
+    chains = [
+        perfect_nest(loop) for outer in (nest, *loops_in(nest)) for loop in child_loops(outer)
+    ]
+    return [
+        chain
+        for chain in chains
+        if sum_of_products(chain[-1]) is not None
+        and split_nest(chain) is not None
+        and len(chain) == 3
+    ]
+
+
+def _tile_product(chain: list[ForOp], target: Target) -> None:
+    """Rows by the columns of a tile, in registers."""
+    lanes = target.lanes(4)
+    vectors = max(1, LANES // lanes)
+    rows = max(1, (target.vector_registers - REST) // vectors)
+    rows = min(rows, chain[0].extent.constant or rows)
+    width = chain[1].extent.constant or LANES
+    plan = Plan(column=1, row=0, panel=1, rows=rows, vectors=vectors, lanes=min(lanes, width))
+    found = sum_of_products(chain[-1])
+    assert found is not None, "the nest was found to add products up"
+    result = found.store.buffer
+    for part in split_tile_rows(chain[:2], plan):
+        tile_rows(part, plan, target, result)

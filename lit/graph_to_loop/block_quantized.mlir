@@ -1,0 +1,44 @@
+// RUN: weft-opt %s --split-input-file -p weft-fuse,weft-graph-to-loop | filecheck %s
+
+// One row: the eight codes of a word become numbers in registers, and a block's sum is scaled once.
+// CHECK-LABEL: loop.kernel @block_quantized_matmul
+// CHECK: loop.for %[[C:[a-z_0-9]+]] = 0 to 2 {
+// CHECK: loop.for %[[G:[a-z_0-9]+]] = 0 to 4 {
+// CHECK: %[[WORD:[0-9]+]] = loop.load %a1[0, 4 * %[[C]] + %[[G]], %[[L:[a-z_0-9]+]]]
+// CHECK-NEXT: loop.field %[[WORD]] {low = #builtin.int<0>, bits = #builtin.int<4>, centred = true} : f32
+// CHECK-NEXT: loop.field %[[WORD]] {low = #builtin.int<4>, bits = #builtin.int<4>, centred = true} : f32
+// CHECK: %[[SCALE:[0-9]+]] = loop.load %a2[0, %[[C]], %{{.*}}]
+// CHECK: arith.mulf %{{.*}}, %[[SCALE]]
+func.func @main(%x: !graph.tensor<[1, 64], f32>, %c: !graph.tensor<[1, 8, 32], ui32>, %s: !graph.tensor<[1, 2, 32], f32>) -> !graph.tensor<[1, 32], f32> {
+  %y = graph.block_quantized_matmul %x, %c, %s {bits = 4 : i64, block = 32 : i64, columns = 32 : i64, activations = "float"} : (!graph.tensor<[1, 64], f32>, !graph.tensor<[1, 8, 32], ui32>, !graph.tensor<[1, 2, 32], f32>) -> !graph.tensor<[1, 32], f32>
+  func.return %y : !graph.tensor<[1, 32], f32>
+}
+
+// -----
+
+// Many rows: a panel of numbers, then a product with it.
+// CHECK-LABEL: loop.kernel @block_quantized_matmul
+// CHECK: %panel = loop.alloc scratch : !loop.buffer<[64, 32], f32>
+// CHECK: loop.store %{{.*}}, %panel
+// CHECK: reduction(add)
+// CHECK: loop.load %panel
+func.func @main(%x: !graph.tensor<[9, 64], f32>, %c: !graph.tensor<[1, 8, 32], ui32>, %s: !graph.tensor<[1, 2, 32], f32>) -> !graph.tensor<[9, 32], f32> {
+  %y = graph.block_quantized_matmul %x, %c, %s {bits = 4 : i64, block = 32 : i64, columns = 32 : i64, activations = "float"} : (!graph.tensor<[9, 64], f32>, !graph.tensor<[1, 8, 32], ui32>, !graph.tensor<[1, 2, 32], f32>) -> !graph.tensor<[9, 32], f32>
+  func.return %y : !graph.tensor<[9, 32], f32>
+}
+
+// -----
+
+// As bytes: the codes of a word are the unsigned factors of two words of steps, and the zero point
+// is taken out of the sum.
+// CHECK-LABEL: loop.kernel @block_quantized_matmul
+// CHECK: reduction(max)
+// CHECK: math.roundeven
+// CHECK: loop.dot_bytes
+// CHECK: loop.dot_bytes
+// CHECK: arith.subi
+// CHECK: arith.sitofp
+func.func @main(%x: !graph.tensor<[1, 64], f32>, %c: !graph.tensor<[1, 8, 32], ui32>, %s: !graph.tensor<[1, 2, 32], f32>) -> !graph.tensor<[1, 32], f32> {
+  %y = graph.block_quantized_matmul %x, %c, %s {bits = 4 : i64, block = 32 : i64, columns = 32 : i64, activations = "int8"} : (!graph.tensor<[1, 64], f32>, !graph.tensor<[1, 8, 32], ui32>, !graph.tensor<[1, 2, 32], f32>) -> !graph.tensor<[1, 32], f32>
+  func.return %y : !graph.tensor<[1, 32], f32>
+}

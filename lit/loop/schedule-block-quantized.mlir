@@ -1,0 +1,44 @@
+// RUN: weft-opt %s --split-input-file -p weft-fuse,weft-graph-to-loop,weft-schedule | filecheck %s
+
+// How many rows there are decides whether words become numbers in registers or in a panel, which
+// tiles of rows share; columns are the lanes.
+// CHECK-LABEL: loop.kernel @block_quantized_matmul
+// CHECK: loop.if
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 2 parallel {
+// CHECK: loop.for %{{.*}} = 0 to 4 unroll {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 32 unroll vector(8) {
+// CHECK: loop.field
+// CHECK: loop.if
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 2 parallel {
+// CHECK: %panel = loop.alloc scratch
+// CHECK: loop.alloc registers
+// CHECK: loop.for %{{.*}} = 0 to 64 reduction(add) {
+// CHECK-NEXT: loop.for %{{.*}} unroll {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 32 unroll vector(8) {
+func.func @main(%x: !graph.tensor<[n, 64], f32>, %c: !graph.tensor<[2, 8, 32], ui32>, %s: !graph.tensor<[2, 2, 32], f32>) -> !graph.tensor<[n, 64], f32> {
+  %y = graph.block_quantized_matmul %x, %c, %s {bits = 4 : i64, block = 32 : i64, columns = 64 : i64, activations = "float"} : (!graph.tensor<[n, 64], f32>, !graph.tensor<[2, 8, 32], ui32>, !graph.tensor<[2, 2, 32], f32>) -> !graph.tensor<[n, 64], f32>
+  func.return %y : !graph.tensor<[n, 64], f32>
+}
+
+// -----
+
+// Eight rows share the bytes that a word is taken apart to.
+// CHECK-LABEL: loop.kernel @block_quantized_matmul
+// CHECK: loop.for %{{.*}} = 0 to 4 {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 8 unroll {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 32 unroll vector(8) {
+// CHECK: loop.dot_bytes
+func.func @main(%x: !graph.tensor<[8, 64], f32>, %c: !graph.tensor<[2, 8, 32], ui32>, %s: !graph.tensor<[2, 2, 32], f32>) -> !graph.tensor<[8, 64], f32> {
+  %y = graph.block_quantized_matmul %x, %c, %s {bits = 4 : i64, block = 32 : i64, columns = 64 : i64, activations = "int8"} : (!graph.tensor<[8, 64], f32>, !graph.tensor<[2, 8, 32], ui32>, !graph.tensor<[2, 2, 32], f32>) -> !graph.tensor<[8, 64], f32>
+  func.return %y : !graph.tensor<[8, 64], f32>
+}
+
+// -----
+
+// Shifts of what has no column in each lane are left to others.
+// CHECK-LABEL: loop.kernel @bit_shift
+// CHECK-NOT: unroll vector(32)
+func.func @main(%x: !graph.tensor<[3, 64], ui32>, %s: !graph.tensor<[], ui32>) -> !graph.tensor<[3, 64], ui32> {
+  %y = graph.bit_shift %x, %s {direction = "RIGHT"} : (!graph.tensor<[3, 64], ui32>, !graph.tensor<[], ui32>) -> !graph.tensor<[3, 64], ui32>
+  func.return %y : !graph.tensor<[3, 64], ui32>
+}

@@ -1,0 +1,28 @@
+// RUN: weft-opt %s --split-input-file --verify-diagnostics | filecheck %s
+
+// CHECK-LABEL: loop.kernel @dot
+// CHECK: %t = loop.dot_bytes %x, %x, %x : i32
+loop.kernel @dot(%a: !loop.buffer<[1], i32>) {
+  %x = loop.load %a[0] : !loop.buffer<[1], i32>
+  %t = loop.dot_bytes %x, %x, %x : i32
+  loop.store %t, %a[0] : !loop.buffer<[1], i32>
+}
+
+// -----
+
+// CHECK-LABEL: loop.kernel @field
+// CHECK: %f = loop.field %x {low = #builtin.int<28>, bits = #builtin.int<4>, centred = false} : f32
+loop.kernel @field(%a: !loop.buffer<[1], i32>, %b: !loop.buffer<[1], f32>) {
+  %x = loop.load %a[0] : !loop.buffer<[1], i32>
+  %f = loop.field %x {low = #builtin.int<28>, bits = #builtin.int<4>, centred = false} : f32
+  loop.store %f, %b[0] : !loop.buffer<[1], f32>
+}
+
+// -----
+
+// CHECK: loop.field requires bits of a word of 32, got 30 to 34
+loop.kernel @field(%a: !loop.buffer<[1], i32>, %b: !loop.buffer<[1], f32>) {
+  %x = loop.load %a[0] : !loop.buffer<[1], i32>
+  %f = loop.field %x {low = #builtin.int<30>, bits = #builtin.int<4>, centred = false} : f32
+  loop.store %f, %b[0] : !loop.buffer<[1], f32>
+}

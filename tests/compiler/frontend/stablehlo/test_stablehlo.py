@@ -1,0 +1,414 @@
+"""Programs of StableHLO beside NumPy: text in, arrays out."""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import math
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft.compiler.frontend.stablehlo.from_stablehlo import import_stablehlo, read_stablehlo
+
+RANDOM = np.random.default_rng(0)
+
+
+def floats(*shape: int) -> Any:
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def run(text: str, *inputs: Any) -> tuple[Any, ...]:
+    """The results of a function's text."""
+    module = read_stablehlo(textwrap.dedent(text), "program")
+    return tuple(weft.compile(import_stablehlo(module, "program"))(*inputs))
+
+
+def close(actual: Any, expected: Any) -> None:
+    np.testing.assert_allclose(actual, expected, rtol=2e-6, atol=1e-6)
+
+
+def test_elementwise():
+    x, y, n = floats(2, 3), floats(2, 3), np.array([7, -7, 0], np.int32)
+    found = run(
+        """
+        func.func @main(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>, %n: tensor<3xi32>)
+            -> (tensor<2x3xf32>, tensor<2x3xi1>, tensor<3xi32>, tensor<3xi32>, tensor<3xi32>) {
+          %a = stablehlo.atan2 %x, %y : tensor<2x3xf32>
+          %b = stablehlo.compare GE, %x, %y, TOTALORDER : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xi1>
+          %two = stablehlo.constant dense<[2, 2, 0]> : tensor<3xi32>
+          %c = stablehlo.divide %n, %two : tensor<3xi32>
+          %d = stablehlo.remainder %n, %two : tensor<3xi32>
+          %e = stablehlo.popcnt %n : tensor<3xi32>
+          return %a, %b, %c, %d, %e : tensor<2x3xf32>, tensor<2x3xi1>, tensor<3xi32>, tensor<3xi32>, tensor<3xi32>
+        }
+        """,
+        x, y, n,
+    )  # fmt: skip
+    close(found[0], np.arctan2(x, y))
+    assert (found[1] == (x >= y)).all()
+    assert found[2].tolist() == [3, -3, -1]  # over zero all bits are set, as XLA has it
+    assert found[3].tolist() == [1, -1, 0]
+    assert found[4].tolist() == [3, 30, 0]
+
+
+def test_functions_of_chlo():
+    x = np.array([-0.9, -0.1, 0.3, 0.99], np.float32)
+    found = run(
+        """
+        func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+          %a = chlo.erf_inv %x : tensor<4xf32> -> tensor<4xf32>
+          %b = chlo.lgamma %x : tensor<4xf32> -> tensor<4xf32>
+          %c = chlo.erfc %x : tensor<4xf32> -> tensor<4xf32>
+          %d = stablehlo.cbrt %x : tensor<4xf32>
+          return %a, %b, %c, %d : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+        }
+        """,
+        x,
+    )
+    assert np.allclose([math.erf(float(y)) for y in found[0]], x, atol=1e-6)
+    close(found[1], [math.lgamma(float(v)) for v in x])
+    close(found[2], [math.erfc(float(v)) for v in x])
+    close(found[3], np.cbrt(x))
+
+
+def test_bits_of_floats_in_a_literal():
+    (found,) = run(
+        """
+        func.func @main() -> tensor<2xf32> {
+          %c = stablehlo.constant dense<[0x7F800000, 0xBF800000]> : tensor<2xf32>
+          return %c : tensor<2xf32>
+        }
+        """
+    )
+    assert found.tolist() == [math.inf, -1]
+
+
+def test_a_reduction_of_any_body_takes_pairs():
+    x = floats(3, 7)
+    values, places = run(
+        """
+        func.func @main(%x: tensor<3x7xf32>) -> (tensor<3xf32>, tensor<3xi32>) {
+          %i = stablehlo.iota dim = 1 : tensor<3x7xi32>
+          %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+          %zero = stablehlo.constant dense<0> : tensor<i32>
+          %r:2 = stablehlo.reduce(%x init: %low), (%i init: %zero) across dimensions = [1] : (tensor<3x7xf32>, tensor<3x7xi32>, tensor<f32>, tensor<i32>) -> (tensor<3xf32>, tensor<3xi32>)
+            reducer(%a: tensor<f32>, %c: tensor<f32>) (%b: tensor<i32>, %d: tensor<i32>) {
+              %p = stablehlo.compare GT, %a, %c, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+              %v = stablehlo.select %p, %a, %c : tensor<i1>, tensor<f32>
+              %w = stablehlo.select %p, %b, %d : tensor<i1>, tensor<i32>
+              stablehlo.return %v, %w : tensor<f32>, tensor<i32>
+            }
+          return %r#0, %r#1 : tensor<3xf32>, tensor<3xi32>
+        }
+        """,
+        x,
+    )
+    assert (values == x.max(1)).all()
+    assert (places == x.argmax(1)).all()
+
+
+def test_windows_with_padding_and_what_is_chosen_of_them():
+    x, source = floats(4, 4), floats(2, 2)
+    pooled, scattered = run(
+        """
+        func.func @main(%x: tensor<4x4xf32>, %s: tensor<2x2xf32>) -> (tensor<3x3xf32>, tensor<4x4xf32>) {
+          %zero = stablehlo.constant dense<0.0> : tensor<f32>
+          %p = "stablehlo.reduce_window"(%x, %zero) <{window_dimensions = array<i64: 3, 3>, window_strides = array<i64: 2, 2>, padding = dense<[[1, 2], [1, 2]]> : tensor<2x2xi64>}> ({
+          ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %c = stablehlo.add %a, %b : tensor<f32>
+            stablehlo.return %c : tensor<f32>
+          }) : (tensor<4x4xf32>, tensor<f32>) -> tensor<3x3xf32>
+          %q = "stablehlo.select_and_scatter"(%x, %s, %zero) <{window_dimensions = array<i64: 2, 2>, window_strides = array<i64: 2, 2>}> ({
+          ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %c = stablehlo.compare GE, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+            stablehlo.return %c : tensor<i1>
+          }, {
+          ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %c = stablehlo.add %a, %b : tensor<f32>
+            stablehlo.return %c : tensor<f32>
+          }) : (tensor<4x4xf32>, tensor<2x2xf32>, tensor<f32>) -> tensor<4x4xf32>
+          return %p, %q : tensor<3x3xf32>, tensor<4x4xf32>
+        }
+        """,
+        x, source,
+    )  # fmt: skip
+    wide = np.pad(x, ((1, 2), (1, 2)))
+    close(pooled, [[wide[i : i + 3, j : j + 3].sum() for j in (0, 2, 4)] for i in (0, 2, 4)])
+    expected = np.zeros_like(x)
+    for i, j in np.ndindex(2, 2):
+        block = x[2 * i : 2 * i + 2, 2 * j : 2 * j + 2]
+        row, column = np.unravel_index(block.argmax(), block.shape)
+        expected[2 * i + row, 2 * j + column] = source[i, j]
+    assert (scattered == expected).all()
+
+
+def test_gather_moves_windows_inside_and_scatter_leaves_them_out():
+    x, updates = floats(5, 4), floats(2, 2, 4)
+    starts = np.array([[4], [1]], np.int32)  # the first window of two rows ends outside
+    taken, written = run(
+        """
+        func.func @main(%x: tensor<5x4xf32>, %i: tensor<2x1xi32>, %u: tensor<2x2x4xf32>) -> (tensor<2x2x4xf32>, tensor<5x4xf32>) {
+          %g = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1, 2], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 2, 4>}> : (tensor<5x4xf32>, tensor<2x1xi32>) -> tensor<2x2x4xf32>
+          %s = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1, 2], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+          ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %c = stablehlo.subtract %a, %b : tensor<f32>
+            stablehlo.return %c : tensor<f32>
+          }) : (tensor<5x4xf32>, tensor<2x1xi32>, tensor<2x2x4xf32>) -> tensor<5x4xf32>
+          return %g, %s : tensor<2x2x4xf32>, tensor<5x4xf32>
+        }
+        """,
+        x, starts, updates,
+    )  # fmt: skip
+    assert (taken == np.stack([x[3:5], x[1:3]])).all()
+    expected = x.copy()
+    expected[4] -= updates[0, 0]
+    expected[1:3] -= updates[1]
+    close(written, expected)
+
+
+def test_sort_by_two_keys():
+    keys = np.array([2, 1, 2, 1, 0], np.int32)
+    values = np.array([5, 4, 3, 9, 7], np.int32)
+    found = run(
+        """
+        func.func @main(%k: tensor<5xi32>, %v: tensor<5xi32>) -> (tensor<5xi32>, tensor<5xi32>) {
+          %r:2 = "stablehlo.sort"(%k, %v) <{dimension = 0 : i64, is_stable = true}> ({
+          ^bb0(%a: tensor<i32>, %b: tensor<i32>, %c: tensor<i32>, %d: tensor<i32>):
+            %less = stablehlo.compare LT, %a, %b, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+            %same = stablehlo.compare EQ, %a, %b, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+            %more = stablehlo.compare GT, %c, %d, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+            %both = stablehlo.and %same, %more : tensor<i1>
+            %p = stablehlo.or %less, %both : tensor<i1>
+            stablehlo.return %p : tensor<i1>
+          }) : (tensor<5xi32>, tensor<5xi32>) -> (tensor<5xi32>, tensor<5xi32>)
+          return %r#0, %r#1 : tensor<5xi32>, tensor<5xi32>
+        }
+        """,
+        keys, values,
+    )  # fmt: skip
+    order = np.lexsort((-values, keys))
+    assert (found[0] == keys[order]).all()
+    assert (found[1] == values[order]).all()
+
+
+def test_floats_sort_in_total_order():
+    x = np.array([0.0, -0.0, np.nan, -np.inf, 1.0], np.float32)
+    (found,) = run(
+        """
+        func.func @main(%x: tensor<5xf32>) -> tensor<5xf32> {
+          %y = "stablehlo.sort"(%x) <{dimension = 0 : i64}> ({
+          ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %p = stablehlo.compare LT, %a, %b, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>
+            stablehlo.return %p : tensor<i1>
+          }) : (tensor<5xf32>) -> tensor<5xf32>
+          return %y : tensor<5xf32>
+        }
+        """,
+        x,
+    )
+    assert np.array_equal(found, x[[3, 1, 0, 4, 2]], equal_nan=True)
+    assert np.signbit(found[:3]).tolist() == [True, True, False]
+
+
+def test_convolution_of_any_layout():
+    x, w = floats(1, 5, 5, 2), floats(3, 3, 1, 4)
+    (found,) = run(
+        """
+        func.func @main(%x: tensor<1x5x5x2xf32>, %w: tensor<3x3x1x4xf32>) -> tensor<1x5x5x4xf32> {
+          %y = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {pad = [[1, 1], [1, 1]], reverse = [true, true]} {batch_group_count = 1 : i64, feature_group_count = 2 : i64} : (tensor<1x5x5x2xf32>, tensor<3x3x1x4xf32>) -> tensor<1x5x5x4xf32>
+          return %y : tensor<1x5x5x4xf32>
+        }
+        """,
+        x, w,
+    )  # fmt: skip
+    wide, turned = np.pad(x[0], ((1, 1), (1, 1), (0, 0))), w[::-1, ::-1, 0]
+    expected = np.zeros((5, 5, 4), np.float32)
+    for i, j, o in np.ndindex(5, 5, 4):
+        expected[i, j, o] = (wide[i : i + 3, j : j + 3, o // 2] * turned[..., o]).sum()
+    close(found[0], expected)
+
+
+def test_control_flow_and_calls():
+    x = floats(4)
+    text = """
+        func.func public @main(%n: tensor<i32>, %x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+          %zero = stablehlo.constant dense<0> : tensor<i32>
+          %r:2 = stablehlo.while(%k = %zero, %v = %x) : tensor<i32>, tensor<4xf32>
+            cond {
+              %p = stablehlo.compare LT, %k, %n, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+              stablehlo.return %p : tensor<i1>
+            } do {
+              %one = stablehlo.constant dense<1> : tensor<i32>
+              %m = stablehlo.add %k, %one : tensor<i32>
+              %w = func.call @twice(%v) : (tensor<4xf32>) -> tensor<4xf32>
+              stablehlo.return %m, %w : tensor<i32>, tensor<4xf32>
+            }
+          %c = "stablehlo.case"(%n) ({
+            %a = stablehlo.negate %x : tensor<4xf32>
+            stablehlo.return %a : tensor<4xf32>
+          }, {
+            stablehlo.return %x : tensor<4xf32>
+          }) : (tensor<i32>) -> tensor<4xf32>
+          return %r#1, %c : tensor<4xf32>, tensor<4xf32>
+        }
+        func.func private @twice(%x: tensor<4xf32>) -> tensor<4xf32> {
+          %y = stablehlo.add %x, %x : tensor<4xf32>
+          return %y : tensor<4xf32>
+        }
+    """
+    module = read_stablehlo(textwrap.dedent(text), "program")
+    exe = weft.compile(import_stablehlo(module, "program"))
+    for count in (0, 3):
+        powers, chosen = exe(np.asarray(count, np.int32), x)
+        assert (powers == x * 2**count).all()
+        assert (chosen == (x if count else -x)).all()
+
+
+def test_linear_algebra():
+    root = np.tril(floats(4, 4)) + 3 * np.eye(4, dtype=np.float32)
+    b = floats(4, 2)
+    factor, solution = run(
+        """
+        func.func @main(%a: tensor<4x4xf32>, %b: tensor<4x2xf32>) -> (tensor<4x4xf32>, tensor<4x2xf32>) {
+          %l = stablehlo.cholesky %a, lower = true : tensor<4x4xf32>
+          %x = "stablehlo.triangular_solve"(%l, %b) <{left_side = true, lower = true, unit_diagonal = false, transpose_a = #stablehlo<transpose TRANSPOSE>}> : (tensor<4x4xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
+          return %l, %x : tensor<4x4xf32>, tensor<4x2xf32>
+        }
+        """,
+        root @ root.T, b,
+    )  # fmt: skip
+    np.testing.assert_allclose(factor, root, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(root.T @ solution, b, rtol=1e-4, atol=1e-4)
+
+
+def test_complex_numbers_are_pairs():
+    x, y = floats(2, 3), floats(2, 3)
+    real, imag, size = run(
+        """
+        func.func @main(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>) {
+          %z = stablehlo.complex %x, %y : tensor<2x3xcomplex<f32>>
+          %f = stablehlo.fft %z, type = FFT, length = [3] : (tensor<2x3xcomplex<f32>>) -> tensor<2x3xcomplex<f32>>
+          %w = stablehlo.divide %f, %z : tensor<2x3xcomplex<f32>>
+          %r = stablehlo.real %w : (tensor<2x3xcomplex<f32>>) -> tensor<2x3xf32>
+          %i = stablehlo.imag %w : (tensor<2x3xcomplex<f32>>) -> tensor<2x3xf32>
+          %a = stablehlo.abs %w : (tensor<2x3xcomplex<f32>>) -> tensor<2x3xf32>
+          return %r, %i, %a : tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>
+        }
+        """,
+        x, y,
+    )  # fmt: skip
+    z = x + 1j * y
+    expected = np.fft.fft(z) / z
+    np.testing.assert_allclose(real + 1j * imag, expected, rtol=1e-4)
+    np.testing.assert_allclose(size, np.abs(expected), rtol=1e-4)
+
+
+def test_quantised_tensors():
+    x = floats(2, 3)
+    (found,) = run(
+        """
+        func.func @main(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
+          %q = stablehlo.uniform_quantize %x : (tensor<2x3xf32>) -> tensor<2x3x!quant.uniform<i8:f32, 0.25:-3>>
+          %t = stablehlo.transpose %q, dims = [1, 0] : (tensor<2x3x!quant.uniform<i8:f32, 0.25:-3>>) -> tensor<3x2x!quant.uniform<i8:f32, 0.25:-3>>
+          %s = stablehlo.add %t, %t : (tensor<3x2x!quant.uniform<i8:f32, 0.25:-3>>, tensor<3x2x!quant.uniform<i8:f32, 0.25:-3>>) -> tensor<3x2x!quant.uniform<i8:f32, 0.5:1>>
+          %y = stablehlo.uniform_dequantize %s : (tensor<3x2x!quant.uniform<i8:f32, 0.5:1>>) -> tensor<3x2xf32>
+          return %y : tensor<3x2xf32>
+        }
+        """,
+        x,
+    )
+    assert (found == 2 * (np.rint(x.T / 0.25) * 0.25)).all()
+
+
+VARYING = """
+    func.func @main(%n: tensor<i64>, %x: tensor<?x3xf32>) -> tensor<?x3xf32> {
+      %i = stablehlo.convert %n : (tensor<i64>) -> tensor<i32>
+      %v = stablehlo.reshape %i : (tensor<i32>) -> tensor<1xi32>
+      %three = stablehlo.constant dense<3> : tensor<1xi32>
+      %s = stablehlo.concatenate %v, %three, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+      %one = stablehlo.constant dense<1.0> : tensor<f32>
+      %o = stablehlo.dynamic_broadcast_in_dim %one, %s, dims = [] : (tensor<f32>, tensor<2xi32>) -> tensor<?x3xf32>
+      %y = stablehlo.add %x, %o : tensor<?x3xf32>
+      return %y : tensor<?x3xf32>
+    }
+"""
+
+
+def test_sizes_that_vary():
+    exe = weft.compile(import_stablehlo(read_stablehlo(VARYING, "varying"), "varying"))
+    for size in (1, 4):
+        x = floats(size, 3)
+        assert (exe(np.asarray(size), x)[0] == x + 1).all()
+    with pytest.raises(weft.InputError, match="arg0_size"):
+        exe(np.asarray(3), floats(4, 3))
+
+
+def test_what_weft_lacks_is_listed_at_once():
+    text = """
+        func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+          %a = stablehlo.custom_call @elsewhere(%x) : (tensor<4xf32>) -> tensor<4xf32>
+          %b = chlo.bessel_i1e %a : tensor<4xf32> -> tensor<4xf32>
+          return %b : tensor<4xf32>
+        }
+    """
+    module = read_stablehlo(text, "program")
+    with pytest.raises(weft.UnsupportedError, match=r"custom_call @elsewhere, chlo\.bessel_i1e"):
+        import_stablehlo(module, "program")
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("func.func @main(", "requires text of StableHLO"),
+        (
+            "func.func @main(%x: tensor<4xf32>) -> tensor<3xf32> {\n"
+            "  %y = stablehlo.transpose %x, dims = [0] : (tensor<4xf32>) -> tensor<3xf32>\n"
+            "  return %y : tensor<3xf32>\n}",
+            r"stablehlo\.transpose %y requires a result",
+        ),
+        (
+            "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
+            "  %y = call @main(%x) : (tensor<4xf32>) -> tensor<4xf32>\n"
+            "  return %y : tensor<4xf32>\n}",
+            "do not call themselves",
+        ),
+    ],
+    ids=["syntax", "type", "recursion"],
+)
+def test_damaged_modules_are_refused(text: str, rule: str):
+    with pytest.raises(weft.ModelError, match=rule):
+        import_stablehlo(read_stablehlo(text, "program"), "program")
+
+
+def test_files_are_told_by_their_content(tmp_path: Path):
+    text = textwrap.dedent(
+        """
+        module @m {
+          func.func public @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+            %y = stablehlo.add %x, %x : tensor<2xf32> loc(#loc1)
+            return %y : tensor<2xf32>
+          }
+        }
+        #loc1 = loc("y")
+        """
+    )
+    path = tmp_path / "model.mlir"
+    path.write_text(text)
+    x = floats(2)
+    for model in (path, text.encode()):
+        exe = weft.compile(model)
+        assert (exe(x)[0] == 2 * x).all()
+    assert [spec.name for spec in exe.inputs] == ["x"]
+    exe.save_graph(path)  # a graph file of weft's own has the same suffix
+    assert (weft.compile(path)(x)[0] == 2 * x).all()
+
+
+def test_bytecode_requires_jaxlib():
+    jax = pytest.importorskip("jax", reason="portable bytecode is read by jaxlib")
+    exported = jax.export.export(jax.jit(lambda x: x + 1))(floats(3))
+    assert (weft.compile(exported.mlir_module_serialized)(np.zeros(3, np.float32))[0] == 1).all()

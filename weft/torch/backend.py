@@ -1,0 +1,242 @@
+"""The backend of torch.compile: graphs are traced by AOTAutograd, partitioned and compiled."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import torch
+from functorch.compile import min_cut_rematerialization_partition
+from torch._decomp import core_aten_decompositions, get_decompositions
+from torch._dynamo.backends.common import aot_autograd
+from torch._guards import TracingContext
+from torch.fx import GraphModule, Node
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from torch.fx.passes.operator_support import OperatorSupportBase
+
+from weft.compiler.frontend.torch.table import ATEN
+from weft.dialects.errors import ModelWarning, OptionError, UnsupportedError
+from weft.torch.call import CompiledGraph
+from weft.torch.random_numbers import draw_first
+from weft.torch.report import Refusal, current, listed
+from weft.torch.walker import Walker, is_size, reason_against, source_line, target_of
+
+OPTIONS: Final = ("fallback", "freeze", "threads")
+FALLBACKS: Final = ("partition", "error")
+
+aten = torch.ops.aten
+TAKEN_APART: Final = [
+    aten.grid_sampler_2d, aten.narrow_copy, aten._native_batch_norm_legit,
+    aten.upsample_bilinear2d.vec, aten.upsample_nearest2d.vec, aten.nll_loss_forward,
+    aten._batch_norm_with_update_functional, aten.batch_norm_backward, aten.max_unpool2d,
+]  # fmt: skip
+"""What torch can take apart beside the core."""
+
+_frozen: weakref.WeakSet[FrozenGraph] = weakref.WeakSet()
+
+
+def decompositions() -> dict[Any, Any]:
+    """torch's table without what weft has whole, and without what draws random numbers."""
+    table = dict(core_aten_decompositions().items()) | get_decompositions(TAKEN_APART)
+    seeded = torch.Tag.nondeterministic_seeded
+    return {
+        op: function
+        for op, function in table.items()
+        if str(op) not in ATEN and seeded not in getattr(op, "tags", ())
+    }
+
+
+def backend(
+    gm: GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Callable[..., Any]:
+    """Compiles a graph of Dynamo's. Options: `fallback` says whether operators that weft lacks
+    stay in torch ("partition", with a warning that lists them) or are an error; `freeze` makes
+    parameters constants, in inference; `threads` compute a call, by default torch's number.
+
+    Raises OptionError for other options, UnsupportedError that lists every operator.
+    """
+    chosen = dict(options or {})
+    unknown = sorted(set(chosen) - set(OPTIONS))
+    if unknown:
+        raise OptionError(f"weft requires options out of {', '.join(OPTIONS)}, got {unknown}")
+    fallback = chosen.get("fallback", "partition")
+    if fallback not in FALLBACKS:
+        raise OptionError(f"fallback requires one of {', '.join(FALLBACKS)}, got {fallback!r}")
+    threads = int(chosen.get("threads", torch.get_num_threads()))
+
+    def compiled(graph: GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
+        return _boxed(compile_graph(graph, threads, fallback))
+
+    def inference(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        static = _static_inputs(graph, example_inputs) if chosen.get("freeze") else {}
+        if not static:
+            return compiled(graph, inputs)
+        frozen = FrozenGraph(graph, static, threads, fallback)
+        _frozen.add(frozen)
+        return _boxed(frozen)
+
+    build = aot_autograd(
+        fw_compiler=compiled,
+        bw_compiler=compiled,
+        inference_compiler=inference,
+        partition_fn=min_cut_rematerialization_partition,
+        decompositions=decompositions(),
+    )
+    return build(gm, list(example_inputs))
+
+
+def _boxed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Takes the arguments as one list, which it empties."""
+
+    def call(arguments: list[Any]) -> Any:
+        given = tuple(arguments)
+        arguments.clear()
+        return function(*given)
+
+    call._boxed_call = True  # pyright: ignore[reportFunctionMemberAccess]
+    return call
+
+
+def _static_inputs(graph: GraphModule, examples: Sequence[Any]) -> dict[int, torch.Tensor]:
+    """The parameters and buffers among the inputs, by position."""
+    context = TracingContext.try_get()
+    metadata = None if context is None else context.fw_metadata
+    count = len(graph.graph.find_nodes(op="placeholder"))
+    if metadata is None or count != len(examples):
+        return {}
+    positions = metadata.static_input_indices
+    mutated = [info.mutates_data for info in metadata.input_info]
+    return {
+        at: examples[at]
+        for at in positions
+        if isinstance(examples[at], torch.Tensor) and not (at < len(mutated) and mutated[at])
+    }
+
+
+class FrozenGraph:
+    """A graph whose parameters are constants, until they are renewed."""
+
+    def __init__(
+        self, graph: GraphModule, static: dict[int, torch.Tensor], threads: int, fallback: str
+    ) -> None:
+        self._graph, self.static = graph, static
+        self._threads, self._fallback = threads, fallback
+        self._function = self._compiled(static)
+
+    def _compiled(self, static: Mapping[int, torch.Tensor]) -> Callable[..., Any]:
+        return compile_graph(self._graph, self._threads, self._fallback, static)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._function(*arguments)
+
+    def refresh(self) -> None:
+        """Compiles again with the values that parameters have now."""
+        self._function = self._compiled(self.static)
+
+
+def refresh(model: torch.nn.Module) -> int:
+    """Renews what frozen graphs keep of a model's parameters and buffers; returns how many graphs
+    have some.
+    """
+    own = {id(each) for each in (*model.parameters(), *model.buffers())}
+    found = [each for each in _frozen if own & {id(tensor) for tensor in each.static.values()}]
+    for graph in found:
+        graph.refresh()
+    return len(found)
+
+
+class _Support(OperatorSupportBase):
+    def __init__(self, refused: Mapping[Node, str]) -> None:
+        self._refused = refused
+
+    def is_node_supported(self, submodules: Any, node: Node) -> bool:
+        return node.op == "call_function" and node not in self._refused
+
+
+def compile_graph(
+    gm: GraphModule,
+    threads: int,
+    fallback: str,
+    frozen: Mapping[int, torch.Tensor] | None = None,
+) -> Callable[..., Any]:
+    """A graph of ATen operators as a function. Random numbers are drawn by torch in front of it;
+    what weft lacks stays in torch, or is an error that lists all of it.
+    """
+    drawn = draw_first(gm)
+    refused = {
+        node: reason
+        for node in gm.graph.nodes
+        if node.op == "call_function"
+        and node not in drawn
+        and (reason := reason_against(node, ATEN)) is not None
+    }
+    for node in gm.graph.nodes:  # results of an operator stay where it does
+        if node.target is operator.getitem and node.args[0] in (refused.keys() | drawn):
+            refused[node] = ""
+    _report(gm, refused, fallback)
+    refused |= dict.fromkeys(drawn, "")
+    if not refused:
+        return CompiledGraph(Walker(gm, "graph", ATEN, frozen or {}).walk(), threads)
+    return _partitioned(gm, refused, threads)
+
+
+def _report(gm: GraphModule, refused: Mapping[Node, str], fallback: str) -> None:
+    found = [
+        Refusal(target_of(node), reason.removeprefix(f"{target_of(node)}: "), source_line(node))
+        for node, reason in refused.items()
+        if reason
+    ]
+    if found and fallback == "error":
+        raise UnsupportedError(f"weft requires operators that it has; {listed(found)}")
+    report = current()
+    if report is not None:
+        report.graphs += 1
+        calls = [node for node in gm.graph.nodes if node.op == "call_function"]
+        report.operators += len([node for node in calls if not is_size(node.meta.get("val"))])
+        report.refused += found
+    elif found:
+        warnings.warn(f"weft: {listed(found)}", ModelWarning, stacklevel=2)
+
+
+def _partitioned(gm: GraphModule, refused: Mapping[Node, str], threads: int) -> Callable[..., Any]:
+    """The graph with parts that weft computes."""
+    partitioner = CapabilityBasedPartitioner(
+        gm, _Support(refused), allows_single_node_partition=True
+    )
+    partitions = partitioner.propose_partitions()
+    fused = partitioner.fuse_partitions(partitions, prefix="weft_")
+    for name, part in list(fused.named_children()):
+        if name.startswith("weft_"):
+            _compile_part(fused, name, part, threads)
+    fused.recompile()
+    return fused
+
+
+def _compile_part(fused: GraphModule, name: str, part: Any, threads: int) -> None:
+    """A part as a compiled function in its place."""
+    function = CompiledGraph(Walker(part, name, ATEN, {}).walk(), threads)
+    for node in fused.graph.find_nodes(op="call_module", target=name):
+        with fused.graph.inserting_before(node):
+            new = fused.graph.call_function(_Part(name, function), node.args)
+        node.replace_all_uses_with(new)
+        fused.graph.erase_node(node)
+    delattr(fused, name)
+
+
+class _Part:
+    """A compiled part as FX calls functions: by a name of its own."""
+
+    def __init__(self, name: str, function: CompiledGraph) -> None:
+        self.__name__ = self.__qualname__ = name
+        self.__module__ = __name__
+        self._function = function
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._function(*arguments)

@@ -1,0 +1,93 @@
+"""A walked graph, compiled, as a function of torch's tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from msgspec import Struct
+
+from weft.api import compile
+from weft.compiler.frontend.onnx.from_onnx import ImportedModel
+from weft.compiler.machine.artifact.dims import size_of
+from weft.compiler.machine.python.executable import Executable
+from weft.torch.tensors import to_array, to_tensor
+from weft.torch.walker import Output, Walked
+
+Finish = Callable[[Sequence[Any], Sequence[torch.Tensor], dict[str, int]], Any]
+
+
+class _Built(Struct, frozen=True):
+    """A graph as `weft.compile` takes it."""
+
+    model: ImportedModel
+
+    def imported(self) -> ImportedModel:
+        """The graph as front ends give it."""
+        return self.model
+
+
+class CompiledGraph:
+    """Takes the arguments of an FX graph, and gives what the graph gives."""
+
+    def __init__(self, walked: Walked, threads: int, **options: Any) -> None:
+        self.executable: Executable | None = None
+        self._arguments = walked.arguments
+        self._symbols = walked.symbols
+        self._hidden = walked.hidden
+        self._single = walked.tuple_of_one
+        self._plain = all(
+            each.order is each.sizes is each.size is each.argument is None
+            and each.position is not None
+            for each in walked.outputs
+        )
+        self._finish = [_finisher(each) for each in walked.outputs]
+        if walked.model.output_names:
+            self.executable = compile(
+                _Built(walked.model), threads=threads, check_indices=True, **options
+            )
+
+    def __call__(self, *arguments: Any) -> Any:
+        arrays = [
+            to_array(arguments[position] if order is None else arguments[position].permute(order))
+            for position, order in self._arguments
+        ]
+        arrays += [np.empty((arguments[position], 0), np.bool_) for position in self._hidden]
+        found = () if self.executable is None else self.executable(*arrays)
+        tensors = [to_tensor(each) for each in found]
+        if self._plain and len(tensors) == len(self._finish):
+            return tensors[0] if self._single else tuple(tensors)
+        sizes = {name: arguments[position] for name, position in self._symbols.items()}
+        results = tuple(finish(arguments, tensors, sizes) for finish in self._finish)
+        return results[0] if self._single else results
+
+
+def _finisher(output: Output) -> Finish:
+    """How a result is handed back."""
+    position, argument, order = output.position, output.argument, output.order
+    if argument is not None:
+        return lambda arguments, _, __: arguments[argument]
+    if position is None:
+        if output.size is None:
+            return lambda *_: None
+        size = size_of(str(output.size) if output.size.constant is None else output.size.constant)
+        return lambda _, __, sizes: size(sizes)
+    if order is not None:
+        return lambda _, tensors, __: tensors[position].permute(order)
+    if output.sizes is None:
+        return lambda _, tensors, __: tensors[position]
+    dims = [
+        size_of(each.constant if each.constant is not None else str(each)) for each in output.sizes
+    ]
+    if output.strides is None:
+        return lambda _, tensors, sizes: tensors[position].expand([dim(sizes) for dim in dims])
+    steps = [size_of(e.constant if e.constant is not None else str(e)) for e in output.strides]
+
+    def strided(_: Any, tensors: Sequence[torch.Tensor], sizes: dict[str, int]) -> torch.Tensor:
+        source = tensors[position]
+        shape, strides = [d(sizes) for d in dims], [step(sizes) for step in steps]
+        return torch.empty_strided(shape, strides, dtype=source.dtype).copy_(source)
+
+    return strided

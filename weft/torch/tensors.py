@@ -1,0 +1,111 @@
+"""Tensors of torch as weft knows them: element types, sizes, orders of axes in memory, arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+import torch
+from xdsl.ir import Attribute
+
+from weft.compiler.frontend.torch.sizes import parse_size
+from weft.dialects.errors import UnsupportedError
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.types import (
+    BF16,
+    BOOL,
+    F16,
+    F32,
+    F64,
+    I8,
+    I16,
+    I32,
+    I64,
+    UI8,
+    UI16,
+    UI32,
+    UI64,
+)
+
+ELEMENTS: Final[dict[Any, Attribute]] = {
+    torch.float32: F32,
+    torch.float64: F64,
+    torch.float16: F16,
+    torch.bfloat16: BF16,
+    torch.bool: BOOL,
+    torch.int8: I8,
+    torch.int16: I16,
+    torch.int32: I32,
+    torch.int64: I64,
+    torch.uint8: UI8,
+    torch.uint16: UI16,
+    torch.uint32: UI32,
+    torch.uint64: UI64,
+}
+
+
+def element_of(dtype: torch.dtype) -> Attribute:
+    """The element type of a dtype. Raises UnsupportedError for complex numbers and others."""
+    if dtype not in ELEMENTS:
+        raise UnsupportedError(f"a tensor requires real numbers or bools, got {dtype}")
+    return ELEMENTS[dtype]
+
+
+def size_of(value: Any) -> Expr:
+    """An int or SymInt as an expression."""
+    return Expr.of(value) if isinstance(value, int) else parse_size(str(value.node.expr))
+
+
+def dims_of(value: torch.Tensor) -> list[Expr]:
+    """The sizes of a tensor, which may be symbolic."""
+    return [size_of(size) for size in value.shape]
+
+
+def hint(value: Any) -> int:
+    """An int or SymInt as a number, without a guard."""
+    if isinstance(value, int):
+        return value
+    return int(value.node.hint) if value.node.has_hint() else 2
+
+
+def repeated_axes(value: torch.Tensor) -> list[int]:
+    """The axes along which all elements are the same memory."""
+    sizes = [hint(size) for size in value.shape]
+    return [a for a, step in enumerate(value.stride()) if hint(step) == 0 and sizes[a] > 1]
+
+
+def memory_order(value: torch.Tensor) -> list[int] | None:
+    """The axes from the slowest to the fastest, where the elements are dense; None otherwise."""
+    sizes = [hint(size) for size in value.shape]
+    steps = [hint(step) for step in value.stride()]
+    axes = range(len(sizes))
+    order = sorted(axes, key=lambda axis: (-steps[axis], sizes[axis] == 1, axis))
+    order = order if any(sizes[axis] != 1 for axis in axes) else list(axes)
+    expected = 1
+    for axis in reversed(order):
+        if sizes[axis] != 1 and steps[axis] != expected:
+            return None
+        expected *= sizes[axis]
+    return _ones_in_place(order, sizes)
+
+
+def _ones_in_place(order: list[int], sizes: Sequence[int]) -> list[int]:
+    """The same order in memory with as few axes moved as can be: none, where only dims of 1 do."""
+    larger = [axis for axis in order if sizes[axis] != 1]
+    return list(range(len(sizes))) if larger == sorted(larger) else order
+
+
+def to_array(tensor: torch.Tensor) -> Any:
+    """A tensor's memory as an array: its own, but for views that torch computes first."""
+    if tensor.dtype is torch.bfloat16:
+        return tensor.detach().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    return tensor.numpy(force=True)
+
+
+def to_tensor(array: Any) -> torch.Tensor:
+    """An array's memory as a tensor."""
+    if array.dtype == ml_dtypes.bfloat16:
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)

@@ -1,0 +1,274 @@
+"""FX graphs of ATen operators -> graph."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import torch
+from msgspec import Struct
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.fx import GraphModule, Node
+
+from weft.compiler.frontend.onnx.from_onnx import ImportedModel
+from weft.compiler.frontend.torch.graph import AtenGraph
+from weft.compiler.frontend.torch.operands import AtenTable
+from weft.dialects.errors import UnsupportedError, WeftError
+from weft.dialects.expr import Expr, Symbol
+from weft.dialects.graph.core.algebra import Term
+from weft.dialects.graph.core.types import BOOL
+from weft.torch.tensors import (
+    dims_of,
+    element_of,
+    memory_order,
+    repeated_axes,
+    size_of,
+    to_array,
+)
+
+IGNORED: Final = ("device", "layout", "pin_memory", "memory_format", "non_blocking", "implicit")
+"""Arguments that decide nothing that a graph has."""
+
+
+class Output(Struct, frozen=True):
+    """What becomes of a result: `position` is that of the executable's, or of an argument that is
+    handed back, or `size` is an expression; `order`, `sizes` and `strides` say how it is laid out.
+    """
+
+    position: int | None = None
+    argument: int | None = None
+    size: Expr | None = None
+    order: tuple[int, ...] | None = None
+    sizes: tuple[Expr, ...] | None = None
+    strides: tuple[Expr, ...] | None = None
+
+
+class Walked(Struct, frozen=True):
+    """A graph, its arguments with the orders of their axes, the symbols that integer arguments
+    are, and what is handed back.
+    """
+
+    model: ImportedModel
+    arguments: tuple[tuple[int, tuple[int, ...] | None], ...]
+    symbols: Mapping[str, int]
+    outputs: tuple[Output, ...]
+    tuple_of_one: bool
+    hidden: tuple[int, ...]
+
+
+def target_of(node: Node) -> str:
+    """The overload that a node calls."""
+    return str(node.target)
+
+
+def is_size(value: Any) -> bool:
+    """Whether a node's value is a number that sizes are made of."""
+    return isinstance(value, int | torch.SymInt) and not isinstance(value, bool)
+
+
+def argument(value: Any, of: Callable[[Node], Any]) -> Any:
+    """An argument of a node as the table takes it."""
+    if isinstance(value, Node):
+        return of(value)
+    if isinstance(value, list | tuple):
+        return [argument(each, of) for each in value]
+    if isinstance(value, torch.dtype):
+        return element_of(value)
+    return size_of(value) if isinstance(value, torch.SymInt) else value
+
+
+def call(graph: AtenGraph, node: Node, of: Callable[[Node], Any]) -> Any:
+    """What a node computes, of the types that torch says that it has."""
+    if node.target is operator.getitem:
+        source, position = node.args
+        assert isinstance(source, Node), "results are of a node"
+        return of(source)[position]
+    given = [argument(each, of) for each in node.args]
+    named = {k: argument(v, of) for k, v in node.kwargs.items() if k not in IGNORED}
+    found = graph.call(target_of(node), given, named, source_line(node))
+    wanted = node.meta["val"]
+    if isinstance(found, Term):
+        return _checked(node, found, wanted)
+    return [_checked(node, each, want) for each, want in zip(found, wanted, strict=False)]
+
+
+def _checked(node: Node, found: Term | None, wanted: Any) -> Term | None:
+    """The result in the element type that torch says; its dims have to be torch's."""
+    if found is None or wanted is None:
+        return None
+    dims = dims_of(wanted)
+    pairs = zip(found.shape, dims, strict=False)
+    if len(dims) != len(found.shape) or any((one - other).constant for one, other in pairs):
+        got = f"{list(map(str, found.shape))}, torch {list(map(str, dims))}"
+        raise UnsupportedError(f"{target_of(node)} requires equal shapes, got {got}")
+    return found.cast(element_of(wanted.dtype))
+
+
+def source_line(node: Node) -> str:
+    """The last line of the program that led to a node."""
+    trace = node.meta.get("stack_trace") or ""
+    lines = [line.strip() for line in trace.splitlines() if line.strip().startswith("File ")]
+    return lines[-1] if lines else node.name
+
+
+def reason_against(node: Node, table: AtenTable) -> str | None:
+    """Why weft cannot compute a node, None where it can: the node is built alone."""
+    graph = AtenGraph("probe", table)
+    values: dict[Node, Any] = {}
+
+    def of(other: Node) -> Any:
+        if other not in values:
+            values[other] = _stand_in(graph, other.name, other.meta.get("val"))
+        return values[other]
+
+    try:
+        if node.target is operator.getitem:
+            value = node.meta.get("val")
+            if isinstance(value, torch.Tensor):
+                element_of(value.dtype)
+            return None
+        if not is_size(node.meta.get("val")):
+            call(graph, node, of)
+    except WeftError as error:
+        return str(error)
+    return None
+
+
+def _stand_in(graph: AtenGraph, name: str, value: Any) -> Any:
+    """A value of the type of another node's."""
+    if isinstance(value, torch.Tensor):
+        return graph.input(name, element_of(value.dtype), dims_of(value))
+    if isinstance(value, list | tuple):
+        return [_stand_in(graph, f"{name}_{at}", each) for at, each in enumerate(value)]
+    if is_size(value):
+        return size_of(value)
+    raise UnsupportedError(f"requires tensors and sizes, got {type(value).__name__} of {name}")
+
+
+class Walker:
+    """Walks a graph once."""
+
+    def __init__(
+        self, gm: GraphModule, name: str, table: AtenTable, frozen: Mapping[int, torch.Tensor]
+    ) -> None:
+        self.gm, self.table, self.frozen = gm, table, frozen
+        self.graph = AtenGraph(name, table)
+        self.values: dict[Node, Any] = {}
+        self.arguments: list[tuple[int, tuple[int, ...] | None]] = []
+        self.symbols: dict[str, int] = {}
+        self.bound: set[str] = set()
+        self.positions: dict[Node, int] = {}
+
+    def walk(self) -> Walked:
+        """The graph. Raises WeftError for nodes that weft does not have."""
+        placeholders = [node for node in self.gm.graph.nodes if node.op == "placeholder"]
+        for position, node in enumerate(placeholders):
+            self.positions[node] = position
+            self._input(node, position)
+        hidden = self._bind_symbols()
+        for node in self.gm.graph.nodes:
+            if node.op == "get_attr":
+                value = _attribute(self.gm, target_of(node))
+                self.values[node] = self._constant(node, value)
+            elif node.op == "call_function" and is_size(node.meta.get("val")):
+                self.values[node] = size_of(node.meta["val"])
+            elif node.op == "call_function":
+                self.values[node] = call(self.graph, node, self.values.__getitem__)
+        return self._outputs(hidden)
+
+    def _input(self, node: Node, position: int) -> None:
+        value = node.meta.get("val")
+        if is_size(value):
+            expr = size_of(value)
+            self.values[node] = expr
+            if expr.constant is None:
+                self.symbols.setdefault(str(expr), position)
+        elif isinstance(value, torch.Tensor) and position in self.frozen:
+            self.values[node] = self._constant(node, self.frozen[position])
+        elif isinstance(value, torch.Tensor):
+            order = memory_order(value)
+            dims = dims_of(value)
+            moved = order is not None and order != list(range(len(dims)))
+            laid_out = [dims[axis] for axis in order] if moved and order else dims
+            found = self.graph.input(node.name, element_of(value.dtype), laid_out)
+            self.bound |= {str(dim) for dim in dims}
+            if moved and order:
+                found = found.transpose([order.index(axis) for axis in range(len(order))])
+            self.values[node] = found
+            self.arguments.append((position, tuple(order) if moved and order else None))
+        else:
+            self.values[node] = None
+
+    def _constant(self, node: Node, value: Any) -> Term:
+        """A tensor with values as a part of the graph, which keeps a copy."""
+        if not isinstance(value, torch.Tensor):
+            raise UnsupportedError(f"{node.name} requires a tensor, got {type(value).__name__}")
+        with unset_fake_temporarily():
+            return self.graph.constant(node.name, to_array(value.detach().clone().contiguous()))
+
+    def _bind_symbols(self) -> tuple[int, ...]:
+        """A tensor without elements brings along a size that no other input has as a dim."""
+        hidden: list[int] = []
+        for name, position in self.symbols.items():
+            if name not in self.bound:
+                self.graph.input(f"size_{name}", BOOL, [Expr.of(name), Expr.of(0)])
+                hidden.append(position)
+        return tuple(hidden)
+
+    def _outputs(self, hidden: tuple[int, ...]) -> Walked:
+        (node,) = self.gm.graph.find_nodes(op="output")
+        given = node.args[0]
+        several = isinstance(given, list | tuple)
+        results: Sequence[Any] = given if several else [given]
+        terms: dict[str, Term] = {}
+        numbers: dict[Node, int] = {}
+        outputs = [self._output(each, terms, numbers) for each in results]
+        model = self.graph.imported(terms)
+        return Walked(
+            model, tuple(self.arguments), self.symbols, tuple(outputs), not several, hidden
+        )
+
+    def _output(self, node: Any, terms: dict[str, Term], numbers: dict[Node, int]) -> Output:
+        if not isinstance(node, Node):
+            return Output(size=Expr.of(node)) if isinstance(node, int) else Output()
+        value = self.values[node]
+        if node in self.positions:
+            return Output(argument=self.positions[node])
+        if isinstance(value, Expr) or value is None:
+            return Output(size=value)
+        if node not in numbers:
+            numbers[node] = len(terms)
+        return self._laid_out(node, value, terms, numbers[node])
+
+    def _laid_out(self, node: Node, value: Term, terms: dict[str, Term], at: int) -> Output:
+        """A result as its memory is to be: axes in torch's order, repeated ones once."""
+        wanted: torch.Tensor = node.meta["val"]
+        name, dims = f"{node.name}", dims_of(wanted)
+        repeated = repeated_axes(wanted)
+        if repeated:
+            for axis in repeated:
+                value = value.part(axis, 0, 1)
+            terms.setdefault(name, value)
+            return Output(position=at, sizes=tuple(dims))
+        order = memory_order(wanted)
+        if order is None:
+            terms.setdefault(name, value)
+            strides = tuple(size_of(step) for step in wanted.stride())
+            return Output(position=at, sizes=tuple(dims), strides=strides)
+        if order == list(range(len(order))):
+            terms.setdefault(name, value)
+            return Output(position=at)
+        terms.setdefault(name, value.transpose(order))
+        return Output(position=at, order=tuple(order.index(axis) for axis in range(len(order))))
+
+
+def _attribute(module: Any, path: str) -> Any:
+    for name in path.split("."):
+        module = getattr(module, name)
+    return module
+
+
+def symbols_of(expr: Expr) -> set[str]:
+    """The names of sizes in an expression."""
+    return {atom.name for atom in expr.atoms() if isinstance(atom, Symbol)}

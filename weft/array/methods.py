@@ -348,7 +348,7 @@ class ArrayMethods(InPlace):
 
     def clone(self) -> Self:
         """`copy`, by PyTorch's name."""
-        return self
+        return self.copy()
 
     def contiguous(self) -> Self:
         """Itself: elements always stand without gaps."""

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from functools import cache, lru_cache
 from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeGuard, cast
 
 import numpy as np
 
@@ -42,7 +42,7 @@ def users_line() -> str:
 
 def listed(argument: Any) -> list[Any]:
     """What stands in a tuple or a list; anything else alone."""
-    return [*argument] if isinstance(argument, tuple | list) else [argument]
+    return [*cast("Any", argument)] if isinstance(argument, tuple | list) else [argument]
 
 
 @lru_cache(maxsize=None, typed=True)  # False, 0 and 0.0 are one key otherwise

@@ -1,6 +1,5 @@
 """How arguments of NumPy's functions become tensors, and results reach `out`."""
 
-# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -72,9 +71,14 @@ def refuse(rule: str, got: Any, way: str = "") -> WeftError:
     return WeftError(f"{users_line()}: {rule}, got {got}{f' ({way})' if way else ''}")
 
 
+def is_integer(value: Any) -> bool:
+    """Whether it is an integer of Python's or NumPy's."""
+    return isinstance(value, int | np.integer)
+
+
 def known(size: Any, who: str) -> int:
     """A size that a definition needs as a number. Raises WeftError for one that a call names."""
-    if isinstance(size, int | np.integer):
+    if is_integer(size):
         return int(size)
     raise refuse(f"{who} requires sizes that are known", size)
 
@@ -97,7 +101,7 @@ def stored(out: Any, found: Any, who: str) -> Any:
         if not np.can_cast(result.dtype, target.dtype, "same_kind"):
             raise refuse(f"{who} requires out that {result.dtype} converts to", target.dtype)
         target[...] = result
-    return out[0] if isinstance(out, tuple) and len(targets) == 1 else out
+    return targets[0] if len(targets) == 1 else out
 
 
 def as_tensors(found: Any, arguments: Sequence[Any]) -> Any:
@@ -105,7 +109,9 @@ def as_tensors(found: Any, arguments: Sequence[Any]) -> Any:
     if any(isinstance(leaf, np.ndarray) for each in arguments for leaf in leaves(each)):
         return found
     if isinstance(found, tuple | list):
-        return type(found)(as_tensors(each, ()) for each in cast("Sequence[Any]", found))
-    if isinstance(found, np.ndarray) and found.ndim and found.dtype.kind in "biuf":
-        return Tensor.of(cast("Any", found))
-    return found
+        several: Any = cast("Any", found)
+        return type(several)(as_tensors(each, ()) for each in several)
+    if not isinstance(found, np.ndarray):
+        return found
+    array = cast("np.ndarray[Any, Any]", found)
+    return Tensor.of(array) if array.ndim and array.dtype.kind in "biuf" else array

@@ -5,7 +5,6 @@ tests read it. A function is one definition in `weft/array_api/functions/`, by N
 name and with its parameters; a method of arrays is a function by that very fact.
 """
 
-# pyright: basic
 from __future__ import annotations
 
 import inspect

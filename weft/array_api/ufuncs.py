@@ -2,11 +2,10 @@
 methods `reduce`, `accumulate`, `outer` and `at`.
 """
 
-# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -67,7 +66,8 @@ class Ufunc:
             given, out = given[:count], given[count]
         if len(given) != count:
             raise refuse(f"{self.__name__} requires {count} operands", len(given))
-        target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+        several = cast("Any", out) if isinstance(out, tuple) else (out,)
+        target: Any = several[0] if len(several) == 1 else several
         if dtype is not None:
             given = tuple(operand(each, *given).astype(dtype) for each in given)
         found = self.function(*given, **named)
@@ -107,8 +107,11 @@ class Ufunc:
         left = tuple(array.shape[each] for each in rest)
         flat = array.transpose(*axes, *rest).reshape((-1, *left))
         start = flat[0] if initial is None else flat[0] * 0 + initial
-        total, _ = scan(lambda total, each: (self.function(total, each), 0), start,
-                        flat[1:] if initial is None else flat)  # fmt: skip
+
+        def step(total: Any, each: Any) -> Any:
+            return self.function(total, each), 0
+
+        total, _ = scan(step, start, flat[1:] if initial is None else flat)
         kept = tuple(1 if each in axes else array.shape[each] for each in range(array.ndim))
         return total.reshape(kept) if keepdims else total
 
@@ -162,8 +165,8 @@ class Ufunc:
     def reduceat(self, array: Any, indices: Any, axis: int = 0, *rest: Any) -> Any:
         """The function of slices between known indices along an axis."""
         array = operand(array)
-        position, size = axis_of(axis, array.ndim), None
-        ends = [*np.asarray(indices).tolist(), size]
+        position = axis_of(axis, array.ndim)
+        ends: list[Any] = [*np.asarray(indices).tolist(), None]
         front = (slice(None),) * position
         parts: list[Any] = []
         for start, stop in zip(ends[:-1], ends[1:], strict=True):

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from weft.array.indexing import invalid, parts_of
-from weft.array.operators import ArrayOperators, is_number, users_line
+from weft.array.operators import ArrayOperators, is_number, listed, users_line
 from weft.array.rearrangements import stack
 from weft.array.views import assign, family, is_alone, require_changeable
 from weft.dialects.errors import WeftError
@@ -29,7 +29,7 @@ def write(x: Tensor, index: Any, value: Any) -> None:
     """
     require_changeable(x)
     value = _tensor(x, value)
-    given = index if isinstance(index, tuple) else (index,)
+    given = cast("Any", index) if isinstance(index, tuple) else (index,)
     traced = next((each for each in (value, *given) if isinstance(each, Traced)), None)
     if traced is not None:
         promote(x, traced.recording)
@@ -50,10 +50,11 @@ def _is_own(array: Array) -> bool:
 
 def _tensor(x: Tensor, value: Any) -> Any:
     """What is assigned, as a tensor or an array of NumPy."""
-    if isinstance(value, list | tuple) and any(isinstance(e, ArrayOperators) for e in value):
-        return stack([_tensor(x, each) for each in value])
     if isinstance(value, ArrayOperators) or is_number(value):
         return value
+    several = listed(value)
+    if any(isinstance(each, ArrayOperators) for each in several):
+        return stack([_tensor(x, each) for each in several])
     return np.asarray(value)
 
 
@@ -95,10 +96,10 @@ def _backward(parts: Any) -> Any:
 
 def _of_value(cotangent: Tensor, parts: Any, value: Tensor) -> Any:
     """The cotangent of what was assigned, the last one where an index names a position twice."""
-    part = cotangent[parts]
+    part = cast("Any", cotangent[parts])
     if any(getattr(each, "ndim", 0) for each in parts):
-        owner = np.full(cotangent.shape, -1)
-        numbers = np.arange(part.size).reshape(part.shape)
+        owner = cast("Any", np.full(cotangent.shape, -1))
+        numbers = cast("Any", np.arange(part.size)).reshape(part.shape)
         owner[parts] = numbers
         part = part * (owner[parts] == numbers).astype(part.dtype)
     front = part.ndim - value.ndim

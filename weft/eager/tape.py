@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from weft.array.views import root
 from weft.dialects.weights import Array
@@ -59,7 +59,7 @@ class Node:
 
 def duplicate(x: Any) -> Any:
     """Another tensor of the same elements, which came about in the same way."""
-    found = object.__new__(type(x))
+    found: Any = object.__new__(cast("type[Any]", type(x)))
     found._array, found._abstract = x._array, x._abstract
     found._node, found._position = x._node, x._position
     return found
@@ -152,7 +152,7 @@ def by_graph(
     assert node.template is not None, "a graph has a derivative"
     positions = tuple(position for position, _ in given)
     template = Derivative(node.template, len(node.results), positions, wanted)
-    tensor = type(node.operands[0])
+    tensor = cast("Any", type(node.operands[0]))
     results = made(tensor, node.results, node)
     return computed(tensor, template, [*node.operands, *results, *(each for _, each in given)])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -173,8 +173,8 @@ class Tensor(ArrayMethods):
     def __getitem__(self, index: Any) -> Tensor:
         if type(index) in _BASIC:
             parts: Any = (index,)
-        elif type(index) is tuple and _BASIC.issuperset(map(type, index)):
-            parts = index
+        elif type(index) is tuple and _BASIC.issuperset(map(type, cast("Any", index))):
+            parts = cast("Any", index)
         else:
             return indexed(self, index)
         found = basic_part(self, parts)
@@ -219,8 +219,6 @@ class Tensor(ArrayMethods):
     def copy(self, order: str = "C") -> Tensor:
         """Another array of the same elements."""
         return duplicate(self)
-
-    clone = copy
 
     def __pos__(self) -> Tensor:
         return duplicate(self)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from weft.array.indexing import is_mask, is_whole, parsed
-from weft.array.operators import ArrayOperators, is_number
+from weft.array.operators import ArrayOperators, is_number, listed
 from weft.array.rearrangements import stack
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.types import ShapeAttr
@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 
 def _tensor(x: Traced, value: Any) -> Traced:
     """What is assigned, as a tensor of the same graph."""
-    if isinstance(value, list | tuple) and any(isinstance(e, ArrayOperators) for e in value):
-        return stack([_tensor(x, each) for each in value])
+    several = listed(value)
+    if isinstance(value, list | tuple) and any(isinstance(e, ArrayOperators) for e in several):
+        return stack([_tensor(x, each) for each in several])
     return x.constant(np.asarray(value)) if is_number(value) else x.lifted(value)
 
 
 def written(x: Traced, index: Any, value: Any) -> Traced:
     """The array with other elements at an index. Raises InvalidIndexError."""
-    r, index = x.recording, index if isinstance(index, tuple) else (index,)
+    r: Recording = x.recording
+    index = cast("tuple[Any, ...]", index) if isinstance(index, tuple) else (index,)
     new = _tensor(x, value).astype(x.dtype)
     parts = parsed(index, x.shape).parts
     if any(map(is_mask, parts)):

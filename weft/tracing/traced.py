@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from operator import index
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr, UnitAttr
@@ -292,7 +292,7 @@ class Traced(ArrayMethods):
 
     def __getitem__(self, index: Any) -> Traced:
         found = self.part(index)
-        parts = index if isinstance(index, tuple) else (index,)
+        parts = cast("Any", index) if isinstance(index, tuple) else (index,)
         is_view = found.ndim and not any(_is_array(each) for each in parts)
         return linked(found, Link(self, index)) if is_view else found
 

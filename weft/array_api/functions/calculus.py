@@ -1,6 +1,5 @@
 """NumPy's differences, sums of products, interpolation, polynomials and windows."""
 
-# pyright: basic
 from __future__ import annotations
 
 import builtins

@@ -1,6 +1,5 @@
 """NumPy's functions that sort, choose, number and change elements."""
 
-# pyright: basic
 from __future__ import annotations
 
 import builtins
@@ -279,7 +278,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
 
     >>> np.unravel_index(np.argmax(x), (3, 3))
     """
-    indices, found = operand(indices), []
+    indices, found = operand(indices), list[Any]()
     sizes = [known(each, "unravel_index") for each in listed(shape)]
     for size in reversed(sizes) if order == "C" else sizes:
         found.append(indices % size)

@@ -1,6 +1,5 @@
 """NumPy's functions of each element that are made of others."""
 
-# pyright: basic
 from __future__ import annotations
 
 import builtins
@@ -179,7 +178,10 @@ def gcd(x1: Any, x2: Any) -> Any:
         rest = remainder(high, where(divides, 1, low))
         return where(divides, high, low), where(divides, low, rest)
 
-    return while_loop(lambda state: any(state[1] != 0), step, start)[0]
+    def goes_on(state: Any) -> Any:
+        return any(state[1] != 0)
+
+    return while_loop(goes_on, step, start)[0]
 
 
 def _both(x: Any, y: Any) -> list[Any]:

@@ -1,6 +1,5 @@
 """NumPy's counts of numbers, and of elements between ends."""
 
-# pyright: basic
 from __future__ import annotations
 
 import builtins
@@ -11,7 +10,7 @@ import numpy as np
 from weft.array import selections
 from weft.array.elementwise import where
 from weft.array.rearrangements import concat
-from weft.array_api.operands import known, operand, refuse
+from weft.array_api.operands import is_integer, known, operand, refuse
 
 
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
@@ -50,7 +49,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     """
     if isinstance(bins, str):
         raise refuse("a histogram requires a number of bins, or their ends", repr(bins))
-    if not isinstance(bins, int | np.integer):
+    if not is_integer(bins):
         return operand(bins, a)
     a = operand(a).reshape(-1)
     count = int(bins)

@@ -1,10 +1,9 @@
 """NumPy's functions that put arrays together, take them apart, and put elements elsewhere."""
 
-# pyright: basic
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from weft.array.elementwise import where
 from weft.array.operators import axes_of, axis_of, listed
 from weft.array.rearrangements import concat, flip, moveaxis
 from weft.array.selections import take
-from weft.array_api.operands import constant, known, operand, operands, refuse
+from weft.array_api.operands import constant, is_integer, known, operand, operands, refuse
 
 
 def concatenate(
@@ -68,7 +67,7 @@ def atleast_3d(*arys: Any) -> Any:
     return _of_each(arys, wide)
 
 
-def _of_each(arrays: Sequence[Any], function: Any) -> Any:
+def _of_each(arrays: Sequence[Any], function: Callable[[Any], Any]) -> Any:
     found = tuple(function(operand(each, *arrays)) for each in arrays)
     return found[0] if len(found) == 1 else found
 
@@ -153,7 +152,7 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     if axis is None:
         arr, axis = arr.reshape(-1), 0
     size = known(arr.shape[axis], "delete")
-    gone = obj if isinstance(obj, slice) else constant(obj, "delete")
+    gone: Any = cast("Any", obj) if isinstance(obj, slice) else constant(obj, "delete")
     return take(arr, np.delete(np.arange(size), gone), axis)
 
 
@@ -168,7 +167,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     ary = operand(ary)
     size = ary.shape[axis_of(axis, ary.ndim)]
     sections = indices_or_sections
-    if isinstance(sections, int | np.integer) and known(size, "split") % int(sections):
+    if is_integer(sections) and known(size, "split") % int(sections):
         raise refuse("split requires equal parts", f"{sections} of {size}", "np.array_split")
     return array_split(ary, sections, axis)
 
@@ -181,7 +180,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     ary = operand(ary)
     position = axis_of(axis, ary.ndim)
     front, size = (slice(None),) * position, ary.shape[position]
-    if isinstance(indices_or_sections, int | np.integer):
+    if is_integer(indices_or_sections):
         parts = int(indices_or_sections)
         whole, rest = divmod(known(size, "array_split"), parts)
         ends = np.cumsum([0] + rest * [whole + 1] + (parts - rest) * [whole]).tolist()
@@ -294,14 +293,15 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     """
     array = operand(array)
     if isinstance(pad_width, dict):
-        pad_width = [pad_width.get(axis, (0, 0)) for axis in range(array.ndim)]
+        by_axis = cast("dict[int, Any]", pad_width)
+        pad_width = [by_axis.get(axis, (0, 0)) for axis in range(array.ndim)]
     widths = np.broadcast_to(np.asarray(pad_width), (array.ndim, 2)).tolist()
     if mode == "constant":
         values = kwargs.get("constant_values", 0)
         if hasattr(values, "ndim") and not values.ndim or not isinstance(values, list | tuple):
             values = [(values, values)] * array.ndim
         else:
-            values = np.broadcast_to(np.asarray(values), (array.ndim, 2)).tolist()
+            values = np.broadcast_to(np.asarray(cast("Any", values)), (array.ndim, 2)).tolist()
         for axis, (width, value) in enumerate(zip(widths, values, strict=True)):
             array = _extended(array, axis, width, value)
         return array
@@ -375,7 +375,8 @@ def block(arrays: Any) -> Any:
         if not isinstance(each, list):
             found = operand(each)
             return found.reshape((1,) * max(depth - found.ndim, 0) + tuple(found.shape))
-        return concat([joined(part, level + 1) for part in each], level - depth)
+        parts = [joined(part, level + 1) for part in cast("list[Any]", each)]
+        return concat(parts, level - depth)
 
     return joined(arrays, 0)
 

@@ -1,10 +1,9 @@
 """NumPy's functions that make arrays out of nothing, or out of a vector; tensors in every mode."""
 
-# pyright: basic
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from weft.array.products import diagonal
 from weft.array.rearrangements import concat, stack
 from weft.array_api.creation import asarray
 from weft.array_api.creation import full_like as _full_like
-from weft.array_api.operands import holds_tensors, known, leaves, operand, refuse
+from weft.array_api.operands import holds_tensors, is_integer, known, leaves, operand, refuse
 from weft.eager.tensor import Tensor
 
 _numpy: Any = np  # whose overloads ask for more than arrays
@@ -114,7 +113,7 @@ def diag(v: Any, k: int = 0) -> Any:
         return diagonal(v, offset=k).copy()
     if v.ndim != 1:
         raise refuse("diag requires a vector or a matrix", f"{v.ndim} axes")
-    if isinstance(v.shape[0], int | np.integer):
+    if is_integer(v.shape[0]):
         size = int(v.shape[0]) + abs(k)
         if not v.shape[0]:
             return v.constant(np.zeros((size, size), v.dtype))
@@ -159,16 +158,14 @@ def _number(value: Any, name: str) -> Any:
     tensors = [each for each in leaves(value) if isinstance(each, ArrayOperators)]
     if not all(each.has_values for each in tensors):
         raise refuse(f"{name} requires values that are known", "a tensor that is being traced")
-    return (
-        np.asarray(value)
-        if isinstance(value, ArrayOperators) and value.ndim
-        else (value.item() if isinstance(value, ArrayOperators) else value)
-    )
+    if not isinstance(value, ArrayOperators):
+        return value
+    return _numpy.asarray(value) if value.ndim else cast("Any", value).item()
 
 
 def _tensors(found: Any, floats: bool) -> Any:
     if isinstance(found, tuple):
-        return tuple(_tensors(each, floats) for each in found)
+        return tuple(_tensors(each, floats) for each in cast("tuple[Any, ...]", found))
     single = floats and found.dtype == np.float64
     return Tensor.of(found.astype(np.float32) if single else found)
 
@@ -188,7 +185,7 @@ def fromfunction(
     function: Any, shape: Any, *, dtype: Any = float, like: Any = None, **kw: Any
 ) -> Any:
     """What a function returns for the indices of each axis."""
-    grids = np.indices(tuple(listed(shape)), dtype=dtype)
+    grids = _numpy.indices(tuple(listed(shape)), dtype=dtype)
     return function(*(Tensor.of(each) for each in grids), **kw)
 
 
@@ -256,7 +253,8 @@ class Joined:
         self._columns = columns
 
     def __getitem__(self, index: Any) -> Any:
-        parts = [_part(each) for each in (index if isinstance(index, tuple) else (index,))]
+        given = cast("Any", index) if isinstance(index, tuple) else (index,)
+        parts = [_part(each) for each in given]
         if self._columns:
             columns = [each.reshape(-1, 1) if each.ndim < 2 else each for each in parts]
             return concat(columns, columns[0].ndim - 1)
@@ -281,8 +279,7 @@ class Grid:
         self._own = own
 
     def __getitem__(self, index: Any) -> Any:
-        found = self._own[index]
-        return tuple(map(Tensor.of, found)) if isinstance(found, tuple) else Tensor.of(found)
+        return _tensors(self._own[index], floats=False)
 
 
 mgrid, ogrid = Grid(np.mgrid), Grid(np.ogrid)

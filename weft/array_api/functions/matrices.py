@@ -1,6 +1,5 @@
 """NumPy's `linalg` beyond the array API standard: norms, chains of products, orthogonal factors."""
 
-# pyright: basic
 from __future__ import annotations
 
 from itertools import combinations

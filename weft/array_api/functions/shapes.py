@@ -1,6 +1,5 @@
 """NumPy's functions of shapes, and those whose parameters differ from the methods'."""
 
-# pyright: basic
 from __future__ import annotations
 
 from typing import Any

@@ -1,11 +1,10 @@
 """NumPy's statistics: averages, order statistics, those that leave out NaN, and counts."""
 
-# pyright: basic
 from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,11 +15,11 @@ from weft.array.selections import take, take_along_axis
 from weft.array_api.functions.joining import vstack
 from weft.array_api.operands import constant, known, operand, refuse
 
-_POSITIONS = {
+_POSITIONS: Final[dict[str, Callable[[Any, Any, Any], Any]]] = {
     "linear": lambda at, low, size: at,
     "lower": lambda at, low, size: np.floor(at),
     "higher": lambda at, low, size: np.ceil(at),
-    "nearest": lambda at, low, size: np.round(at),
+    "nearest": lambda at, low, size: np.rint(at),
     "midpoint": lambda at, low, size: (np.floor(at) + np.ceil(at)) / 2,
 }
 """The methods of quantiles, as positions among sorted elements."""

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -44,8 +45,25 @@ def write(x: Tensor, index: Any, value: Any) -> None:
 
 
 def _is_own(array: Array) -> bool:
-    """Whether one tensor alone holds an array: its slot, two parameters and the question."""
-    return array.base is None and array.flags.writeable and sys.getrefcount(array) <= 3
+    """Whether one tensor alone holds an array."""
+    return array.base is None and array.flags.writeable and _holders(array) <= _ALONE
+
+
+def _holders(array: Array) -> int:
+    return sys.getrefcount(array)
+
+
+def _alone() -> int:
+    """How many holders Python counts of an array that one tensor holds; versions differ."""
+    tensor = SimpleNamespace(_array=np.empty(0))
+
+    def asked(array: Array) -> int:
+        return _holders(array)
+
+    return asked(tensor._array)
+
+
+_ALONE: Final = _alone()
 
 
 def _tensor(x: Tensor, value: Any) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from math import prod
+from typing import Any, Final, cast
 
 import numpy as np
 from xdsl.context import Context
@@ -11,10 +12,14 @@ from xdsl.dialects.arith import Arith
 from xdsl.dialects.builtin import (
     AnyFloat,
     Builtin,
+    BytesAttr,
     ComplexType,
+    DenseIntOrFPElementsAttr,
     IndexType,
     IntegerType,
     ModuleOp,
+    RankedStructure,
+    TensorType,
 )
 from xdsl.dialects.func import Func
 from xdsl.dialects.math import Math
@@ -52,10 +57,17 @@ def _loaded() -> Context:
     return context
 
 
+MANY: Final = 4096
+"""As many elements of a dense literal that are one are not written out."""
+
+_LISTS: Final = (MLIRTokenKind.L_SQUARE, MLIRTokenKind.GREATER, MLIRTokenKind.STRING_LIT)
+
+
 class TextParser(Parser):
     """xDSL's parser, which reads every text back that its printer writes: the printer writes what
     is no ASCII as escaped bytes, which xDSL takes for bytes. Bits of floats in dense literals,
-    which xDSL takes for numbers, are read as MLIR has them.
+    which xDSL takes for numbers, are read as MLIR has them. One element that stands for very many
+    stays one: xDSL would write out as many as there are.
     """
 
     class _TensorLiteralElement(Parser._TensorLiteralElement):  # pyright: ignore[reportPrivateUsage]
@@ -80,6 +92,31 @@ class TextParser(Parser):
         imaginary, _ = self._parse_bool_int_or_float()
         end = self._parse_token(MLIRTokenKind.R_PAREN, "`)` expected")
         return (real, imaginary), Span(token.span.start, end.span.end, token.span.input)
+
+    def parse_dense_int_or_fp_elements_attr(
+        self, type: RankedStructure[Any] | None
+    ) -> DenseIntOrFPElementsAttr:
+        start = self.pos
+        self.parse_punctuation("<", " in dense attribute")
+        if self._current_token.kind in _LISTS:
+            self._resume_from(start)
+            return super().parse_dense_int_or_fp_elements_attr(type)
+        elements, _ = self._parse_tensor_literal()
+        self.parse_punctuation(">", " in dense attribute")
+        if type is None:
+            self.parse_punctuation(":", " in dense attribute")
+            type = self._parse_dense_literal_type()
+        count = prod(type.get_shape())
+        one: TensorType[Any] = TensorType(type.element_type, [1])
+        values = [each.to_type(self, type.element_type) for each in elements]
+        written = cast("Any", DenseIntOrFPElementsAttr).from_list(one, values).data.data
+        return DenseIntOrFPElementsAttr(type, BytesAttr(written * (count if count < MANY else 1)))
+
+    def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
+        try:
+            return super().parse_module(allow_implicit_module)
+        except RecursionError:
+            self.raise_error("fewer regions inside each other expected")
 
     def parse_optional_str_literal(self) -> str | None:
         token = self._parse_optional_token(MLIRTokenKind.BYTES_LIT)

@@ -15,7 +15,7 @@ from xdsl.utils.hints import isa
 
 from weft.array.operators import users_line
 from weft.compilation import compile_cached
-from weft.compiler.driver.options import Changes, Options
+from weft.compiler.driver.options import FunctionChanges, Options
 from weft.compiler.machine.artifact.artifact import check_runs_on
 from weft.compiler.machine.artifact.cache import default_cache
 from weft.compiler.machine.codegen.host import host_target
@@ -160,7 +160,7 @@ def step(
     options: Options | None = None,
     threads: int | None = None,
     trap_nan: bool = False,
-    **changes: Unpack[Changes],
+    **changes: Unpack[FunctionChanges],
 ) -> Step:
     """Compiles what a function of trees does with arguments like the examples, as `trace` does.
 

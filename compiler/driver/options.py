@@ -289,8 +289,7 @@ class Options:
     )
     donate: tuple[Donation, ...] = option(
         default=(),
-        help="an input whose memory an output takes, such as past_key=present_key: a cache of "
-        "which a call writes a row costs the row",
+        help="an input whose memory an output takes: past_key=present_key, written row by row",
         converter=read_donations,
         metavar="INPUT=OUTPUT",
         action="append",
@@ -333,12 +332,10 @@ class Options:
             from weft.compiler.loop.tuned_file import tuned_for
 
             object.__setattr__(self, "tuned", tuned_for(self.tuned, self.target))
-        if self.buckets.sizes and (self.timed or self.schedule):
-            raise OptionError("buckets require neither clocks nor forced schedules, got some")
+        if self.buckets.sizes and (self.timed or self.schedule or self.donate):
+            raise OptionError("buckets require no clocks, schedules and donated inputs, got some")
         if self.artifact.self_test and (self.timed or self.donate):
             raise OptionError("a self-test requires no clocks and no donated inputs, got some")
-        if self.buckets.sizes and self.donate:
-            raise OptionError("buckets require inputs that no output takes, got some to donate")
 
     def _read_levels(self) -> None:
         """The least of the artifact's levels is the target, and one alone is no level."""
@@ -420,8 +417,8 @@ def require_keywords(changes: Iterable[str]) -> None:
         raise TypeError(f"got an unexpected keyword argument {unknown[0]!r}")
 
 
-class Changes(TypedDict, total=False):
-    """What `Options.changed` takes, for type checkers; the fields say what it means."""
+class FunctionChanges(TypedDict, total=False):
+    """What options of functions take, for type checkers."""
 
     target: str | Target
     strict_fp: bool
@@ -433,7 +430,6 @@ class Changes(TypedDict, total=False):
     bounds: Mapping[str, tuple[int, int]] | Sequence[str | Bound] | None
     dims: Mapping[str, int] | Sequence[str | FixedSize] | None
     values: Mapping[str, Any] | Sequence[str | FixedInput] | None
-    donate: Mapping[str, str] | Sequence[str | Donation] | None
     max_iterations: int | None
     max_weights_bytes: str | int | None
     check_indices: bool
@@ -446,3 +442,9 @@ class Changes(TypedDict, total=False):
     weights: str
     isa: Sequence[str | Target]
     self_test: GoldenInputs | SelfTest | None
+
+
+class Changes(FunctionChanges, total=False):
+    """What `Options.changed` takes."""
+
+    donate: Mapping[str, str] | Sequence[str | Donation] | None

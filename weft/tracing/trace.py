@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region
 
-from weft.compiler.driver.options import Changes, Options
+from weft.compiler.driver.options import Changes, FunctionChanges, Options
 from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
 from weft.compiler.machine.bindings.names import c_identifier
 from weft.compiler.machine.python.executable import Executable
@@ -123,7 +123,7 @@ def trace(
 
 
 def options_for(
-    function: Callable[..., Any], name: str, options: Options | None, changes: Changes
+    function: Callable[..., Any], name: str, options: Options | None, changes: FunctionChanges
 ) -> Options:
     """The options, with changes, for a function: its name is the prefix where they have none, or
     the name that is given where it has none itself. Raises OptionError for what only models have.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -16,6 +17,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
+from weft.dialects.context import MANY
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.types import BOOL, FLOATS, INTEGERS
@@ -90,15 +92,18 @@ def is_token(written: Attribute) -> bool:
 
 
 def constant_array(value: Attribute, wanted: Declared) -> Array:
-    """The elements of a constant."""
+    """The elements of a constant; one of each dim where one element stands for very many."""
     if not isinstance(value, DenseIntOrFPElementsAttr):
         raise UnsupportedError(f"requires dense elements, got {value.name}")
     dtype = numpy_dtype(wanted.element)
     raw = np.frombuffer(value.data.data, np.uint8 if wanted.element == BOOL else dtype)
     flat = raw != 0 if wanted.element == BOOL else raw
     pairs = is_complex(cast("Any", value).type)
-    shape = (*wanted.static, 2) if pairs else wanted.static
-    if flat.size != int(np.prod(shape, dtype=np.int64)):
+    parts = (2,) if pairs else ()
+    shape = (*wanted.static, *parts)
+    if flat.size == prod(parts) and prod(wanted.static) >= MANY:
+        return flat.reshape((*(1 for _ in wanted.static), *parts))
+    if flat.size != prod(shape):
         raise ModelError(f"requires {list(shape)} elements, got {flat.size}")
     return flat.reshape(shape)
 

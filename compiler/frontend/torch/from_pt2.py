@@ -49,6 +49,11 @@ _CHECKS: Final = (
     "torch.ops.aten.sym_constrain_range.default",
 )  # fmt: skip
 """What computes nothing."""
+_MALFORMED: Final = (
+    zipfile.BadZipFile, LookupError, StopIteration, TypeError, ValueError, AttributeError,
+    RecursionError,
+)  # fmt: skip
+"""What reading a program raises that has other parts, or parts of other types, than the schema."""
 _VIEWS: Final = frozenset(
     f"torch.ops.aten.{name}"
     for name in (
@@ -72,7 +77,7 @@ def read_pt2(source: Path | bytes, name: str, table: AtenTable = ATEN) -> Import
     try:
         with zipfile.ZipFile(BytesIO(source) if isinstance(source, bytes) else source) as archive:
             return _Reader(archive, name, table).read()
-    except (zipfile.BadZipFile, json.JSONDecodeError, KeyError, StopIteration) as error:
+    except _MALFORMED as error:
         rule = "a .pt2 file requires a program of torch.export"
         raise ModelError(f"{name}: {rule}, got {type(error).__name__}: {error}") from error
 
@@ -85,7 +90,7 @@ class _Reader:
         self._name = name
         path = next(each for each in archive.namelist() if each.endswith("models/model.json"))
         self._root = path.removesuffix("models/model.json")
-        self._program = json.loads(archive.read(path))
+        self._program = json.loads(self._bytes(path))
         version = self._program["schema_version"]["major"]
         if version != SCHEMA:
             rule = f"requires a program of schema {SCHEMA}"
@@ -94,6 +99,12 @@ class _Reader:
         self._out = AtenGraph(name, table)
         self._values: dict[str, Any] = {}
         self._failures: list[str] = []
+
+    def _bytes(self, path: str) -> bytes:
+        """A part of the file, stored as it is, so that none is larger than the file."""
+        if self._archive.getinfo(path).compress_type != zipfile.ZIP_STORED:
+            raise ModelError(f"{self._name} requires parts that are not compressed, got {path}")
+        return self._archive.read(path)
 
     def read(self) -> ImportedModel:
         """The program as a graph."""
@@ -132,11 +143,11 @@ class _Reader:
             path = f"{self._root}data/{folder}/{config}_config.json"
             if path not in self._archive.namelist():
                 continue
-            found = json.loads(self._archive.read(path))["config"].get(key)
+            found = json.loads(self._bytes(path))["config"].get(key)
             if found is not None:
                 if found["use_pickle"]:
                     raise UnsupportedError(f"{self._name} requires raw weights, got {key} pickled")
-                data = self._archive.read(f"{self._root}data/{folder}/{found['path_name']}")
+                data = self._bytes(f"{self._root}data/{folder}/{found['path_name']}")
                 return self._strided(key, data, found["tensor_meta"])
         raise ModelError(f"{self._name} requires a value of {key}, got none")
 
@@ -145,6 +156,9 @@ class _Reader:
         sizes = [each["as_int"] for each in meta["sizes"]]
         steps = [each["as_int"] for each in meta["strides"]]
         offset = meta["storage_offset"]["as_int"]
+        if min((offset, *sizes, *steps)) < 0:
+            got = f"{sizes}, {steps} and {offset}"
+            raise ModelError(f"{self._name} requires sizes and strides of {key} from 0, got {got}")
         flat = np.frombuffer(data, dtype)
         last = offset + sum((n - 1) * step for n, step in zip(sizes, steps, strict=True))
         if 0 not in sizes and not 0 <= last < flat.size:

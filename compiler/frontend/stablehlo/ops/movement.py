@@ -25,10 +25,10 @@ def constant(node: Node) -> Sequence[Term]:
         return [node.stored(elided, "constant")]
     if not isinstance(value, DenseIntOrFPElementsAttr):
         raise ModelError(f"requires dense elements, got {value}")
-    array = constant_array(cast("Attribute", value), node.result)
-    if not is_complex(node.op.results[0].type):
-        return [node.stored(array, "constant")]
-    return [node.stored(array[..., part].copy(), "constant") for part in (0, 1)]
+    array, dims = constant_array(cast("Attribute", value), node.result), node.result.static
+    pairs = is_complex(node.op.results[0].type)
+    arrays = [array[..., part].copy() for part in (0, 1)] if pairs else [array]
+    return [node.stored(each, "constant").expand(dims) for each in arrays]
 
 
 def iota(node: Node) -> Sequence[Term]:

@@ -14,6 +14,7 @@ import pytest
 
 import weft
 from weft.compiler.frontend.stablehlo.from_stablehlo import import_stablehlo, read_stablehlo
+from weft.dialects.errors import ModelError, WeftError
 
 RANDOM = np.random.default_rng(0)
 
@@ -412,3 +413,20 @@ def test_bytecode_requires_jaxlib():
     jax = pytest.importorskip("jax", reason="portable bytecode is read by jaxlib")
     exported = jax.export.export(jax.jit(lambda x: x + 1))(floats(3))
     assert (weft.compile(exported.mlir_module_serialized)(np.zeros(3, np.float32))[0] == 1).all()
+
+
+def test_one_element_stands_for_as_many_as_there_are():
+    text = """module { func.func @main(%a: tensor<4x2000xf32>) -> tensor<4x2000xf32> {
+      %c = stablehlo.constant dense<3.0> : tensor<4x2000xf32>
+      %0 = stablehlo.add %a, %c : tensor<4x2000xf32>
+      return %0 : tensor<4x2000xf32> } }"""
+    (found,) = weft.compile(text.encode(), naive=True)(np.ones((4, 2000), np.float32))
+    np.testing.assert_array_equal(found, np.full((4, 2000), 4, np.float32))
+    with pytest.raises(WeftError, match="requires extents of 0 to"):
+        weft.compile(text.replace("4x2000", "100000000x100000000").encode())
+
+
+def test_regions_too_deep_to_read_are_refused():
+    text = "// stablehlo.add\n" + "module {" * 5000
+    with pytest.raises(ModelError, match="fewer regions inside each other"):
+        weft.compile(text.encode())

@@ -28,11 +28,19 @@ METHODS: Final = (
 """All of them, by name."""
 
 VIEWS: Final = frozenset((
-    "broadcast_arrays", "broadcast_to", "diagonal", "expand_dims", "flip", "matrix_transpose",
-    "moveaxis", "permute", "permute_dims", "ravel", "reshape", "squeeze", "swapaxes", "transpose",
-    "view",
+    "ascontiguousarray", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays",
+    "broadcast_to", "diag", "diagonal", "expand_dims", "flip", "fliplr", "flipud",
+    "matrix_transpose", "moveaxis", "permute", "permute_dims", "ravel", "reshape", "rollaxis",
+    "rot90", "squeeze", "swapaxes", "transpose", "view",
 ))  # fmt: skip
 """Methods, and functions of NumPy, whose results show elements of the array itself."""
+
+SAME: Final = frozenset((
+    "asanyarray", "asarray", "ascontiguousarray", "astype", "atleast_1d", "atleast_2d",
+    "atleast_3d", "contiguous", "diff", "array", "matrix_power", "nan_to_num", "real",
+    "real_if_close",
+))  # fmt: skip
+"""Those that give the array itself, where NumPy's do; what others give is another array."""
 
 
 class ArrayMethods(InPlace):
@@ -304,7 +312,9 @@ class ArrayMethods(InPlace):
         """The elements rounded to so many digits behind the point, halves to even digits."""
         refuse_out("round", out)
         is_whole = self.dtype.kind in "iu"
-        if decimals == 0 or (decimals > 0 and is_whole):
+        if decimals >= 0 and is_whole:
+            return self.duplicate()
+        if decimals == 0:
             return elementwise.round(self)
         scale = 10.0 ** abs(decimals)
         wide = self.as_float()
@@ -357,7 +367,7 @@ class ArrayMethods(InPlace):
     def ravel(self, order: str = "C") -> Self:
         """All elements along one axis, by rows or with "F" by columns."""
         if not by_rows("ravel", order):
-            return self.transpose().shaped(-1)
+            return self.transpose().ravel()
         return self.showing(self.shaped(-1))
 
     def flatten(self, order: str = "C") -> Self:

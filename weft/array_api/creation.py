@@ -25,7 +25,8 @@ def asarray(value: Any, dtype: Any = None, *, device: Any = None, copy: bool | N
     """A tensor of numbers, nested lists or an array, which is copied; a tensor stays one."""
     _require_cpu(device)
     if isinstance(value, ArrayOperators):
-        return value if dtype is None else value.astype(dtype)
+        found = value if dtype is None else value.astype(dtype, copy=False)
+        return found.duplicate() if copy and found is value else found
     if copy is False:
         got = "copy=False (Tensor.of takes an array that nothing changes any more)"
         raise ValueError(f"{users_line()}: a tensor of other values requires a copy, got {got}")

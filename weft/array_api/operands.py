@@ -90,6 +90,12 @@ def constant(value: Any, who: str) -> np.ndarray[Any, Any]:
     return np.asarray(value)
 
 
+def its_own(found: Any, arguments: Sequence[Any]) -> Any:
+    """A result that is no argument: another array of the same elements where it is one."""
+    same = isinstance(found, ArrayOperators) and any(found is each for each in arguments)
+    return found.duplicate() if same else found
+
+
 def stored(out: Any, found: Any, who: str) -> Any:
     """A result in the array that the call names for it, which it gives back: of its shape, and of a
     dtype that the result's is converted to as NumPy allows it.

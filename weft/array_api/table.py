@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from weft.array import rearrangements, reductions, selections
-from weft.array.methods import ArrayMethods
+from weft.array.methods import SAME, VIEWS, ArrayMethods
 from weft.array.operators import ArrayOperators
 from weft.array_api import linalg
 from weft.array_api.functions import (
@@ -30,13 +30,13 @@ from weft.array_api.functions import (
     shapes,
     statistics,
 )
-from weft.array_api.operands import as_tensors, given_tensors, operand, refuse, stored
+from weft.array_api.operands import as_tensors, given_tensors, its_own, operand, refuse, stored
 from weft.array_api.ufuncs import NAMES as UFUNC_NAMES
 from weft.array_api.ufuncs import UFUNCS
 
 _MODULES: Final = (shapes, elements, joining, statistics, histograms, calculus, choosing, making)
 _NOTHING: Final = frozenset((
-    "array", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "copy",
+    "array", "asanyarray", "ascontiguousarray", "copy",
     "fromfunction", "isrealobj", "iscomplexobj",
 ))  # fmt: skip
 """Functions that take anything, and make tensors of it."""
@@ -63,7 +63,9 @@ def entry(function: Callable[..., Any], own: Any) -> Callable[..., Any]:
             except TypeError as unfit:
                 raise refuse(f"{name} requires its parameters {signature}", unfit) from error
             raise
-        return found if target is None else stored(target, found, name)
+        if target is not None:
+            return stored(target, found, name)
+        return found if name in SAME | VIEWS else its_own(found, arguments)
 
     return called
 

@@ -13,7 +13,7 @@ from weft.array import composed, elementwise, products
 from weft.array.operators import ArrayOperators, axes_of, axis_of
 from weft.array.rearrangements import concat, moveaxis
 from weft.array_api.functions import calculus, elements
-from weft.array_api.operands import as_tensors, given_tensors, operand, refuse, stored
+from weft.array_api.operands import as_tensors, given_tensors, its_own, operand, refuse, stored
 from weft.tracing.control import scan
 
 _numpy: Any = np  # whose overloads ask for more than arrays
@@ -55,7 +55,9 @@ class Ufunc:
         plain = out is None and where is True and dtype is None and axis is None
         if plain and len(operands) == self.own.nin:
             found = self.function(*operands)
-            return found if type(found) is not np.ndarray else as_tensors(found, operands)
+            if type(found) is np.ndarray:
+                return as_tensors(found, operands)
+            return its_own(found, operands)
         return self._placed(operands, out, where, dtype, {} if axis is None else {"axis": axis})
 
     def _placed(

@@ -278,7 +278,7 @@ class Traced(ArrayMethods):
         """The elements repeated along new axes in front and along those of size 1."""
         sizes = ShapeAttr(tuple(Expr.of(self.recording.extent(each)) for each in listed(shape)))
         found = self.recording.apply("expand", self, shape=sizes)
-        return linked(found, Repeated(self, sizes)) if type(found) is Traced else found
+        return linked(found, Repeated(self, tuple(found.shape))) if type(found) is Traced else found
 
     def nonzero(self) -> tuple[Traced, ...]:
         """The places of the elements that are not zero, a vector an axis."""

@@ -5,7 +5,10 @@ import pytest
 
 import weft
 import weft.numpy as wnp
-from weft import Tensor
+from weft import Spec, Tensor
+from weft.dialects.graph.core.evaluate import evaluate_block
+from weft.source.interpret import read_function
+from weft.tracing.trace import record
 
 X = np.array([1.5, 2.0, 3.0])
 
@@ -68,6 +71,48 @@ def test_what_was_computed_before_a_write_keeps_its_derivative():
         return z + y.sum()
 
     weft.check_grad(loss, X)
+
+
+RESULTS = (
+    lambda np, a: np.asarray(a), lambda np, a: +a, lambda np, a: np.real(a),
+    lambda np, a: a.astype(a.dtype, copy=False), lambda np, a: np.asarray(a, dtype=a.dtype),
+    lambda np, a: np.floor(a), lambda np, a: np.round(a), lambda np, a: np.sum(a, ()),
+    lambda np, a: np.diff(a, 0), lambda np, a: np.atleast_2d(a), lambda np, a: np.moveaxis(a, 0, 0),
+    lambda np, a: np.stack(a), lambda np, a: np.linalg.matrix_power(a, 1), lambda np, a: a.ravel(),
+    lambda np, a: np.meshgrid(a, a)[0], lambda np, a: np.diag(a), lambda np, a: np.rollaxis(a, 1),
+    lambda np, a: np.nan_to_num(a, copy=False), lambda np, a: np.ascontiguousarray(a.T),
+)  # fmt: skip
+SQUARE = np.arange(9).reshape(3, 3)
+
+
+def test_a_result_changes_with_the_array_where_numpys_does_or_is_refused():
+    def program(np, call, x):
+        a = x.copy()
+        b = call(np, a)
+        a[...] = 7
+        return b
+
+    refused = 0
+    for call in RESULTS:
+        wanted = program(np, call, SQUARE)
+        for mode in (
+            lambda call=call: program(wnp, call, Tensor(SQUARE)).numpy(),
+            lambda call=call: evaluated(record(lambda x: program(wnp, call, x), SQUARE)),
+            lambda call=call: evaluated(
+                read_function(lambda x: program(np, call, x), [Spec("int64", (3, 3))], {})
+            ),
+        ):
+            try:
+                np.testing.assert_array_equal(mode(), wanted)
+            except weft.WeftError:
+                refused += 1
+    assert refused <= 16
+
+
+def evaluated(program):
+    block = program.module.body.block.first_op.body.block
+    inputs = [SQUARE, *[None] * (len(block.args) - 1)]
+    return evaluate_block(block, inputs, {}, program.recording.weights)[0]
 
 
 def refused(function, text):

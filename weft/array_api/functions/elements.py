@@ -286,7 +286,7 @@ def nan_to_num(
     """
     x = operand(x)
     if x.dtype.kind != "f":
-        return x.copy()
+        return x.copy() if copy else x
     bounds = np.finfo(x.dtype)
     high = float(bounds.max) if posinf is None else posinf
     low = float(bounds.min) if neginf is None else neginf

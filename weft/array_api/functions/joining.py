@@ -153,6 +153,8 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
         arr, axis = arr.reshape(-1), 0
     size = known(arr.shape[axis], "delete")
     gone: Any = cast("Any", obj) if isinstance(obj, slice) else constant(obj, "delete")
+    if isinstance(obj, list) and not gone.size:  # NumPy has [] as floats
+        gone = gone.astype(np.int64)
     return take(arr, np.delete(np.arange(size), gone), axis)
 
 
@@ -357,11 +359,13 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     """
     arrays = [operand(each, *xi).reshape(-1) for each in xi]
     if not sparse:
-        return tuple(rearrangements.meshgrid(*arrays, indexing=indexing))
+        found = rearrangements.meshgrid(*arrays, indexing=indexing)
+        return tuple(each.copy() if copy else each for each in found)
     rank = len(arrays)
     order = [1, 0, *range(2, rank)] if indexing == "xy" and rank > 1 else [*range(rank)]
     wide = [[-1 if axis == position else 1 for axis in order] for position in range(rank)]
-    return tuple(each.reshape(tuple(shape)) for each, shape in zip(arrays, wide, strict=True))
+    found = [each.reshape(tuple(shape)) for each, shape in zip(arrays, wide, strict=True)]
+    return tuple(each.copy() if copy else each for each in found)
 
 
 def block(arrays: Any) -> Any:
@@ -378,7 +382,7 @@ def block(arrays: Any) -> Any:
         parts = [joined(part, level + 1) for part in cast("list[Any]", each)]
         return concat(parts, level - depth)
 
-    return joined(arrays, 0)
+    return joined(arrays, 0) if depth else operand(arrays).copy()
 
 
 def _depth(arrays: Any) -> int:

@@ -30,7 +30,7 @@ def array(
     if holds_tensors(object):
         found = operand(object)
         found = found.copy() if found is object and copy else found
-        found = found if dtype is None else found.astype(dtype)
+        found = found if dtype is None else found.astype(dtype, copy=False)
     else:
         found = Tensor(object, dtype)
     return found.reshape((1,) * (ndmin - found.ndim) + tuple(found.shape)) \
@@ -46,14 +46,12 @@ def asanyarray(a: Any, dtype: Any = None, order: Any = None, **named: Any) -> An
 
 
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
-    """The array itself: elements have no gaps between them.
+    """The array itself where NumPy has its elements row by row, a copy otherwise.
 
     >>> np.ascontiguousarray(x)
     """
-    return asanyarray(a, dtype)
-
-
-asfortranarray = asarray_chkfinite = ascontiguousarray
+    found = asanyarray(a, dtype)
+    return found.ravel().regrouped(found.shape) if found.ndim > 1 else found
 
 
 def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
@@ -110,7 +108,7 @@ def diag(v: Any, k: int = 0) -> Any:
     """
     v = operand(v)
     if v.ndim == 2:
-        return diagonal(v, offset=k).copy()
+        return diagonal(v, offset=k)
     if v.ndim != 1:
         raise refuse("diag requires a vector or a matrix", f"{v.ndim} axes")
     if is_integer(v.shape[0]):

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from weft.array.methods import VIEWS
+from weft.array.methods import SAME, VIEWS
 from weft.array_api.table import BY_OBJECT, OBJECTS
 from weft.dialects.graph import ConstantOp
 from weft.eager.tensor import Tensor
@@ -42,6 +42,7 @@ _READ: Final = ("weft.nn",)
 _ARRAYS: Final = (
     "weft.array.methods",
     "weft.array.operators",
+    "weft.source.values",
     *{each.__module__ for each in BY_OBJECT.values()},
 )
 """Modules of functions of arrays."""
@@ -278,8 +279,8 @@ def _seen(run: Run, name: str, given: Sequence[Any], found: Any) -> Any:
     first = next((each for each in given if isinstance(each, Array)), None)
     seen: list[Any] = []
     for leaf in leaves:
-        if isinstance(leaf, Array) and name != "contiguous":
-            same = any(leaf is each for each in given)
+        same = any(leaf is each for each in given)
+        if isinstance(leaf, Array) and not (same and name in SAME):
             leaf = run.recording.array(leaf.value) if same else leaf
             if name in VIEWS and first is not None and leaf.ndim:
                 leaf.viewing(first, None)

@@ -156,7 +156,7 @@ def assign(x: Any, value: Any) -> None:
         return
     x.become(value)
     if link is not None:
-        _lose(link.base, x)
+        _lose(link.base, written=x)
     _refresh(x)
 
 
@@ -168,22 +168,24 @@ def _refresh(x: Any) -> None:
             view.become(link.read(x))
             _refresh(view)
         else:
-            _lose(view, None)
+            _lose(view)
 
 
-def _lose(x: Any, kept: Any) -> None:
-    """Forgets elements that a reshape may or may not have changed."""
+def _lose(x: Any, written: Any = None) -> None:
+    """Forgets elements that a reshape may or may not have changed, those of a base too where
+    what was written shows it.
+    """
     views = views_of(x)
     if views.lost:
         return
     views.lost = f"whether the assignment of {users_line()} reaches it depends on NumPy's memory"
     x.forget_elements()
     link = views.link
-    if link is not None:
-        _lose(link.base, x)
+    if link is not None and written is not None:
+        _lose(link.base, written=x)
     for view in _live(x):
-        if view is not kept:
-            _lose(view, None)
+        if view is not written:
+            _lose(view)
 
 
 def _live(x: Any) -> Sequence[Any]:

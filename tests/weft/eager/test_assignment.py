@@ -150,6 +150,14 @@ def test_a_reshape_that_may_be_a_copy_is_used_no_more_after_a_write():
     refused(lambda: x + 1, "a reshape shows")
 
 
+def test_an_array_that_was_written_itself_stays_known_when_a_reshape_of_it_is_lost():
+    x = Tensor(np.ones((2, 3))) + 1
+    flat = x.reshape(-1)
+    np.add.at(x, ([0, 0], [1, 1]), 3.0)
+    assert x.tolist() == [[2, 8, 2], [2, 2, 2]]
+    refused(lambda: flat + 1, "a reshape shows")
+
+
 def test_broadcast_arrays_and_dtypes_that_do_not_fit_are_refused():
     refused(lambda: change(wnp.broadcast_to(Tensor(X), (2, 3))), "elements are its own")
     whole = Tensor(np.arange(3))

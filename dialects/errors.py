@@ -87,6 +87,10 @@ class InvalidIndexError(WeftError, IndexError):
     """What stands in `x[...]` and is no index of an array; the message is NumPy's."""
 
 
+class MissingNameError(WeftError, AttributeError):
+    """A name of NumPy's that `weft.numpy` does not have."""
+
+
 class ArtifactError(WeftError):
     """A compiled artifact that is damaged, foreign to this machine, or of another ABI version."""
 

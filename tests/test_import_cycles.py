@@ -26,7 +26,8 @@ TYPE_CYCLES: Final[Mapping[str, str]] = {
         "weft.dialects.graph.reindexing.constant"
     ): "a builder makes operators, whose lowering takes a builder",
     (
-        "weft.eager.abstract_values weft.eager.fast_path weft.eager.indexing weft.eager.kernels "
+        "weft.eager.abstract_values weft.eager.assignment weft.eager.fast_path "
+        "weft.eager.indexing weft.eager.kernels "
         "weft.eager.tape weft.eager.tensor"
     ): "what a tensor is made of takes tensors",
     (
@@ -37,7 +38,7 @@ TYPE_CYCLES: Final[Mapping[str, str]] = {
     ): "what a tensor does with indices and graphs takes tensors",
     ("weft.source.run weft.source.state"): "a run holds the states that are changed during it",
     (
-        "weft.tracing.indexing weft.tracing.traced"
+        "weft.tracing.assignment weft.tracing.indexing weft.tracing.traced"
     ): "what a tensor does with indices and graphs takes tensors",
 }
 """Files that reach each other by what their types need."""

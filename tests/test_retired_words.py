@@ -115,6 +115,7 @@ EXCEPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "weft/array/methods.py": "NumPy's keyword",
         "weft/array_api": "the array API's and NumPy's keyword",
     },
+    "place": {"weft/array_api/functions/choosing.py": "the name of NumPy's function"},
     "rounds": {
         "benchmarks": "rounds of interleaved measurements",
         "weft/bench": "rounds of interleaved measurements",

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, TypeGuard, cast
 import numpy as np
 
 from weft.array.operators import ArrayOperators, users_line
+from weft.array.rearrangements import concat
 from weft.dialects.errors import InvalidIndexError
 
 _ONLY: Final = (
@@ -49,7 +50,15 @@ def parsed(index: Any, shape: Sequence[Any]) -> Index:
     parts = parts_of(index)
     spread = _spread(parts, len(shape))
     _require_masks_to_fit(spread, shape)
-    return Index(spread, _are_apart(parts))
+    return Index([each for part in spread for each in _known_positions(part)], _are_apart(parts))
+
+
+def _known_positions(part: Any) -> Sequence[Any]:
+    """A part; bools that are known as the integers of each axis that they choose."""
+    known: Any = part
+    return (
+        known.nonzero() if is_mask(part) and type(known) is np.ndarray and known.ndim else (part,)
+    )
 
 
 def parts_of(index: Any) -> tuple[Any, ...]:
@@ -67,11 +76,24 @@ def _part(part: Any) -> Any:
         return int(cast("Any", part))
     if isinstance(part, ArrayOperators) and not part.has_values:
         return _indices(part)
+    if _holds_traced(part):
+        numbers = [_part(each) for each in cast("list[Any]", part)]
+        first = next(each for each in numbers if isinstance(each, ArrayOperators))
+        return concat([first.constant(np.asarray(each)).reshape(1) if isinstance(each, int)
+                       else each.astype(np.int64).reshape(1) for each in numbers])  # fmt: skip
     array = np.asarray(part)
     if isinstance(part, list | tuple) and not array.size:
         array = array.astype(np.int64)
     found = _indices(array)
     return int(found) if not array.ndim and array.dtype.kind != "b" else found
+
+
+def _holds_traced(part: Any) -> bool:
+    """Whether it is a list with integers that only a call has."""
+    return isinstance(part, list) and any(
+        isinstance(each, ArrayOperators) and not each.has_values and not each.ndim
+        for each in cast("list[Any]", part)
+    )
 
 
 def _indices(array: Any) -> Any:

@@ -14,27 +14,37 @@ from typing import Any, Final, Self, cast
 import numpy as np
 
 from weft.array import elementwise, products, rearrangements, reductions, selections
-from weft.array.operators import ArrayOperators, Axes, axes_of, axis_of, by_rows, listed, users_line
+from weft.array.in_place import InPlace
+from weft.array.operators import Axes, axes_of, axis_of, by_rows, listed, users_line
 from weft.dialects.errors import WeftError
 
 METHODS: Final = (
     "all", "any", "argmax", "argmin", "argsort", "astype", "clip", "clone", "contiguous", "copy",
     "cumprod", "cumsum", "diagonal", "dot", "fill", "flatten", "item", "max", "mean", "min",
-    "nonzero", "permute", "prod", "ravel", "repeat", "reshape", "round", "searchsorted", "split",
-    "squeeze", "std", "sum", "swapaxes", "take", "tolist", "trace", "transpose", "var", "view",
+    "nonzero", "permute", "prod", "ravel", "repeat", "reshape", "round", "searchsorted", "sort",
+    "split", "squeeze", "std", "sum", "swapaxes", "take", "tolist", "trace", "transpose", "var",
+    "view",
 )  # fmt: skip
 """All of them, by name."""
 
 VIEWS: Final = frozenset((
-    "broadcast_arrays", "broadcast_to", "diagonal", "expand_dims", "flip", "matrix_transpose",
-    "moveaxis", "permute", "permute_dims", "ravel", "reshape", "squeeze", "swapaxes", "transpose",
-    "view",
+    "ascontiguousarray", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays",
+    "broadcast_to", "diag", "diagonal", "expand_dims", "flip", "fliplr", "flipud",
+    "matrix_transpose", "moveaxis", "permute", "permute_dims", "ravel", "reshape", "rollaxis",
+    "rot90", "squeeze", "swapaxes", "transpose", "view",
 ))  # fmt: skip
 """Methods, and functions of NumPy, whose results show elements of the array itself."""
 
+SAME: Final = frozenset((
+    "asanyarray", "asarray", "ascontiguousarray", "astype", "atleast_1d", "atleast_2d",
+    "atleast_3d", "contiguous", "diff", "array", "matrix_power", "nan_to_num", "real",
+    "real_if_close",
+))  # fmt: skip
+"""Those that give the array itself, where NumPy's do; what others give is another array."""
 
-class ArrayMethods(ArrayOperators):
-    """A tensor with the methods of arrays. `out` is refused, since a tensor never changes."""
+
+class ArrayMethods(InPlace):
+    """A tensor with the methods of arrays. Those do not take `out`; functions do."""
 
     __slots__ = ()
 
@@ -47,8 +57,17 @@ class ArrayMethods(ArrayOperators):
         """Nested lists of Python's numbers."""
 
     @abstractmethod
+    def __setitem__(self, index: Any, value: Any) -> None: ...
+
     def fill(self, value: Any) -> None:
-        """Gives all elements one value, where the tensor may change: in programs of source mode."""
+        """Gives all elements one value."""
+        self[...] = value
+
+    def sort(
+        self, axis: int = -1, kind: Any = None, order: None = None, *, stable: Any = None
+    ) -> None:
+        """Puts the elements along an axis in sorted order."""
+        self[...] = selections.sort(self, axis)
 
     # NumPy's and the standard's protocols --------------------------------------------------------
 
@@ -293,7 +312,9 @@ class ArrayMethods(ArrayOperators):
         """The elements rounded to so many digits behind the point, halves to even digits."""
         refuse_out("round", out)
         is_whole = self.dtype.kind in "iu"
-        if decimals == 0 or (decimals > 0 and is_whole):
+        if decimals >= 0 and is_whole:
+            return self.duplicate()
+        if decimals == 0:
             return elementwise.round(self)
         scale = 10.0 ** abs(decimals)
         wide = self.as_float()
@@ -332,12 +353,12 @@ class ArrayMethods(ArrayOperators):
     # Shapes -----------------------------------------------------------------------------------
 
     def copy(self, order: str = "C") -> Self:
-        """Itself, since a tensor never changes; programs of source mode get another array."""
+        """Another array of the same elements."""
         return self
 
     def clone(self) -> Self:
         """`copy`, by PyTorch's name."""
-        return self
+        return self.copy()
 
     def contiguous(self) -> Self:
         """Itself: elements always stand without gaps."""
@@ -345,7 +366,9 @@ class ArrayMethods(ArrayOperators):
 
     def ravel(self, order: str = "C") -> Self:
         """All elements along one axis, by rows or with "F" by columns."""
-        return (self if by_rows("ravel", order) else self.transpose()).shaped(-1)
+        if not by_rows("ravel", order):
+            return self.transpose().ravel()
+        return self.showing(self.shaped(-1))
 
     def flatten(self, order: str = "C") -> Self:
         """All elements along one axis, by rows or with "F" by columns."""

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from functools import cache, lru_cache
 from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeGuard, cast
 
 import numpy as np
 
@@ -42,7 +42,7 @@ def users_line() -> str:
 
 def listed(argument: Any) -> list[Any]:
     """What stands in a tuple or a list; anything else alone."""
-    return [*argument] if isinstance(argument, tuple | list) else [argument]
+    return [*cast("Any", argument)] if isinstance(argument, tuple | list) else [argument]
 
 
 @lru_cache(maxsize=None, typed=True)  # False, 0 and 0.0 are one key otherwise
@@ -256,7 +256,7 @@ class ArrayOperators(metaclass=ArrayClass):
         """
         given = shape[0] if len(shape) == 1 else shape
         if by_rows("reshape", order):
-            return self.shaped(given)
+            return self.showing(self.shaped(given))
         return self.transpose().shaped(listed(given)[::-1]).transpose()
 
     def astype(
@@ -272,11 +272,23 @@ class ArrayOperators(metaclass=ArrayClass):
         """
         wanted = np.dtype(dtype)
         if wanted == self.dtype:
-            return self
+            return self.duplicate() if copy else self
         if casting != "unsafe" and not np.can_cast(self.dtype, wanted, casting):
             rule = f"astype requires what casting={casting!r} allows"
             raise TypeError(f"{users_line()}: {rule}, got {self.dtype} to {wanted}")
         return self.cast(wanted)
+
+    def duplicate(self) -> Self:
+        """An array of its own of the same elements, where arrays change."""
+        return self
+
+    def showing(self, found: Any) -> Any:
+        """A reshape of this tensor, which may show its elements."""
+        return found
+
+    def regrouped(self, shape: Any) -> Self:
+        """Other dims for the same elements, of which NumPy always makes a view."""
+        return self.shaped(shape)
 
     def cast(self, wanted: np.dtype[Any]) -> Self:
         """The elements converted to another dtype than their own."""

@@ -104,7 +104,8 @@ def expand_dims(x: Any, axis: int | Sequence[int] = 0) -> Any:
     """A new axis of size 1 in that place of the result, or in several."""
     rank = x.ndim + len(listed(axis))
     new, old = axes_of(axis, rank), iter(x.shape)
-    return x.reshape(tuple(1 if position in new else next(old) for position in range(rank)))
+    found = tuple(1 if position in new else next(old) for position in range(rank))
+    return x.regrouped(found) if isinstance(x, ArrayOperators) else x.reshape(found)
 
 
 def squeeze(x: Any, axis: int | Sequence[int]) -> Any:
@@ -114,7 +115,8 @@ def squeeze(x: Any, axis: int | Sequence[int]) -> Any:
         if x.shape[each] != 1:
             got = f"one of {x.shape[each]}"
             raise ValueError(f"{users_line()}: squeeze requires axes of size 1, got {got}")
-    return x.reshape(tuple(size for position, size in enumerate(x.shape) if position not in axes))
+    found = tuple(size for position, size in enumerate(x.shape) if position not in axes)
+    return x.regrouped(found) if isinstance(x, ArrayOperators) else x.reshape(found)
 
 
 def broadcast_to(x: Any, shape: Sequence[Any]) -> Any:

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.array.operators import ArrayOperators, users_line
+from weft.array.operators import ArrayOperators, listed, users_line
+from weft.array.views import Views
 from weft.dialects.errors import WeftError
 from weft.eager.tensor import Tensor
 
@@ -24,7 +25,8 @@ def asarray(value: Any, dtype: Any = None, *, device: Any = None, copy: bool | N
     """A tensor of numbers, nested lists or an array, which is copied; a tensor stays one."""
     _require_cpu(device)
     if isinstance(value, ArrayOperators):
-        return value if dtype is None else value.astype(dtype)
+        found = value if dtype is None else value.astype(dtype, copy=False)
+        return found.duplicate() if copy and found is value else found
     if copy is False:
         got = "copy=False (Tensor.of takes an array that nothing changes any more)"
         raise ValueError(f"{users_line()}: a tensor of other values requires a copy, got {got}")
@@ -40,24 +42,27 @@ def from_dlpack(other: Any, /, *, device: Any = None, copy: bool | None = None) 
 
 def zeros(shape: Size, dtype: Any = np.float32, *, device: Any = None) -> Tensor:
     """Zeros."""
-    return Tensor.of(np.zeros(shape, _dtype(dtype, device)))
+    return _made(np.zeros(shape, _dtype(dtype, device)))
 
 
 def ones(shape: Size, dtype: Any = np.float32, *, device: Any = None) -> Tensor:
     """Ones."""
-    return Tensor.of(np.ones(shape, _dtype(dtype, device)))
+    return _made(np.ones(shape, _dtype(dtype, device)))
 
 
 def empty(shape: Size, dtype: Any = np.float32, *, device: Any = None) -> Tensor:
     """Elements of any value."""
-    return Tensor.of(np.empty(shape, _dtype(dtype, device)))
+    return _made(np.empty(shape, _dtype(dtype, device)))
 
 
-def full(shape: Size, fill_value: float, dtype: Any = None, *, device: Any = None) -> Tensor:
+def full(shape: Size, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """Elements of one value; floats are float32 unless said otherwise."""
     _require_cpu(device)
+    if isinstance(fill_value, ArrayOperators):
+        filled = fill_value if dtype is None else fill_value.astype(dtype)
+        return filled.broadcast_to(listed(shape)).duplicate()
     chosen = np.float32 if dtype is None and isinstance(fill_value, float) else dtype
-    return Tensor.of(np.full(shape, fill_value, chosen))
+    return _made(np.full(shape, fill_value, chosen))
 
 
 def arange(
@@ -73,7 +78,7 @@ def arange(
     low, high = (0, start) if stop is None else (start, stop)
     floats = any(isinstance(each, float) for each in (low, high, step))
     chosen = np.float32 if dtype is None and floats else dtype
-    return Tensor.of(_range(low, high, step, chosen))
+    return _made(_range(low, high, step, chosen))
 
 
 def linspace(
@@ -106,7 +111,7 @@ def eye(
     device: Any = None,
 ) -> Tensor:
     """Ones on a diagonal."""
-    return Tensor.of(np.eye(n_rows, n_cols, k, dtype=_dtype(dtype, device)))
+    return _made(np.eye(n_rows, n_cols, k, dtype=_dtype(dtype, device)))
 
 
 def full_like(x: Any, fill_value: float, *, dtype: Any = None, device: Any = None) -> Any:
@@ -118,7 +123,7 @@ def full_like(x: Any, fill_value: float, *, dtype: Any = None, device: Any = Non
         array = np.empty(x.shape, dtype or x.dtype)
         array.fill(fill_value)
         return Tensor.of(array)
-    return x.lifted(fill_value).astype(dtype or x.dtype).broadcast_to(x.shape)
+    return x.lifted(fill_value).astype(dtype or x.dtype).broadcast_to(x.shape).duplicate()
 
 
 def zeros_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
@@ -132,6 +137,13 @@ def ones_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
 
 
 empty_like = zeros_like
+
+
+def _made(array: Any) -> Tensor:
+    """A tensor of an array that is made here, whose elements NumPy has row by row."""
+    found = Tensor.of(array)
+    found.views = Views(rows=True)
+    return found
 
 
 def _dtype(dtype: Any, device: Any) -> Any:

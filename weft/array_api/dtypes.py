@@ -76,7 +76,7 @@ def can_cast(from_: Any, to: Any, /) -> bool:
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
     """The elements converted."""
-    return x.astype(dtype) if isinstance(x, ArrayOperators) else x.astype(dtype, copy=copy)
+    return x.astype(dtype, copy=copy)
 
 
 class Info:

@@ -40,6 +40,8 @@ def matrix_power(x: Any, n: int, /) -> Any:
     """Products of so many times the same square matrix; of its inverse for a negative number."""
     if not isinstance(x, ArrayOperators):
         return _numpy.linalg.matrix_power(x, n)
+    if n == 1:
+        return x
     base, left = (inv(x), -n) if n < 0 else (x, n)
     found: Any = broadcast_to(_identity(x), x.shape)
     while left:

@@ -103,5 +103,6 @@ def region(recording: Recording) -> Generator[Block]:
     try:
         with recording.closed():
             yield recording.block
+            recording.end_promoted(recording.block)
     finally:
         recording.block = outer

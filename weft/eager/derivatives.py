@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from weft.array.operators import ArrayOperators, users_line
+from weft.array.views import Views
 from weft.dialects.errors import WeftError
 from weft.eager.tape import DEPTH, Node, cotangents, detached, is_recorded
 from weft.eager.tensor import Tensor
@@ -57,6 +58,7 @@ def _beginning(argument: Any) -> Tensor:
         got = given.dtype if isinstance(given, Tensor) else "one that is being traced"
         raise WeftError(f"{users_line()}: a gradient requires arguments of floats, got {got}")
     begun = detached(given)
+    begun.views = Views(fixed="an argument of a function that is differentiated")
     if DEPTH.count and is_recorded(given):
         begun._node = Node(_through, [given], [given._array])
     else:

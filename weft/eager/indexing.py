@@ -9,6 +9,7 @@ import numpy as np
 
 from weft.array.indexing import invalid, out_of_bounds, parts_of
 from weft.array.operators import ArrayOperators, axis_of
+from weft.array.views import Link, linked
 from weft.dialects.weights import Array
 from weft.eager.tape import Node, moved, only
 
@@ -27,7 +28,11 @@ def indexed(x: Tensor, index: Any) -> Tensor:
             return basic_part(x, (index._array,))
     parts = parts_of(index)
     traced: Any = next((each for each in parts if isinstance(each, ArrayOperators)), None)
-    return basic_part(x, parts) if traced is None else traced.lifted(x)[parts]
+    if traced is not None:
+        return traced.lifted(x)[parts]
+    found = basic_part(x, parts)
+    is_view = not any(hasattr(each, "ndim") for each in parts)
+    return linked(found, Link(x, parts)) if is_view and found._array.ndim else found
 
 
 def _rows(x: Tensor, index: Tensor) -> Tensor:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
+from weft.array.views import root
 from weft.dialects.weights import Array
 from weft.eager.abstract_values import AbstractValue, abstract_value, abstract_value_of
 from weft.eager.kernels import kernel_of
@@ -51,9 +52,17 @@ class Node:
     ):
         self.number = next(_NUMBERS)
         self.backward = backward
-        self.operands = operands
+        self.operands = [duplicate(each) for each in operands]  # which later writes do not reach
         self.results = results
         self.template = template
+
+
+def duplicate(x: Any) -> Any:
+    """Another tensor of the same elements, which came about in the same way."""
+    found: Any = object.__new__(cast("type[Any]", type(x)))
+    found._array, found._abstract = x._array, x._abstract
+    found._node, found._position = x._node, x._position
+    return found
 
 
 def made(
@@ -113,8 +122,11 @@ def detached(x: Tensor) -> Tensor:
 
 
 def forget(x: Tensor) -> None:
-    """Lets go of the record that a tensor belongs to."""
+    """Lets go of the record that a tensor, and the array that it shows, belong to."""
     x._node = None
+    base = root(x)
+    if base is not x:
+        base._node = None
 
 
 def recorded(
@@ -140,7 +152,7 @@ def by_graph(
     assert node.template is not None, "a graph has a derivative"
     positions = tuple(position for position, _ in given)
     template = Derivative(node.template, len(node.results), positions, wanted)
-    tensor = type(node.operands[0])
+    tensor = cast("Any", type(node.operands[0]))
     results = made(tensor, node.results, node)
     return computed(tensor, template, [*node.operands, *results, *(each for _, each in given)])
 

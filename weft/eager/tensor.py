@@ -4,29 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
-from typing import Any, Final, Self
+from typing import Any, Final, cast
 
 import numpy as np
 
 from weft.array.methods import ArrayMethods
 from weft.array.operators import ArrayOperators, listed, order_of, users_line
+from weft.array.views import Link, Permuted, Repeated, Reshaped, linked, lost, reshaped
 from weft.dialects.errors import WeftError
 from weft.dialects.weights import Array
 from weft.eager.abstract_values import AbstractValue, abstract_value, abstract_value_of, number
+from weft.eager.assignment import promote, write, written
 from weft.eager.fast_path import install
 from weft.eager.indexing import basic_part, check_positions, indexed, rolled
-from weft.eager.tape import Node, computed, is_differentiated, moved, only
+from weft.eager.tape import Node, computed, duplicate, is_differentiated, moved, only
 from weft.eager.templates import frozen, operator_of
 
 
 class Tensor(ArrayMethods):
-    """Numbers of one dtype, with NumPy's operators, methods and indexing, that never change.
+    """Numbers of one dtype, with NumPy's operators, methods, indexing and assignments.
 
     It is made of numbers, nested lists or an array, which is copied; `np.asarray` and DLPack give
     its elements without a copy.
     """
 
-    __slots__ = ("_array", "_abstract", "_node", "_position")
+    __slots__ = (  # those of traces too: a tensor that gets a traced element becomes one
+        "_abstract", "_array", "_node", "_position", "recording", "value", "views",
+    )  # fmt: skip
     has_values = True
     _array: Array
     _abstract: AbstractValue
@@ -121,7 +125,8 @@ class Tensor(ArrayMethods):
     def transpose(self, *axes: Any) -> Tensor:
         """The axes in another order; without one reversed."""
         given = tuple(listed(axes[0])) if len(axes) == 1 else axes
-        return self.apply("transpose", permutation=order_of(given, self._abstract.rank))
+        order = order_of(given, self._abstract.rank)
+        return linked(self.apply("transpose", permutation=order), Permuted(self, order))
 
     def broadcast_to(self, shape: Sequence[Any]) -> Tensor:
         """The elements repeated along new axes in front and along those of size 1."""
@@ -144,7 +149,7 @@ class Tensor(ArrayMethods):
             ]
             return [only(arriving).sum([*range(front), *spread]).reshape(before)]
 
-        return moved(self, array, backward)
+        return linked(moved(self, array, backward), Repeated(self, tuple(shape)))
 
     def nonzero(self) -> tuple[Tensor, ...]:
         """The places of the elements that are not zero, a vector an axis."""
@@ -167,22 +172,62 @@ class Tensor(ArrayMethods):
 
     def __getitem__(self, index: Any) -> Tensor:
         if type(index) in _BASIC:
-            return basic_part(self, (index,))
-        parts: Any = index  # whose type is not known beyond being a tuple
-        if type(index) is tuple and _BASIC.issuperset(map(type, parts)):
-            return basic_part(self, parts)
-        return indexed(self, index)
+            parts: Any = (index,)
+        elif type(index) is tuple and _BASIC.issuperset(map(type, cast("Any", index))):
+            parts = cast("Any", index)
+        else:
+            return indexed(self, index)
+        found = basic_part(self, parts)
+        return linked(found, Link(self, parts)) if found._array.ndim else found
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        raise WeftError(
-            f"{users_line()}: a tensor never changes, got an assignment to elements "
-            "(weft.numpy.where and concat make tensors of others)"
-        )
+        write(self, index, value)
+
+    def part(self, index: Any) -> Tensor:
+        """What an index of integers and slices names, as an array of its own."""
+        return basic_part(self, index)
+
+    def with_part(self, index: Any, value: Any) -> Tensor:
+        """The array with other elements at an index."""
+        return written(self, index, value)
+
+    def become(self, value: Any) -> None:
+        """Takes over the elements of another tensor, and how they came about."""
+        if not isinstance(value, Tensor):
+            promote(self, value.recording)
+            self.become(value)
+            return
+        self._array, self._abstract = value._array, value._abstract
+        self._node, self._position = value._node, value._position
+
+    def forget_elements(self) -> None:
+        """Lets go of elements that are unknown."""
+        del self._array
+
+    def showing(self, found: Any) -> Any:
+        """A reshape of this tensor, which may show its elements."""
+        return reshaped(found, self)
+
+    def regrouped(self, shape: Any) -> Tensor:
+        """Other dims for the same elements, of which NumPy always makes a view."""
+        return linked(self.shaped(shape), Reshaped(self, shape))
+
+    def duplicate(self) -> Tensor:
+        """An array of its own of the same elements."""
+        return duplicate(self)
+
+    def copy(self, order: str = "C") -> Tensor:
+        """Another array of the same elements."""
+        return duplicate(self)
+
+    def __pos__(self) -> Tensor:
+        return duplicate(self)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "views":
+            return None
         if name == "_array":
-            rule = "a tensor that was donated is used no more"
-            raise WeftError(f"{users_line()}: {rule}, got another use of it")
+            raise lost(self, name)
         raise AttributeError(f"'Tensor' object has no attribute {name!r}")
 
     def item(self, *index: Any) -> Any:
@@ -192,12 +237,6 @@ class Tensor(ArrayMethods):
     def tolist(self) -> Any:
         """Nested lists of Python's numbers."""
         return self._array.tolist()
-
-    def fill(self, value: Any) -> None:
-        """Refused: a tensor never changes."""
-        rule = "a tensor never changes"
-        advice = "weft.numpy.full_like makes another one"
-        raise WeftError(f"{users_line()}: {rule}, got fill ({advice})")
 
     def numpy(self) -> Array:
         """The elements as an array that cannot be written. Raises WeftError while a derivative of
@@ -264,11 +303,11 @@ class Tensor(ArrayMethods):
     def __reduce__(self) -> tuple[Any, ...]:
         return Tensor, (self._array,)
 
-    def __copy__(self) -> Self:
-        return self
+    def __copy__(self) -> Tensor:
+        return duplicate(self)
 
-    def __deepcopy__(self, memo: Any) -> Self:
-        return self
+    def __deepcopy__(self, memo: Any) -> Tensor:
+        return duplicate(self)
 
 
 _BASIC: Final = frozenset((int, slice, type(None), type(Ellipsis)))

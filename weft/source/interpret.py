@@ -26,6 +26,7 @@ from weft.source.leaves import is_leaf, leaf_type_of, value_as
 from weft.source.recording import SourceRecording, forget_undone
 from weft.source.run import Run
 from weft.source.state import Kept, changed, put_back, unchanged
+from weft.source.statements.changes import set_element
 from weft.source.statements.statements import execute, store
 from weft.source.syntax import Location, code_of
 from weft.source.values import Array, Number, Spread
@@ -119,6 +120,7 @@ def read_function(
     captures = Captures(recording, recording.block, frozen)
     run = Run(recording, captures, evaluate, execute, call, store)
     recording.make = run.undo_log.make
+    recording.assign = lambda x, index, value: set_element(run, x, index, value, run.location)
     recording.line = lambda: str(run.location)
     recording.read = lambda called, args, given: call(run, called, args, given, run.location)
     location = _start(function)

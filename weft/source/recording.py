@@ -44,6 +44,8 @@ class SourceRecording(Recording):
     """Calls a function of the program's."""
     index: Callable[..., Array] = field(kw_only=True)
     """Reads the part of an array that an index, a tuple, names."""
+    assign: Callable[[Any, Any, Any], None] = lambda array, index, value: None
+    """Changes the part of an array that an index names."""
     make: Callable[[Any], Any] = lambda made: made
     """Is told of every new array."""
     enclosing: Callable[[], AbstractContextManager[None]] = nullcontext

@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct
 from xdsl.ir import SSAValue
 
+from weft.array.methods import ArrayMethods
 from weft.dialects.errors import SourceError
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.types import BOOL, F64, I64, TensorType, tensor, type_of
@@ -96,6 +97,22 @@ class Array(Traced):
     def __getitem__(self, index: Any) -> Array:
         parts = index if isinstance(index, tuple) else (index,)
         return self.recording.index(self.recording, self, parts)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.recording.assign(self, index, value)
+
+    def _in_place(self, found: Any) -> Any:
+        self.recording.assign(self, ..., found)
+        return self
+
+    def showing(self, found: Any) -> Any:
+        return found
+
+    def regrouped(self, shape: Any) -> Any:
+        return self.shaped(shape)
+
+    def transpose(self, *axes: Any) -> Any:
+        return ArrayMethods.transpose(self, *axes)
 
     def replace(self, value: SSAValue) -> None:
         """Gives it other elements."""

@@ -108,9 +108,14 @@ def together(arrays: Sequence[Traced]) -> Traced:
 
 def index_vectors(mask: Traced) -> Traced:
     """Where bools are true, an index vector a row, as many as there are."""
-    total = mask.astype(np.int64).reduced("reduce_sum", None, False)
-    count = mask.recording.bound(total, "count")
-    return mask.op("nonzero", mask, count=(count,)).transpose(1, 0)
+    r = mask.recording
+    key = mask.value, r.block
+    found = r.masks.get(key)
+    if found is None or found.value.owner.parent_block() is not r.block:
+        total = mask.astype(np.int64).reduced("reduce_sum", None, False)
+        count = r.bound(total, "count")
+        found = r.masks[key] = mask.op("nonzero", mask, count=(count,)).transpose(1, 0)
+    return found
 
 
 def require_within(indices: Traced, extent: Expr) -> None:

@@ -68,6 +68,8 @@ def record(function: Callable[..., Any], *examples: Any) -> Trace:
     with kept_while_traced():
         returned = function(*unflatten(structure, iter(arguments)).values())
     found, shape = flatten(returned)
+    del returned
+    recording.end_promoted(recording.block, [each for _, each in found])
     values = [
         each if isinstance(each, Traced) else recording.constant(np.asarray(each))
         for _, each in found

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import re
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from operator import index
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr, UnitAttr
@@ -16,7 +18,20 @@ from xdsl.rewriter import InsertPoint
 
 from weft.array.indexing import parsed
 from weft.array.methods import ArrayMethods
-from weft.array.operators import listed, users_line
+from weft.array.operators import listed, order_of, users_line
+from weft.array.views import (
+    Link,
+    Permuted,
+    Repeated,
+    Reshaped,
+    assign,
+    linked,
+    lost,
+    require_changeable,
+    reshaped,
+    root,
+    views_of,
+)
 from weft.dialects.errors import OptionError, TypeInferenceError, UnsupportedError, WeftError
 from weft.dialects.expr import Expr
 from weft.dialects.expr_text import is_size_name
@@ -26,6 +41,7 @@ from weft.dialects.graph.core.dtypes import element_type, numpy_dtype
 from weft.dialects.graph.core.types import I64, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.graph.reindexing.constant import ConstantOp
 from weft.dialects.weights import Array, WeightStore
+from weft.tracing.assignment import written
 from weft.tracing.indexing import chosen, index_vectors, require_within
 
 _OPS: Final[Mapping[str, type[GraphOp]]] = {op.name.removeprefix("graph."): op for op in OPS}
@@ -43,6 +59,37 @@ class Recording:
     ops: Mapping[str, type[GraphOp]] = field(default_factory=lambda: _OPS)
     loops: int = 0
     found: int = 0
+
+    promoted: list[tuple[Any, Array, Block]] = field(default_factory=list[Any])
+    """Tensors with values that an assignment made traced, what they held, and in which block."""
+
+    masks: dict[tuple[SSAValue, Block], Any] = field(default_factory=dict[Any, Any])
+    """Where bools hold, as index vectors: what one mask chooses has one size in all its uses."""
+
+    def promote(self, x: Any) -> None:
+        """Makes a traced tensor of one with values."""
+        constant, array = self.constant(x._array), x._array
+        self.promoted.append((weakref.ref(x), array, self.block))
+        views = x.views
+        x.__class__ = Traced
+        for name, value in (("recording", self), ("value", constant.value), ("views", views)):
+            object.__setattr__(x, name, value)
+        views_of(x).own = True
+
+    def end_promoted(self, block: Block, returned: Sequence[Any] = ()) -> None:
+        """Refuses arrays that the program changed and did not make: what is still there when it, or
+        a branch or loop of it, has ended. Raises WeftError.
+        """
+        ended = [each for each in self.promoted if each[2] is block]
+        self.promoted = [each for each in self.promoted if each[2] is not block]
+        kept = {id(each) for each in returned}
+        alive = [each for each in ended if each[0]() is not None and id(each[0]()) not in kept]
+        if alive:
+            gc.collect()  # a cycle holds nothing that a program reads
+        alive = [each for each in alive if each[0]() is not None]
+        if alive:
+            rule = "an assignment of a traced element requires an array that the program made"
+            raise WeftError(f"{users_line()}: {rule}, got one from outside (return another one)")
 
     def closed(self) -> AbstractContextManager[None]:
         """Inside, a region of the graph is built, which tensors leave as its results alone."""
@@ -135,6 +182,13 @@ def hint_of(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_$.-]", "_", name)
 
 
+def _is_array(part: Any) -> bool:
+    """Whether a part of an index is an array or a list, which choose copies."""
+    if isinstance(part, list):
+        return True
+    return bool(getattr(part, "ndim", 0)) or getattr(part, "dtype", None) == np.bool_
+
+
 def _attribute(key: str, value: Any) -> Any:
     """An attribute as graph operators take it: element types for dtypes."""
     if key == "to" and not isinstance(value, Attribute):
@@ -150,8 +204,18 @@ class Traced(ArrayMethods):
     It has no value yet: `if`, `while`, `bool` and `float` of it raise.
     """
 
+    __slots__ = (  # those of tensors with values too, which become traced by assignments
+        "_abstract", "_array", "_node", "_position", "recording", "value", "views",
+    )  # fmt: skip
     recording: Recording
     value: SSAValue
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "views":
+            return None
+        if name == "value":
+            raise lost(self, name)
+        raise AttributeError(f"a traced tensor has no attribute {name!r}")
 
     @property
     def type(self) -> TensorType:
@@ -213,7 +277,8 @@ class Traced(ArrayMethods):
     def broadcast_to(self, shape: Sequence[Any]) -> Traced:
         """The elements repeated along new axes in front and along those of size 1."""
         sizes = ShapeAttr(tuple(Expr.of(self.recording.extent(each)) for each in listed(shape)))
-        return self.recording.apply("expand", self, shape=sizes)
+        found = self.recording.apply("expand", self, shape=sizes)
+        return linked(found, Repeated(self, tuple(found.shape))) if type(found) is Traced else found
 
     def nonzero(self) -> tuple[Traced, ...]:
         """The places of the elements that are not zero, a vector an axis."""
@@ -226,7 +291,72 @@ class Traced(ArrayMethods):
         require_within(self, Expr.of(size))
 
     def __getitem__(self, index: Any) -> Traced:
+        found = self.part(index)
+        parts = cast("Any", index) if isinstance(index, tuple) else (index,)
+        is_view = found.ndim and not any(_is_array(each) for each in parts)
+        return linked(found, Link(self, index)) if is_view else found
+
+    def part(self, index: Any) -> Traced:
+        """What an index names, as a tensor of its own."""
         return chosen(self, parsed(index, self.shape))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.require_changeable()
+        assign(self, self.with_part(index, value))
+
+    def require_changeable(self) -> None:
+        """Refuses to change arguments, and what a branch or loop around has made."""
+        require_changeable(self)
+        base = root(self)
+        owner = base.value.owner
+        block = owner if isinstance(owner, Block) else owner.parent_block()
+        if isinstance(owner, Block) and not (base.views and base.views.own):
+            rule = "an assignment requires an array that the program made"
+            raise WeftError(f"{users_line()}: {rule}, got an argument (change a copy: x.copy())")
+        if block is not self.recording.block:
+            rule = "an assignment requires an array that the same branch or loop made"
+            raise WeftError(f"{users_line()}: {rule}, got one from around it (return it instead)")
+
+    def with_part(self, index: Any, value: Any) -> Traced:
+        """The tensor with other elements at an index."""
+        return written(self, index, value)
+
+    def become(self, value: Any) -> None:
+        """Takes over the value of another tensor."""
+        object.__setattr__(self, "value", value.value)
+
+    def forget_elements(self) -> None:
+        """Lets go of elements that are unknown."""
+        object.__delattr__(self, "value")
+
+    def showing(self, found: Any) -> Any:
+        """A reshape of this tensor, which may show its elements."""
+        return reshaped(found, self)
+
+    def regrouped(self, shape: Any) -> Any:
+        """Other dims for the same elements, of which NumPy always makes a view."""
+        return linked(self.shaped(shape), Reshaped(self, shape))
+
+    def transpose(self, *axes: Any) -> Any:
+        """The axes in another order; without one reversed."""
+        given = tuple(listed(axes[0])) if len(axes) == 1 else axes
+        order = order_of(given, self.ndim)
+        return linked(self.op("transpose", self, permutation=[*order]), Permuted(self, order))
+
+    def duplicate(self) -> Traced:
+        """Another array of the same elements."""
+        found = Traced(self.recording, self.value)
+        views_of(found).own = True
+        return found
+
+    def copy(self, order: str = "C") -> Any:
+        """Another array of the same elements."""
+        return self.duplicate()
+
+    clone = copy
+
+    def __pos__(self) -> Any:
+        return self.duplicate()
 
     def __len__(self) -> int:
         size = self.type.shape[0].constant if self.ndim else None
@@ -251,8 +381,3 @@ class Traced(ArrayMethods):
 
     __float__ = __int__ = __index__ = __complex__ = __array__ = __dlpack__ = _refuse_value
     item = tolist = _refuse_value  # pyright: ignore[reportAssignmentType]
-
-    def fill(self, value: Any) -> Any:
-        """Refused: a tensor never changes."""
-        advice = "weft.numpy.full_like makes another one"
-        raise WeftError(f"{users_line()}: a tensor never changes, got fill ({advice})")

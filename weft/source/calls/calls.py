@@ -16,9 +16,8 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from weft.array.methods import VIEWS
-from weft.array_api.dispatch import FUNCTIONS
-from weft.array_api.numpy_composites import COMPOSITES
+from weft.array.methods import SAME, VIEWS
+from weft.array_api.table import BY_OBJECT, OBJECTS
 from weft.dialects.graph import ConstantOp
 from weft.eager.tensor import Tensor
 from weft.source.calls.builtin_functions import ALWAYS, BUILTINS
@@ -38,14 +37,17 @@ from weft.tracing.traced import Traced
 from weft.trees import flatten_exactly, unflatten
 
 _NATIVE: Final = {"weft", "xdsl", "numpy", *sys.stdlib_module_names}
-_READ: Final = ("weft.nn", "weft.array_api.numpy_composites")
+_READ: Final = ("weft.nn",)
 """Modules of weft's own that are read like a user's."""
 _ARRAYS: Final = (
     "weft.array.methods",
     "weft.array.operators",
-    *{each.__module__ for each in FUNCTIONS.values()},
+    "weft.source.values",
+    *{each.__module__ for each in BY_OBJECT.values()},
 )
 """Modules of functions of arrays."""
+_JOINED: Final = {id(np.r_): OBJECTS["r_"], id(np.c_): OBJECTS["c_"]}
+"""NumPy's objects whose brackets join arrays."""
 _IMPURE: Final = ("random", "time", "secrets", "numpy.random")
 _TAKING_TEXTS: Final = (print, weft_print, str, repr, format)
 _SIDE_EFFECTS: Final = (input, open, exec, eval, compile, globals, locals, vars)
@@ -277,8 +279,8 @@ def _seen(run: Run, name: str, given: Sequence[Any], found: Any) -> Any:
     first = next((each for each in given if isinstance(each, Array)), None)
     seen: list[Any] = []
     for leaf in leaves:
-        if isinstance(leaf, Array) and name != "contiguous":
-            same = any(leaf is each for each in given)
+        same = any(leaf is each for each in given)
+        if isinstance(leaf, Array) and not (same and name in SAME):
             leaf = run.recording.array(leaf.value) if same else leaf
             if name in VIEWS and first is not None and leaf.ndim:
                 leaf.viewing(first, None)
@@ -371,9 +373,11 @@ def _numpy(
         return run.recording.array(tensor_of(run, arguments[0], location).astype(function).value)
     if name in CREATION:
         return CREATION[name](run, location, *arguments, **named)
-    if function in COMPOSITES:
-        return call(run, COMPOSITES[function], arguments, named, location)
-    function_ = FUNCTIONS.get(function)
+    joined = _JOINED.get(id(arguments[0])) if name == "__getitem__" else None
+    if joined is not None:
+        function_, arguments = joined.__getitem__, arguments[1:]
+    else:
+        function_ = BY_OBJECT.get(function)
     if function_ is None:
         constants = [_constant_of(run, each) for each in arguments]
         if not any(map(holds_dynamic, [*constants, *named.values()])):

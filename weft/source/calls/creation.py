@@ -13,7 +13,7 @@ from weft.source.expressions.iteration import iterations_of, range_of, stacked
 from weft.source.expressions.operators import as_tensor
 from weft.source.run import Run
 from weft.source.syntax import Location
-from weft.source.values import Spread
+from weft.source.values import Array, Spread
 from weft.tracing.traced import Traced
 
 
@@ -70,13 +70,23 @@ def _eye(
     return row.reshape((row.type.size, 1)).apply("equal", column).astype(dtype)
 
 
-def _array(run: Run, location: Location, value: Any, dtype: Any = None) -> Any:
+def _asarray(run: Run, location: Location, value: Any, dtype: Any = None) -> Any:
+    if isinstance(value, Array) and (dtype is None or np.dtype(dtype) == value.dtype):
+        return value
+    return _array(run, location, value, dtype)
+
+
+def _array(
+    run: Run, location: Location, value: Any, dtype: Any = None, *, copy: bool | None = True
+) -> Any:
+    if not copy:
+        return _asarray(run, location, value, dtype)
     x = tensor_of(run, value, location)
     return run.recording.array((x if dtype is None else x.astype(dtype)).value)
 
 
 CREATION: Final[Mapping[str, Callable[..., Any]]] = {
     "zeros": _zeros, "ones": _ones, "empty": _zeros, "full": _full, "arange": _arange, "eye": _eye,
-    "array": _array, "asarray": _array,
+    "array": _array, "asarray": _asarray,
 }  # fmt: skip
 """By NumPy's names, which are weft's too."""

@@ -137,7 +137,7 @@ def unary(r: SourceRecording, node_type: type[ast.AST], value: Traced) -> Any:
             binary(r, ast.Sub, 0, value) if node_type is ast.USub else binary(r, ast.Add, 0, value)
         )
     if node_type is ast.UAdd:
-        return value
+        return r.array(value.value)
     if node_type is ast.USub:
         return value.apply("neg")
     result = value.apply("logical_not" if value.dtype.kind == "b" else "bitwise_not")

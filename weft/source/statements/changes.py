@@ -7,14 +7,17 @@ from collections.abc import Sequence
 from types import FunctionType
 from typing import Any, cast
 
-from weft.source.expressions.indexing import write
+import numpy as np
+
 from weft.source.expressions.iteration import elements, stacked
 from weft.source.expressions.operations import operate
+from weft.source.expressions.operators import as_tensor
 from weft.source.leaves import shown
 from weft.source.run import Run
 from weft.source.syntax import Location
 from weft.source.undo_log import ArraySlot, DictSlot, ListSlot
 from weft.source.values import Array, Spread
+from weft.tracing.assignment import written
 from weft.tracing.traced import Traced
 
 
@@ -25,7 +28,7 @@ def set_element(run: Run, holder: Any, index: Any, value: Any, location: Locatio
         parts = cast("tuple[Any, ...]", index if isinstance(index, tuple) else (index,))
         if isinstance(value, list | tuple):
             value = stacked(run, list(cast("Sequence[Any]", value)), location)
-        replace(run, holder, write(run.recording, holder, parts, value), location)
+        replace(run, holder, written(holder, parts, as_tensor(run.recording, value)), location)
     elif isinstance(method, FunctionType):
         run.call(run, method, [holder, index, value], {}, location)
     elif type(holder) in (list, dict):
@@ -54,7 +57,7 @@ def replace(run: Run, array: Array, value: Traced, location: Location) -> None:
         if view.index is None:
             rule = "a change of a part requires a part that an index names"
             raise location.refuse(rule, "another view", "copy it first: x.copy()")
-        whole = write(run.recording, view.base, view.index, value)
+        whole = written(view.base, view.index, value)
         replace(run, view.base, whole, location)
         run.undo_log.assign(ArraySlot(array), Array(run.recording, value.value))
         array.viewing(view.base, view.index)
@@ -77,7 +80,9 @@ def in_place(
     """`x += y`: arrays and lists are changed, everything else is replaced."""
     if isinstance(before, Array) and before.ndim:
         after = operate(run, node_type, before, value, location)
-        if after.dtype != before.dtype:
+        if np.can_cast(after.dtype, before.dtype, "same_kind"):
+            after = after.astype(before.dtype)
+        else:
             rule = f"an assignment in place requires the dtype {before.dtype}"
             raise location.refuse(rule, after.dtype, "write x = x + y")
         replace(run, before, after, location)

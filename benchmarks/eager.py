@@ -37,14 +37,17 @@ ELEMENTWISE: Final = (
         "exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan",
         "asinh", "acosh", "atanh", "floor", "ceil", "sign", "round", "abs", "negative", "isnan",
         "erf", "square", "expm1", "log1p", "isinf", "isfinite", "positive", "reciprocal", "trunc",
-        "log2", "log10", "signbit",
+        "log2", "log10", "signbit", "cbrt", "conj", "degrees", "deg2rad", "exp2", "fabs", "modf",
+        "radians", "rad2deg", "rint", "spacing",
     )),
-    "np.logical_not(b)", "np.bitwise_invert(i)",
+    "np.logical_not(b)", "np.bitwise_invert(i)", "np.bitwise_count(i)",
     *(f"np.{name}(x, y)" for name in (
         "add", "subtract", "multiply", "maximum", "minimum", "pow", "equal", "less", "greater",
         "less_equal", "greater_equal", "divide", "floor_divide", "remainder", "not_equal",
-        "copysign", "hypot", "logaddexp", "atan2", "nextafter",
+        "copysign", "hypot", "logaddexp", "atan2", "nextafter", "divmod", "float_power", "fmax",
+        "fmin", "fmod", "heaviside", "logaddexp2",
     )),
+    *(f"np.{name}(i, i)" for name in ("gcd", "lcm")), "np.ldexp(x, i)",
     *(f"np.bitwise_{name}(i, i)" for name in ("and", "or", "xor", "left_shift", "right_shift")),
     *(f"np.logical_{name}(b, b)" for name in ("and", "or", "xor")),
     "np.matmul(m, m)", "np.where(b, x, y)", "np.where(b, x, 0)", "np.clip(x, 0, 1)",
@@ -86,7 +89,10 @@ CHOICES: Final = (
 )
 
 LINEAR_ALGEBRA: Final = (
-    "np.vecdot(x, y)", "np.tensordot(m, m, axes=1)",
+    "np.vecdot(x, y)", "np.tensordot(m, m, axes=1)", "np.matvec(m, x[:4])", "np.vecmat(x[:4], m)",
+    *(f"np.linalg.{name}(s)" for name in ("eigh", "eigvalsh", "qr")),
+    "np.linalg.lstsq(s, x[:4])", "np.linalg.multi_dot([m, m, m])", "np.linalg.norm(m)",
+    "np.linalg.tensorinv(s, 1)", "np.linalg.tensorsolve(s, x[:4])",
     *(f"np.linalg.{name}(x, y)" for name in ("outer", "vecdot")),
     *(f"np.linalg.{name}(m, m)" for name in ("matmul", "solve", "tensordot")),
     *(f"np.linalg.{name}(s)" for name in ("cholesky", "det", "inv", "slogdet")),

@@ -110,7 +110,7 @@ def _compile(tree: Path, model: Path, cache: str) -> Cost:
     environment = {**os.environ, "PYTHONPATH": str(tree), "XDG_CACHE_HOME": cache}
     start = time.perf_counter()
     with tempfile.TemporaryFile("w+") as said:
-        command = [sys.executable, "-c", _EXPORT, str(model), f"{cache}/lib{model.stem}.so"]
+        command = [sys.executable, "-c", _EXPORT, str(model), f"{cache}/libmodel.so"]
         process = subprocess.Popen(command, env=environment, cwd=cache, stdout=said, stderr=said)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)

@@ -110,6 +110,8 @@ def _static_inputs(graph: GraphModule, examples: Sequence[Any]) -> dict[int, tor
     metadata = None if context is None else context.fw_metadata
     count = len(graph.graph.find_nodes(op="placeholder"))
     if metadata is None or count != len(examples):
+        rule = "freeze requires a graph whose inputs are those that Dynamo gives"
+        warnings.warn(f"{rule}, got others: parameters stay inputs", ModelWarning, stacklevel=2)
         return {}
     positions = metadata.static_input_indices
     mutated = [info.mutates_data for info in metadata.input_info]

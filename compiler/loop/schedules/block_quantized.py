@@ -19,11 +19,11 @@ from weft.compiler.loop.nest import child_loops, loads_in, loops_in, perfect_nes
 from weft.compiler.loop.primitives import parallelize, unroll, vectorize
 from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.gemm.register_tile import split_tile_rows, tile_rows
-from weft.compiler.loop.schedules.innermost_loops import lanes_for
+from weft.compiler.loop.schedules.innermost_loops import lanes_for, nests_and_branches
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.loop.arithmetic import FieldOp
-from weft.dialects.loop.ops import ForOp, IfOp, LoadOp
+from weft.dialects.loop.ops import ForOp, LoadOp
 from weft.dialects.loop.program import KernelOp
 
 NAME = "block-quantized"
@@ -40,17 +40,10 @@ SHORT = 8
 
 def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
     """Schedules every nest that unpacks words and has no marks yet, those inside branches too."""
-    for loop in _outermost(kernel):
-        if matches(loop):
+    for loop in nests_and_branches(kernel):
+        if not loop.hints() and matches(loop):
             apply(loop, target)
             yield NAME
-
-
-def _outermost(kernel: KernelOp) -> list[ForOp]:
-    """The nests of a kernel, and of the branches that it takes."""
-    branches = [op for op in kernel.body.block.ops if isinstance(op, IfOp)]
-    inside = [op for branch in branches for op in branch.then.block.ops if isinstance(op, ForOp)]
-    return [nest for nest in (*child_loops(kernel), *inside) if not nest.hints()]
 
 
 def matches(loop: ForOp) -> bool:

@@ -39,7 +39,15 @@ from weft.compiler.loop.schedules.unroll_and_jam import jam_factor
 from weft.compiler.target.target import LINE, Target
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.expr import Expr, Quotient, product
-from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
+from weft.dialects.loop.ops import (
+    AccessOp,
+    AllocOp,
+    ForOp,
+    IfOp,
+    LoadOp,
+    StoreOp,
+    enclosing_loops,
+)
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.scalar import compute_type, width
 from weft.dialects.loop.types import buffer_type_of
@@ -60,6 +68,13 @@ LINE_ELEMENTS = 8
 
 LARGEST_SCRATCH = 32 * 1024
 """Bytes of a temporary that moves onto the stack of the thread that computes the row."""
+
+
+def nests_and_branches(kernel: KernelOp) -> list[ForOp]:
+    """The nests of a kernel, and of the branches that it takes."""
+    branches = [op for op in kernel.body.block.ops if isinstance(op, IfOp)]
+    inside = [op for branch in branches for op in branch.then.block.ops if isinstance(op, ForOp)]
+    return [*child_loops(kernel), *inside]
 
 
 def lanes_for(loop: ForOp, target: Target) -> int:

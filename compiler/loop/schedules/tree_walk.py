@@ -10,12 +10,12 @@ from contextlib import suppress
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
-from weft.compiler.loop.nest import child_loops, loops_in
+from weft.compiler.loop.nest import loops_in
 from weft.compiler.loop.primitives import parallelize, unroll, vectorize
-from weft.compiler.loop.schedules.innermost_loops import lanes_for
+from weft.compiler.loop.schedules.innermost_loops import lanes_for, nests_and_branches
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
-from weft.dialects.loop.ops import ForOp, IfOp, LoadOp
+from weft.dialects.loop.ops import ForOp, LoadOp
 from weft.dialects.loop.program import KernelOp
 
 NAME = "tree-walk"
@@ -26,18 +26,10 @@ LONGEST = 64
 
 def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
     """Schedules every walk that has no marks yet, those inside branches too."""
-    for loop in _outermost(kernel):
-        if matches(loop):
+    for loop in nests_and_branches(kernel):
+        if not any(_is_marked(each) for each in (loop, *loops_in(loop))) and matches(loop):
             apply(loop, target)
             yield NAME
-
-
-def _outermost(kernel: KernelOp) -> list[ForOp]:
-    """The nests of a kernel, and of the branches that it takes."""
-    branches = [op for op in kernel.body.block.ops if isinstance(op, IfOp)]
-    inside = [op for branch in branches for op in branch.then.block.ops if isinstance(op, ForOp)]
-    nests = [*child_loops(kernel), *inside]
-    return [nest for nest in nests if not any(_is_marked(loop) for loop in (nest, *loops_in(nest)))]
 
 
 def _is_marked(loop: ForOp) -> bool:

@@ -198,6 +198,11 @@ class _Graph:
         ways = self.inside([], lambda b: b.tanh(x)), self.inside([], lambda b: b.neg(x))
         return b.builder.insert(IfOp.of(condition, *ways)).results[0]
 
+    def blocks(self, x: SSAValue, number: int) -> SSAValue:
+        codes = (np.arange(24 * 24).reshape(24, 24) % (3 + number) - 1).astype(np.int8)
+        stored = ConstantOp.stored("codes", codes, self.weights)
+        return _blocks(self.b, x, self.b.builder.insert(stored).result)
+
     def step(self, kind: str, x: SSAValue, number: int) -> SSAValue:
         b = self.b
         match kind:
@@ -206,9 +211,7 @@ class _Graph:
             case "quantized":
                 return _quantized(b, x, self.weight(number, (24, 24)))
             case "blocks":
-                codes = (np.arange(24 * 24).reshape(24, 24) % (3 + number) - 1).astype(np.int8)
-                stored = ConstantOp.stored("codes", codes, self.weights)
-                return _blocks(b, x, b.builder.insert(stored).result)
+                return self.blocks(x, number)
             case "norm":
                 return _norm(b, x)
             case "turned":

@@ -126,14 +126,13 @@ def _pack(kernel: KernelOp, load: LoadOp, column: ForOp, plan: Plan) -> SSAValue
     panel, axes = load.buffer, indexed_dims(load, column)
     match plan.packing:
         case "stored":
-            layout = panels(buffer_type_of(panel), axes[0], plan.width)
+            layout = panels(buffer_type_of(panel), axes[0], plan.width, plan.group)
             if plan.terms > 1:
                 (terms,) = indexed_dims(load, enclosing_loops(load)[-1])
                 layout = interleave(layout, terms, plan.terms)
             return pack(panel, layout)
         case "whole":
-            widened = plan.widened_panel
-            return pack_operand(kernel, panel, axes[0], plan.width, plan.lanes, widened=widened)
+            return pack_operand(kernel, panel, axes[0], plan)
         case "flat":
             return pack_flat_operand(kernel, panel, axes[0], plan.width, plan.lanes)
         case _:

@@ -48,8 +48,9 @@ from weft.compiler.loop.schedules.gemm.register_tile import (
 )
 from weft.compiler.loop.schedules.gemm.remainders import is_whole, split_columns
 from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_k
-from weft.compiler.loop.schedules.innermost_loops import parallelize_outermost, stride
+from weft.compiler.loop.schedules.innermost_loops import parallelize_outermost
 from weft.compiler.loop.schedules.simplify import drop_stored_only
+from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.loop.ops import ForOp, LoadOp, enclosing_loops

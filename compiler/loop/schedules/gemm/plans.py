@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
 from weft.compiler.loop.layouts import LONGEST_STRIDE
 from weft.compiler.loop.schedules.gemm.gemv import ROWS as STREAMS
@@ -107,12 +108,17 @@ class _Choice:
             and plain
             and contiguous
             and held
-            and (self.columns or 0) >= self.width
+            and self._tasks() >= LEAST_PANELS
         ):
             found.append("flat" if _is_flat(panel, along) else "tile")
         if whole_tiles and view.row is not None and self.columns is not None:
             found.append("whole")
         return found
+
+    def _tasks(self) -> int:
+        """How many panels there are in all for threads to share."""
+        extents = [self.problem.extents[n].constant or LEAST_PANELS for n in self.view.batch]
+        return prod(extents) * ((self.columns or 0) // self.width)
 
     def packed(self, packing: Packing) -> Plan:
         """The plan with one of the packings."""
@@ -174,7 +180,7 @@ class _Choice:
         )
 
     def _group(self, packing: Packing) -> int | None:
-        """The columns of a group, where panels of all of the dim would cross from one to another."""
+        """The columns of a group, where panels of all of the dim would cross into the next."""
         if packing not in ("stored", "whole"):
             return None
         multiple = self._panel.along[self.view.column].multiple

@@ -28,6 +28,7 @@ from weft.compiler.loop.nest import (
     extreme,
     is_defined_inside,
     number_range,
+    ranges_around,
     ranges_of,
     root_buffer,
     subscripts,
@@ -160,8 +161,16 @@ def _independent(first: AccessOp, second: AccessOp, relations: Sequence[Relation
     if any(_never_equal(left, right, bounds, ranges) for left, right in equations):
         return True
     # Of collapsed loops, quotient and remainder may each be equal for two elements that differ in
-    # the other one; only the address, where both are put together again, shows it.
-    return any(map(_quotients, here)) and _are_disjoint(first, here, there, bounds, ranges)
+    # the other one; only the address, where both are put together again, shows it, or the quotient
+    # without what is added to it.
+    if not any(map(_quotients, here)):
+        return False
+    around = ranges_around(first), ranges_around(second)
+    quotients = _alone(list(zip(here, elsewhere, strict=True)), *around)
+    alone = [(left, right.substitute(shift | varying)) for left, right in quotients]
+    return _are_disjoint(first, here, there, bounds, ranges) or any(
+        _never_equal(left, right, bounds, ranges) for left, right in _joined(equations + alone)
+    )
 
 
 def _alike(
@@ -355,6 +364,20 @@ def _joined(equations: list[tuple[Expr, Expr]]) -> list[tuple[Expr, Expr]]:
             if _turn_of_remainder(whole) != scale and _quotients(other_left):
                 joined.insert(position + 1, (whole, other_right * scale + right))
     return joined
+
+
+def _alone(
+    equations: Sequence[tuple[Expr, Expr]],
+    first: Mapping[Atom, Range],
+    second: Mapping[Atom, Range],
+) -> Iterator[tuple[Expr, Expr]]:
+    """What follows of equations for the quotients in them, by the ranges of either side:
+    `x floordiv c` is equal where `16 * (x floordiv c) + i` is, of `i` below 16.
+    """
+    for left, right in equations:
+        for monomial, factor in left.terms.items():
+            if abs(factor) > 1 and any(isinstance(atom, Quotient) for atom in monomial):
+                yield (left // factor).simplify(first), (right // factor).simplify(second)
 
 
 def _turn_of_remainder(expr: Expr) -> Expr | None:

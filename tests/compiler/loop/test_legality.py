@@ -167,6 +167,20 @@ def test_tiles_that_divide_a_collapsed_row_are_seen_through_beside_another_loop(
     assert carried_pair(reorder(outer, o, inner)[0]) is None
 
 
+def test_tiles_of_planes_collapsed_with_rows_are_seen_through():
+    """x[16 * (t floordiv 5) + i, t mod 5, w]."""
+
+    def planes(b: LoopBuilder, x, y):
+        with b.loops([32, 5, 3], "ohw") as index:
+            b.store(y, index, b.load(x, index))
+
+    op = kernel(planes, x=[32, 5, 3], y=[32, 5, 3])
+    o, h, w = loops(op, "o", "h", "w")
+    outer, inner, _ = tile(o, 16)
+    reorder(outer, h, inner, w)
+    assert carried_pair(collapse(outer, h)) is None
+
+
 def test_a_symbolic_main_part_and_remainder_do_not_overlap():
     op = pointwise("n", 3, ["n"])
     tiles = tile(loops(op, "i")[0], 4)

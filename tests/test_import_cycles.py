@@ -47,6 +47,8 @@ LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
     "few runs need it, and it takes long to load": (
         "weft.cli.compare -> weft.compiler.frontend.onnx.load",
         "weft.cli.compile -> weft.compiler.driver.emit",
+        "weft.cli.inspect -> weft.bench.limits",
+        "weft.cli.inspect -> weft.cli.drawing.roofline",
         "weft.cli.inspect -> weft.compiler.driver.pipeline",
         "weft.cli.model -> weft.compiler.frontend.onnx.fix_inputs",
         "weft.cli.inspect -> weft.compiler.loop.schedule_file",

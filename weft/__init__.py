@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         WeftError,
     )
     from weft.eager.tensor import Tensor
+    from weft.history import History
     from weft.jax_function import JaxFunction, from_jax
     from weft.probing.inside import watch
     from weft.source.jit import jit
@@ -65,6 +66,7 @@ __all__ = [
     "Executable",
     "Extension",
     "Graph",
+    "History",
     "IllegalSchedule",
     "InputError",
     "JaxFunction",
@@ -132,6 +134,7 @@ _HOMES: Final = {
         "WeftError",
     ),
     "weft.eager.tensor": ("Tensor",),
+    "weft.history": ("History",),
     "weft.jax_function": ("JaxFunction", "from_jax"),
     "weft.probing.inside": ("watch",),
     "weft.source.jit": ("jit",),

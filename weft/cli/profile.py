@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec.structs import asdict
 
 from weft.cli.arrays import add_input_options, random_inputs, read_archive, read_inputs
-from weft.cli.drawn import drawn_table, shown_share
+from weft.cli.drawing.drawn import drawn_table, shown_share
 from weft.cli.model import add_compile_options, executable_from
 from weft.cli.parser import command_parser
 from weft.cli.table import shown_bytes, shown_flops

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from weft.autodiff.custom import custom_vjp
 from weft.autodiff.derivatives import vjp
 from weft.compilation import compile_cached
+from weft.compiler import html
 from weft.compiler.driver.options import Changes, Options, require_keywords
 from weft.compiler.machine.artifact.cache import default_cache
 from weft.compiler.machine.python.executable import Executable
@@ -187,6 +188,15 @@ class Jitted:
     def compilations(self) -> tuple[Compilation, ...]:
         """All compilations, in no order."""
         return tuple(each for found in self._found.values() for each in found)
+
+    def _repr_html_(self) -> str:
+        name = getattr(self, "__name__", "the function")
+        rows = [[f"{name}({each.signature})", each.reason] for each in self.compilations]
+        title = f"<b>{html.escaped(name)}</b>"
+        if not rows:
+            return f"<div>{title} was not called yet</div>"
+        shown = html.table(["compiled for", "because"], rows)
+        return f"<div>{title}{shown}{self.compilations[-1].executable.as_html()}</div>"
 
     def explain(self) -> str:
         """Why the function was compiled, each time, and what became of its statements."""

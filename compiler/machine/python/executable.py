@@ -10,6 +10,7 @@ import numpy as np
 
 from weft.compiler.machine.artifact.signature import Signature, TensorSpec
 from weft.compiler.machine.python.checked_call import CheckedCall, Library
+from weft.compiler.machine.python.executable_html import executable_html
 from weft.compiler.machine.python.fast_call import Call, fast_call
 from weft.compiler.machine.python.profile import Profile
 from weft.compiler.machine.python.record_profile import record_profile
@@ -72,6 +73,15 @@ class Executable(_Callable):
         inputs = ", ".join(map(_described, self.inputs))
         outputs = ", ".join(map(_described, self.outputs))
         return printable(f"<weft.Executable {self._prefix}({inputs}) -> ({outputs})>")
+
+    def _repr_html_(self) -> str:
+        return self.as_html()
+
+    def as_html(self) -> str:
+        """What notebooks show: the signature, and the last profile, or the flops, by operator."""
+        return executable_html(
+            self._prefix, self.inputs, self.outputs, self.metadata, self.last_profile
+        )
 
     def watch(self, *names: str) -> Executable:
         """The model, compiled again so that it gives further values of its graph, by their names: a

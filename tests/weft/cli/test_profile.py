@@ -10,7 +10,7 @@ import pytest
 from tests.models.networks import build_mlp
 from tests.support.small_models import rows_of
 from tests.weft.cli.command import Command
-from weft.cli.drawn import shown_share
+from weft.cli.drawing.drawn import shown_share
 
 NODES = "/MatMul, /Add, /Relu"
 

@@ -2,88 +2,18 @@
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
+from pathlib import Path
 from statistics import median_low
-from typing import Any, Final, Self
+from typing import Any
 
 from msgspec import Struct
 
-from weft.compiler.abi.constants import SpanNumber
 from weft.compiler.machine.artifact.dims import size_of
-
-IDLE: Final = -4
-"""The number of a span in which a thread does nothing for the call."""
-
-NAMES: Final[Mapping[int, str]] = {
-    SpanNumber.CALL: "call",
-    SpanNumber.OTHER: "between kernels",
-    SpanNumber.WAIT: "waiting",
-    IDLE: "idle",
-}
-"""What spans are that have no kernel."""
-
-_HASH: Final = re.compile(r"_[0-9a-f]{8}$")
-
-
-class Span(Struct, frozen=True):
-    """What a thread did from `begin` to `end`, in nanoseconds since its call began. The number is
-    that of a `KernelCall`, or one of `NAMES`; thread 0 is the one that called.
-    """
-
-    thread: int
-    begin: int
-    end: int
-    number: int
-
-
-class KernelCall(Struct, frozen=True):
-    """A place where the program calls a kernel: the nodes of the model that it computes there, what
-    that takes, None where only a call knows, and its position in the memory plan.
-    """
-
-    number: int
-    kernel: str
-    nodes: tuple[str, ...]
-    flops: int | None
-    bytes: int | None
-    step: int | None
-
-    @property
-    def operator(self) -> str:
-        """The operators that the kernel computes, as its name has them."""
-        return _HASH.sub("", self.kernel)
-
-
-class CallProfile(Struct, frozen=True):
-    """One call: its begin and end in nanoseconds of CLOCK_MONOTONIC, and its spans by begin."""
-
-    begin: int
-    end: int
-    spans: tuple[Span, ...]
-
-    @property
-    def duration(self) -> int:
-        """Nanoseconds of the whole."""
-        return self.end - self.begin
-
-    @property
-    def threads(self) -> tuple[int, ...]:
-        """The threads that took part."""
-        return tuple(sorted({span.thread for span in self.spans}))
-
-    def timeline(self, thread: int) -> tuple[Span, ...]:
-        """The spans of a thread with the gaps between them as idle ones: together the duration."""
-        own = [span for span in self.spans if span.thread == thread]
-        edges = [Span(thread, 0, 0, IDLE), *own, Span(thread, self.duration, self.duration, IDLE)]
-        filled: list[Span] = []
-        for before, after in pairwise(edges):
-            if before.end < after.begin:
-                filled.append(Span(thread, before.end, after.begin, IDLE))
-            if after is not edges[-1]:
-                filled.append(after)
-        return tuple(filled)
+from weft.compiler.machine.artifact.replace_file import replacing
+from weft.compiler.machine.python.chrome_trace import chrome_trace
+from weft.compiler.machine.python.spans import NAMES, CallProfile, KernelCall, Span, Stretch
 
 
 class Row(Struct, frozen=True):
@@ -124,6 +54,14 @@ class Profile(Struct, frozen=True):
         """The kernel's call that a span is of."""
         return self.kernel_calls[span.number] if span.number >= 0 else None
 
+    def save_trace(self, path: str | Path) -> None:
+        """Writes the median call in Chrome's JSON, which ui.perfetto.dev opens: a track for each
+        thread, and the memory of the arena that is in use.
+        """
+        trace = chrome_trace(self.prefix, self.median, self.kernel_calls, self.memory)
+        with replacing(Path(path)) as out:
+            out.write(json.dumps(trace).encode())
+
     def by_kernel(self) -> list[Row]:
         """The median call by kernel, the longest first; what is no kernel is listed as well."""
         return self._rows(lambda call: call.kernel)
@@ -137,60 +75,23 @@ class Profile(Struct, frozen=True):
         return self._rows(lambda call: ", ".join(call.nodes) or call.kernel)
 
     def _rows(self, name: Callable[[KernelCall], str]) -> list[Row]:
-        groups: dict[str, list[_Work]] = {}
-        for work in _works(self.median):
-            key = name(self.kernel_calls[work.number]) if work.number >= 0 else NAMES[work.number]
-            groups.setdefault(key, []).append(work)
-        rows = [self._row(key, works) for key, works in groups.items()]
+        groups: dict[str, list[Stretch]] = {}
+        for each in self.median.stretches():
+            key = name(self.kernel_calls[each.number]) if each.number >= 0 else NAMES[each.number]
+            groups.setdefault(key, []).append(each)
+        rows = [self._row(key, stretches) for key, stretches in groups.items()]
         return sorted(rows, key=lambda row: -row.wall)
 
-    def _row(self, name: str, works: Sequence[_Work]) -> Row:
-        runs = [self.kernel_calls[each.number] for each in works if each.is_run]
+    def _row(self, name: str, stretches: Sequence[Stretch]) -> Row:
+        runs = [self.kernel_calls[each.number] for each in stretches if each.is_run]
         return Row(
             name,
             len(runs),
-            _union((each.begin, each.end) for each in works),
-            sum(each.busy for each in works),
+            _union((each.begin, each.end) for each in stretches),
+            sum(each.busy for each in stretches),
             _total(call.flops for call in runs),
             _total(call.bytes for call in runs),
         )
-
-
-class _Work(Struct):
-    """A stretch of a thread at one thing, with the waiting in it; not a run of a kernel where it is
-    a part of a loop of another thread's.
-    """
-
-    number: int
-    begin: int
-    end: int
-    busy: int
-    is_run: bool
-
-    @classmethod
-    def of(cls, span: Span, *, is_run: bool) -> Self:
-        return cls(span.number, span.begin, span.end, span.end - span.begin, is_run)
-
-
-def _works(call: CallProfile) -> list[_Work]:
-    """The spans of a call, those of a kernel and the waiting in it as one."""
-    found: list[_Work] = []
-    for thread in call.threads:
-        waits = False
-        own: list[_Work] = []
-        for span in call.timeline(thread):
-            if span.number == IDLE:
-                continue
-            last = own[-1] if own and own[-1].end == span.begin else None
-            if last is not None and (span.number == SpanNumber.WAIT or waits):
-                last.end = span.end
-                waits = span.number == SpanNumber.WAIT
-                last.busy += 0 if waits else span.end - span.begin
-            else:
-                is_run = span.number >= 0 and last is not None
-                own.append(_Work.of(span, is_run=is_run))
-        found += own
-    return found
 
 
 def _union(intervals: Iterable[tuple[int, int]]) -> int:

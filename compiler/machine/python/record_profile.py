@@ -17,13 +17,8 @@ from weft.compiler.abi.structs import SPAN
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.codegen.jit import LoadedCode, load_objects
 from weft.compiler.machine.codegen.object_code import compile_object
-from weft.compiler.machine.python.profile import (
-    CallProfile,
-    Profile,
-    Span,
-    kernel_calls_of,
-    memory_of,
-)
+from weft.compiler.machine.python.profile import Profile, kernel_calls_of, memory_of
+from weft.compiler.machine.python.spans import CallProfile, Span
 from weft.dialects.errors import ArtifactError, OptionError
 from weft.dialects.weights import Array
 

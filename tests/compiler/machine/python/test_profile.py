@@ -16,13 +16,8 @@ from weft.compiler.driver.pipeline import compile_model
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.codegen.jit import load_objects
 from weft.compiler.machine.python.executable import Executable
-from weft.compiler.machine.python.profile import (
-    IDLE,
-    CallProfile,
-    KernelCall,
-    Profile,
-    Span,
-)
+from weft.compiler.machine.python.profile import Profile
+from weft.compiler.machine.python.spans import IDLE, CallProfile, KernelCall, Span
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +116,9 @@ def test_waiting_belongs_to_its_kernel_and_parts_to_no_run():
     assert (rows["k1"].runs, rows["k1"].wall) == (1, 24)
     assert rows["between kernels"].wall == 20
     assert profile.median.timeline(1)[0] == Span(1, 0, 20, IDLE)
+    first_run = next(each for each in profile.median.stretches() if each.number == 0)
+    assert (first_run.begin, first_run.end, first_run.is_run) == (10, 66, True)
+    assert first_run.waits == [Span(0, 50, 65, -3)]
 
 
 @pytest.mark.skipif(host_target().arch != "x86_64", reason="levels are those of x86-64")

@@ -32,7 +32,7 @@ TOLERANCE: Final = 1e-4
 _EXAMPLES: Final = """\
 examples:
   weft view model.onnx --open                 model.html: graph, kernels, memory, time
-  weft view model.onnx --schedule my.txt      the same by schedules of your own
+  weft view model.onnx --schedule my.txt      beside it what schedules of your own make of it
   weft view model.onnx --inputs x.npz --watch logits --watch /layer1/Relu_output
   weft view liba.so libb.so -o both.html      two builds, and where they differ
   weft view model.onnx --json | python -m json.tool
@@ -78,7 +78,12 @@ def run(arguments: argparse.Namespace) -> None:
     budget = budget_from(arguments)
     with deadline(budget), stage_progress() as on_stage:
         options = options_from(arguments)
-        view = data(*builds, options=options, run=how, on_stage=on_stage, budget=budget)
+        # Beside schedules of one's own stands what weft does by itself.
+        forced = bool(options.schedule) and arguments.other is None
+        plain = options.changed(schedule=()) if forced else None
+        view = data(
+            *builds, options=options, against=plain, run=how, on_stage=on_stage, budget=budget
+        )
         view = _with_parting(view, arguments, how)
     if arguments.json:
         show(as_json(view))
@@ -91,8 +96,11 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _with_parting(view: View, arguments: argparse.Namespace, how: Run) -> View:
     """Where two models of ONNX part, if their outputs do."""
-    paths, parting = (arguments.model, arguments.other), view.parting
-    if parting is None or any(Path(path).suffix != ".onnx" for path in paths):
+    parting = view.parting
+    if parting is None or arguments.other is None:
+        return view
+    paths = arguments.model, arguments.other
+    if any(Path(path).suffix != ".onnx" for path in paths):
         return view
     if all(each.of_scale <= TOLERANCE for each in parting.outputs):
         return view

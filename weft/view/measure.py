@@ -5,6 +5,8 @@ limits of the machine.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
+from statistics import median
 from typing import Any, Final
 
 import numpy as np
@@ -75,13 +77,26 @@ def time_of(recorded: Profile) -> Time:
         _rows(recorded.by_kernel()),
         _rows(recorded.by_operator()),
         _rows(recorded.by_node()),
+        _medians(recorded),
     )
+
+
+def _medians(recorded: Profile) -> dict[str, float]:
+    """The nanoseconds of each kernel in a call, medians over all calls: a thread that waited for a
+    core in one of them counts little.
+    """
+    found: dict[str, list[int]] = {}
+    for call in recorded.calls:
+        for row in replace(recorded, calls=(call,)).by_kernel():
+            found.setdefault(row.name, []).append(row.wall)
+    return {name: median(times) for name, times in found.items()}
 
 
 def _rows(rows: Sequence[profile.Row]) -> tuple[Row, ...]:
     return tuple(Row(each.name, each.runs, each.wall) for each in rows)
 
 
+@cache
 def measured_limits(threads: int) -> Limits:
     """What the machine does on so many threads."""
     levels = levels_of_memory(host_target(), threads)

@@ -188,7 +188,7 @@ class Row(Struct, frozen=True):
 
 class Time(Struct, frozen=True):
     """Nanoseconds of several calls of the model; of the median one the spans, and what it is made
-    of by kernel, operator and node of the model.
+    of by kernel, operator and node of the model. `kernels_ns` are medians over all calls.
     """
 
     threads: int
@@ -198,6 +198,7 @@ class Time(Struct, frozen=True):
     by_kernel: tuple[Row, ...]
     by_operator: tuple[Row, ...]
     by_node: tuple[Row, ...]
+    kernels_ns: dict[str, float]
 
 
 class Histogram(Struct, frozen=True):

@@ -33,8 +33,8 @@ def conv_page() -> Page:
 
 
 def transformer_page() -> Page:
-    model = build_bert(layers=1, hidden=32, heads=2, vocabulary=50, batch=1, sequence=8)
-    return page(model, run=Run(threads=1))
+    model = build_bert(layers=1, hidden=16, heads=1, vocabulary=10, batch=1, sequence=4)
+    return page(model, run=Run(threads=2))
 
 
 def loops_page() -> Page:

@@ -9,11 +9,12 @@ function buildsPanel([first, second]) {
     ["FLOP", ...[first, second].map((build) => totalText(build, "flops", countText))],
     ["read and written", ...[first, second].map((build) => totalText(build, "bytes", bytesText))],
     ["workspace", bytesText(first.memory.workspace), bytesText(second.memory.workspace)],
+    ["kernels with schedules of one's own", ...[first, second].map((build) => build.kernels.filter((each) => each.schedules.includes("forced")).length)],
     ["weights", ...[first, second].map((build) => bytesText(sum(build.memory.weights.map((each) => each.bytes))))],
   ];
   const summary = el("table.summary", {}, el("thead", {}, el("tr", {}, ["", "A", "B"].map((title) => el("th", { scope: "col" }, title)))), el("tbody", {}, rows.map(([name, a, b]) => el("tr", { class: String(a) === String(b) ? null : "differs" }, el("th", { scope: "row" }, name), el("td", {}, String(a)), el("td", {}, String(b))))));
   const names = [...new Set([...first.kernels, ...second.kernels].map((kernel) => kernel.name))];
-  const kernels = names.map((name) => kernelPair(name, first, second));
+  const kernels = names.map((name) => kernelPair(name, first, second)).sort((x, y) => (y.a || y.b) - (x.a || x.b));
   const time = (key) => ({ title: key.toUpperCase(), number: true, sort: (row) => row[key], text: (row) => timeText(row[key]) });
   const columns = [{ title: "kernel", text: (row) => row.name }, { title: "differs in", text: (row) => row.differs }, time("a"), time("b"), { title: "A / B", number: true, sort: (row) => row.ratio, text: (row) => (row.ratio ? row.ratio.toFixed(2) : "") }];
   const table = sortedTable(columns, kernels, { choose: (row) => select({ kernel: row.name }, row.build), chosen: (row) => isSelected(row.name), order: [1, true], label: "Kernels of both builds" });
@@ -22,7 +23,9 @@ function buildsPanel([first, second]) {
     table.update();
     difference.replaceChildren(...scheduleDifference(selection.kernel, first, second));
   });
-  return { element: el("div.page", {}, el("h2", {}, `A: ${first.name} and B: ${second.name}`), summary, el("h3", {}, "Outputs"), outputsText(VIEW.parting), el("h3", {}, "Kernels"), table.element, difference) };
+  const hint = "Select a kernel to see its loops in A and B as a difference.";
+  difference.append(el("p.quiet", {}, first.stages.length && second.stages.length ? hint : ""));
+  return { element: el("div.page", {}, el("h2", {}, `A: ${first.name} and B: ${second.name}`), summary, el("h3", {}, "Outputs"), outputsText(VIEW.parting), el("div.pair", {}, el("section", {}, el("h3", {}, "Kernels"), table.element), difference)) };
 }
 
 function totalText(build, what, text) {

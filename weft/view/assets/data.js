@@ -28,16 +28,16 @@ class Build {
       }
     }
     this.reasons = grouped(this.apart, ([reader]) => reader);
-    this.measured = new Map((this.time?.by_kernel || []).map((row) => [row.name, row.ns]));
+    this.measured = new Map(Object.entries(this.time?.kernels_ns || {}));
   }
 
   nanoseconds(kernel) {
     return this.measured.get(kernel) ?? null;
   }
 
-  // A kernel's part of the median call.
+  // A kernel's part of all kernels' time.
   share(kernel) {
-    return this.time ? (this.measured.get(kernel) ?? 0) / this.time.median_ns : 0;
+    return this.time ? (this.measured.get(kernel) ?? 0) / sum([...this.measured.values()]) : 0;
   }
 
   expected(kernel) {

@@ -17,7 +17,7 @@ function graphPanel(build) {
   function show() {
     const { stage, before } = state;
     const [old, next] = [flatten(build, graphOf(stage - 1)), flatten(build, graphOf(stage))];
-    const marks = marksBetween(old, next, before);
+    const marks = marksBetween(build, old, next, before);
     view.marks = (box) => (box.number === undefined ? null : marks.get(box.number) || null);
     view.show(before ? graphOf(stage - 1) : graphOf(stage));
     [...list.children].forEach((item, number) => item.firstChild.setAttribute("aria-current", String(number === stage)));
@@ -74,12 +74,12 @@ function flatten(build, graph) {
   return Object.assign(found, { names });
 }
 
-function marksBetween(old, next, before) {
+function marksBetween(build, old, next, before) {
   const marks = new Map();
   const [shown, other] = before ? [old, next] : [next, old];
   for (const number of shown)
     if (!other.has(number)) {
-      const name = BUILDS[0].nodes[number]?.results?.[0]?.[0];
+      const name = build.nodes[number].results?.[0]?.[0];
       marks.set(number, other.names.has(name) ? "changed" : before ? "removed" : "added");
     }
   return marks;

@@ -39,10 +39,10 @@ function rooflinePanel(build) {
   function roofs(x, y, width) {
     const left = Math.min(0.05, ...points.map((point) => point.x)) / 1.5;
     const right = width - FRAME.right;
-    const slopes = bandwidths.flatMap(({ level, gbs }, number) => {
+    const slopes = bandwidths.flatMap(({ level, gbs }) => {
       const start = Math.max(left, (Math.min(0.5, ...points.map((point) => point.y)) / 1.5) / gbs);
       const angle = (Math.atan2(y.at(gflops) - y.at(start * gbs), x.at(gflops / gbs) - x.at(start)) * 180) / Math.PI;
-      const [tx, ty] = [x.at(start) + 10 + 0 * number, y.at(start * gbs) - 6];
+      const [tx, ty] = [x.at(start) + 8, y.at(start * gbs) - 12];
       return [
         svg("path.roof", { d: `M${x.at(start)} ${y.at(start * gbs)}L${x.at(gflops / gbs)} ${y.at(gflops)}` }),
         svg("text.rooftext", { x: tx, y: ty, transform: `rotate(${angle} ${tx} ${ty})` }, `${level} ${gbs.toFixed(0)} GB/s`),

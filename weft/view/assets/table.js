@@ -37,7 +37,7 @@ function sortedTable(columns, rows, { choose, chosen = () => false, order = null
     const cells = columns.map((each) => {
       const text = each.text(row);
       const cell = el("td", { class: each.number ? "number" : null, title: each.title_of?.(row) }, text ?? "");
-      if (each.bar) cell.append(el("meter", { min: 0, max: 1, value: each.bar(row), "aria-hidden": true }));
+      if (each.bar) cell.append(meter(each.bar(row)));
       return cell;
     });
     if (!choose) return el("tr", {}, cells);
@@ -51,6 +51,12 @@ function sortedTable(columns, rows, { choose, chosen = () => false, order = null
     };
     const marked = chosen(row);
     return el("tr.choice", { tabindex: 0, "aria-selected": String(marked), onclick: pick, onkeydown: onkey }, cells);
+  }
+
+  function meter(share) {
+    const bar = el("div.meter", { "aria-hidden": true }, el("div"));
+    bar.firstChild.style.width = `${100 * Math.min(1, share)}%`;
+    return bar;
   }
 
   function update() {

@@ -9,7 +9,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
-from weft.dialects.graph import FusedOp
+from weft.dialects.graph import ConstantOp, FusedOp
 from weft.dialects.graph.core.types import TensorType
 from weft.dialects.loop.program import nodes_of
 from weft.view.records import Node, Region, Value
@@ -74,8 +74,10 @@ class GraphTable:
         return name
 
     def _invented(self, value: SSAValue) -> str:
-        """What a value without a name is called: after its operator."""
+        """What a value without a name is called: as a weight is, else after its operator."""
         owner = value.owner
+        if isinstance(owner, ConstantOp) and owner.key is not None:
+            return owner.key.data
         stem = owner.name.rpartition(".")[2] if isinstance(owner, Operation) else "argument"
         self._unnamed[stem] += 1
         return f"%{stem}{self._unnamed[stem]}"

@@ -113,7 +113,10 @@ def test_a_kernel_shows_each_step_down_to_assembly(browser: Browser, pages: Page
     marked = {n for loop in kernel.loops for n in range(loop.first, loop.last + 1)}
     assert len(browser.texts("div.codeblock .loop")) == len(marked)
     browser.click("[data-view=ir]")
-    assert "define" in "".join(browser.texts("div.codeblock .line"))
+    assert any("define" in line for line in browser.texts("div.codeblock .line"))
+    in_loop = browser.texts("div.codeblock .loop")
+    assert any("fmul" in line or "llvm.fma" in line for line in in_loop)
+    assert "br i1" in in_loop[-1]
 
 
 def test_memory_has_a_bar_for_each_buffer(browser: Browser, pages: Pages):

@@ -59,7 +59,7 @@ function kernelHead(build, kernel) {
   const [measured, expected] = [build.nanoseconds(kernel.name), build.expected(kernel.name)];
   const loop = hottest(kernel.loops);
   const tiles = [
-    tile("measured, all calls", measured !== null && timeText(measured), build.time && `${percentText(build.share(kernel.name))} of the call`),
+    tile("measured, all calls", measured !== null && timeText(measured), build.time && `${percentText(build.share(kernel.name))} of all kernels`),
     tile("expected on one thread", expected !== null && timeText(expected), "by the model of the CPU"),
     tile("computed", `${countText(kernel.flops)} FLOP`, `${kernel.calls} ${kernel.calls === 1 ? "call" : "calls"}`),
     tile("read and written", bytesText(kernel.bytes)),
@@ -126,7 +126,19 @@ function planView(kernel) {
   }));
 }
 
-const irView = (kernel) => codeBlock(plainLines(kernel.texts.ir), "LLVM IR");
+// LLVM keeps the names of blocks as comments of the assembly: by these a loop is found in the IR.
+function irView(kernel) {
+  const lines = plainLines(kernel.texts.ir);
+  const assembly = kernel.texts.assembly.split("\n");
+  for (const { first } of kernel.loops) {
+    const block = assembly[first].match(/(?:#|\/\/) %(\S+)/)?.[1];
+    const name = assembly.slice(0, first).findLast((line) => /(#|\/\/) @/.test(line))?.match(/@"?([^"]+)"?$/)[1];
+    const start = lines.findIndex(({ text }) => text.startsWith("define") && /@"?([^"(]+)/.exec(text)[1] === name);
+    const from = lines.findIndex(({ text }, n) => n > start && text === `${block}:`);
+    for (let n = from; n >= 0 && lines[n].text && (n === from || !/^\S+:$|^}/.test(lines[n].text)); n += 1) lines[n].mark = "loop";
+  }
+  return codeBlock(lines, "LLVM IR");
+}
 
 function assemblyView(kernel) {
   const lines = plainLines(kernel.texts.assembly);

@@ -1,5 +1,5 @@
 // The roofline panel: each kernel by FLOP per byte and by what it reached, below what the machine can
-// do. A circle's area is the kernel's share of the call.
+// do. A circle's area is the kernel's share of the time.
 
 function rooflinePanel(build) {
   const points = build.kernels
@@ -10,7 +10,7 @@ function rooflinePanel(build) {
   const marks = new Map();
 
   function draw(width) {
-    const height = Math.max(420, Math.min(640, width * 0.55));
+    const height = Math.max(360, Math.min(620, width * 0.42));
     const xs = points.map(({ x }) => x);
     const ys = points.map(({ y }) => y);
     const x = scaleOf(Math.min(0.05, ...xs) / 1.5, Math.max(200, ...xs) * 1.5, FRAME.left, width - FRAME.right, true);
@@ -56,13 +56,13 @@ function rooflinePanel(build) {
 
   function pointLines({ kernel, x, y, share }) {
     const limit = Math.min(gflops, x * Math.max(...bandwidths.map(({ gbs }) => gbs)));
-    return [kernel.name, `${y.toFixed(1)} GFLOP/s, ${x.toFixed(2)} FLOP per byte`, `${percentText(share)} of the call, ${percentText(y / limit)} of the nearest roof`];
+    return [kernel.name, `${y.toFixed(1)} GFLOP/s, ${x.toFixed(2)} FLOP per byte`, `${percentText(share)} of all kernels' time, ${percentText(y / limit)} of the nearest roof`];
   }
 
   const mark = () => marks.forEach((circle, name) => circle.classList.toggle("selected", isSelected(name)));
   follow(mark);
   const { element } = responsive("plotbox", draw);
-  const note = el("p.quiet", {}, "Roofs are measured on this machine. A circle's area is the kernel's share of the call, its colour the kind of work. Bytes are those of all buffers that a call is given.");
+  const note = el("p.quiet", {}, "Roofs are measured on this machine. A circle's area is the kernel's share of the time, its colour the kind of work. Bytes are those of all buffers that a call is given.");
   return { element: el("div.page", {}, el("h2", {}, "Roofline"), note, familyLegend(), element) };
 }
 
@@ -70,7 +70,7 @@ function rooflinePanel(build) {
 function placedLabels(points, x, y, width) {
   const taken = [];
   return points.map(({ kernel, x: px, y: py, share }) => {
-    const text = kernel.name.replace(/_[0-9a-f]{8}$/, "");
+    const text = kernel.name;
     const wide = textWidth(text, "small");
     const radius = 4 + 30 * Math.sqrt(share);
     const end = x.at(px) + radius + wide + 12 > width;

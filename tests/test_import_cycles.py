@@ -97,6 +97,10 @@ IMPORTS_BY_NAME: Final[Mapping[str, Sequence[str]]] = {
     ),
     "a command loads what it needs": ("weft.cli.main -> weft.cli.",),
     "torch is imported where a program of its is given": ("weft.api -> weft.torch.export",),
+    "few models are looked at, by what stands above all that compiles": (
+        "weft.api -> weft.view",
+        "weft.source.jit -> weft.view",
+    ),
     "engines of the benchmark need not be installed": (
         "weft.bench.engines.jax_engine -> weft.bench.engines.jax_functions",
         "weft.bench.engines.torch_engine -> weft.bench.engines.torch_functions",

@@ -60,6 +60,7 @@ class Executable(_Callable):
         self._signature = signature
         self.compile_watched: Callable[[Sequence[str]], Executable] | None = None
         self.save_graph: Callable[[Path], None] | None = None
+        self.page: Callable[..., Any] | None = None
         self.last_profile: Profile | None = None
         self._exporter = exporter
         self.metadata = dict(metadata or {})
@@ -95,6 +96,18 @@ class Executable(_Callable):
                 f"watch requires the graph of {self._prefix}, got compiled code alone"
             )
         return self.compile_watched(names)
+
+    def view(self, **how: Any) -> Any:
+        """A page that shows the model from its graph to its assembly, memory and time, and in
+        notebooks shows itself; `save(path)` writes it, `open()` has the browser show it. A model is
+        compiled again for it. `how` are arguments of `weft.view.page`.
+
+        Raises OptionError for a model of neither `weft.compile` nor `weft.load`.
+        """
+        if self.page is None:
+            rule = "view requires a model of weft.compile or weft.load"
+            raise OptionError(f"{rule}, got compiled code alone")
+        return self.page(**how)
 
     @property
     def inputs(self) -> tuple[TensorSpec, ...]:

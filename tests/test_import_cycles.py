@@ -70,6 +70,7 @@ LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
     ),
     "the compiler is loaded where something has to be compiled": (
         "weft.api -> weft.compiler.driver.emit",
+        "weft.autodiff.batching -> weft.compiler.graph.batch.batch",
         "weft.autodiff.derivatives -> weft.compiler.graph.differentiate.cotangents",
         "weft.autodiff.vjp -> weft.compiler.graph.differentiate.cotangents",
         "weft.compilation -> weft.compiler.driver.pipeline",

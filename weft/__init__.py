@@ -18,6 +18,7 @@ from weft.compiler.version import VERSION
 
 if TYPE_CHECKING:
     from weft.api import compile, load
+    from weft.autodiff.batching import vmap
     from weft.autodiff.custom import checkpoint, custom_vjp, stop_gradient
     from weft.autodiff.derivatives import grad, hessian, jacobian, jvp, value_and_grad, vjp
     from weft.autodiff.gradient_check import check_grad
@@ -102,12 +103,14 @@ __all__ = [
     "trace",
     "value_and_grad",
     "vjp",
+    "vmap",
     "while_loop",
     "watch",
 ]
 
 _HOMES: Final = {
     "weft.api": ("compile", "load"),
+    "weft.autodiff.batching": ("vmap",),
     "weft.autodiff.custom": ("checkpoint", "custom_vjp", "stop_gradient"),
     "weft.autodiff.derivatives": ("grad", "hessian", "jacobian", "jvp", "value_and_grad", "vjp"),
     "weft.autodiff.gradient_check": ("check_grad",),

@@ -19,7 +19,7 @@ from weft.compiler.version import VERSION
 if TYPE_CHECKING:
     from weft.api import compile, load
     from weft.autodiff.batching import vmap
-    from weft.autodiff.custom import checkpoint, custom_vjp, stop_gradient
+    from weft.autodiff.custom import checkpoint, custom_jvp, custom_vjp, stop_gradient
     from weft.autodiff.derivatives import grad, hessian, jacobian, jvp, value_and_grad, vjp
     from weft.autodiff.gradient_check import check_grad
     from weft.compiler.driver.extension import Extension
@@ -86,6 +86,7 @@ __all__ = [
     "checkpoint",
     "compile",
     "cond",
+    "custom_jvp",
     "custom_vjp",
     "fori_loop",
     "from_jax",
@@ -111,7 +112,7 @@ __all__ = [
 _HOMES: Final = {
     "weft.api": ("compile", "load"),
     "weft.autodiff.batching": ("vmap",),
-    "weft.autodiff.custom": ("checkpoint", "custom_vjp", "stop_gradient"),
+    "weft.autodiff.custom": ("checkpoint", "custom_jvp", "custom_vjp", "stop_gradient"),
     "weft.autodiff.derivatives": ("grad", "hessian", "jacobian", "jvp", "value_and_grad", "vjp"),
     "weft.autodiff.gradient_check": ("check_grad",),
     "weft.compiler.driver.extension": ("Extension",),

@@ -64,6 +64,7 @@ LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
         "weft.api -> weft.probing.inside",
         "weft.api -> weft.source.jit",
         "weft.eager.kernels -> weft.compilation",
+        "weft.source.jit -> weft.probing.inside",
         "weft.source.jit -> weft.source.interpret",
         "weft.tracing.trace -> weft.probing.inside",
         "weft.training -> weft.probing.inside",

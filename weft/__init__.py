@@ -17,6 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 from weft.compiler.version import VERSION
 
 if TYPE_CHECKING:
+    from weft import nn as nn
+    from weft import numpy as numpy
+    from weft import optim as optim
+    from weft import random as random
     from weft.api import compile, load
     from weft.autodiff.batching import vmap
     from weft.autodiff.custom import checkpoint, custom_jvp, custom_vjp, stop_gradient
@@ -150,7 +154,13 @@ its help needs no NumPy, a model out of the cache no compiler.
 """
 
 
+_MODULES: Final = ("nn", "numpy", "optim", "random")
+"""Modules that are imported when they are first asked for."""
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"weft.{name}")
     for home, names in _HOMES.items():
         if name in names:
             found = globals()[name] = getattr(importlib.import_module(home), name)
@@ -159,4 +169,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})

@@ -366,12 +366,21 @@ def compile_program(
     *,
     options: Options | None,
     threads: int | None,
+    trap_nan: bool = False,
     **changes: Unpack[Changes],
 ) -> Executable:
     """The native code of a function's program. The options are those of `weft.compile`."""
     chosen = options_for(function, "source", options, changes)
     source = imported(program, chosen.prefix)
-    return compile_cached(source, chosen, default_cache(os.environ)).executable(threads)
+
+    def build(source: Any, options: Options) -> Executable:
+        return compile_cached(source, options, default_cache(os.environ)).executable(threads)
+
+    if trap_nan:
+        from weft.probing.inside import build_trapped
+
+        return build_trapped(source, chosen, (), build)
+    return build(source, chosen)
 
 
 def jit(
@@ -380,6 +389,7 @@ def jit(
     specs: Specs = (),
     options: Options | None = None,
     threads: int | None = None,
+    trap_nan: bool = False,
     **changes: Unpack[Changes],
 ) -> Any:
     """Compiles a function from its source, when it is called and for what it is called with:
@@ -389,13 +399,14 @@ def jit(
     compiles again. `specs`, by position or name, are `weft.Spec`s for arguments whose sizes vary
     from call to call without compiling. What a function reads of its surroundings may change:
     arrays are read again in every call, another value of anything else compiles again.
-    `explain()` of the result says why that happened, and what became of each statement. The options
-    are those of `weft.compile`.
+    `explain()` of the result says why that happened, and what became of each statement. With
+    `trap_nan` calls look at every value, and raise InputError that names the line which makes NaN
+    or an infinity out of numbers. The options are those of `weft.compile`.
 
     Raises SourceError, which shows the line, for what cannot be compiled.
     """
     require_keywords(changes)
-    given = {"options": options, "threads": threads, **changes}
+    given = {"options": options, "threads": threads, "trap_nan": trap_nan, **changes}
     if function is None:
         return functools.partial(Jitted, specs=specs, options=given)
     return Jitted(function, specs, given)

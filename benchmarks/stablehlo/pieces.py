@@ -18,7 +18,8 @@ _OF_VALUES: Final = re.compile(
     re.MULTILINE,
 )
 _GENERIC: Final = re.compile(
-    r'"check\.(expect_\w+)_const"\((%[\w#]+)\) <\{value = (.*?) : (tensor<[^\n]*?>)\}> : \((.*)\) -> \(\)'
+    r'"check\.(expect_\w+)_const"\((%[\w#]+)\) <\{value = (.*?) : (tensor<[^\n]*?>)\}> : '
+    r"\((.*)\) -> \(\)"
 )
 
 

@@ -85,3 +85,25 @@ def test_programs_of_jax():
     assert "deleted" in lines[0]
     assert "eig" in lines[1]
     assert lines[2:] == ["done"]
+
+
+DECOMPOSITIONS = """
+@jax.jit
+def decomposed(a):
+    return jnp.linalg.qr(a), jnp.linalg.svd(a), jnp.linalg.eigh(a[:3] + a[:3].T)
+
+a = random.standard_normal((4, 3)).astype("f")
+(q, r), (u, s, v), (w, x) = jax.tree.map(np.asarray, decomposed(a))
+for product, expected in (
+    (q @ r, a), (np.tril(r, -1), np.zeros((3, 3))), (q.T @ q, np.eye(3)),
+    (u[:, :3] * s @ v, a), (u.T @ u, np.eye(4)), (v @ v.T, np.eye(3)),
+    (x * w @ x.T, a[:3] + a[:3].T), (x.T @ x, np.eye(3)),
+):
+    np.testing.assert_allclose(product, expected, atol=5e-6)
+np.testing.assert_allclose(s, np.linalg.svd(a)[1], rtol=1e-5)
+np.testing.assert_allclose(w, np.linalg.eigvalsh(a[:3] + a[:3].T), rtol=1e-4, atol=1e-5)
+"""
+
+
+def test_decompositions():
+    assert run(DECOMPOSITIONS) == ""

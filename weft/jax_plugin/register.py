@@ -8,6 +8,7 @@ from typing import Any
 
 from weft.compiler.frontend.stablehlo.from_jax import PLATFORM
 from weft.jax_plugin.client import Client
+from weft.jax_plugin.lowering import register_rules
 
 
 def register() -> None:
@@ -17,6 +18,7 @@ def register() -> None:
     if PLATFORM not in mlir._platforms_with_donation:
         mlir._platforms_with_donation.append(PLATFORM)
     bridge.register_plugin(PLATFORM, c_api=_capsule(Client.of_process().api))
+    register_rules()  # for a platform that JAX knows
 
 
 def _capsule(address: int) -> Any:

@@ -83,6 +83,7 @@ LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
         "weft.eager.templates -> weft.compiler.graph.differentiate.cotangents",
         "weft.eager.templates -> weft.tracing.traced",
         "weft.jax_function -> weft.compiler.frontend.stablehlo.from_jax",
+        "weft.jax_plugin -> weft.jax_plugin.register",
         "weft.probing.watching -> weft.compiler.graph.probe",
         "weft.probing.watching -> weft.dialects.context",
         "weft.source.jit -> weft.compiler.frontend.onnx.from_onnx",

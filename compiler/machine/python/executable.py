@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -144,6 +145,18 @@ class Executable(_Callable):
         return fast_call(
             self._signature, self.metadata, checked.context, functions, otherwise, fail
         )
+
+    def native_call(self) -> tuple[int, int, int]:
+        """The context, the address of `m_run`, and the bytes of its workspace: what native code
+        needs to call a model of constant sizes.
+        """
+        checked = self._checked
+        size = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)(checked.address("workspace_size"))
+        return checked.context, checked.address("run"), size(None)
+
+    def fail(self, status: int) -> None:
+        """Raises InputError with the reason of a native call that failed."""
+        self._checked.fail(status)
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
         """Runs the model on arrays by input name; returns them by output name. Raises as a call."""

@@ -95,6 +95,7 @@ IMPORTS_BY_NAME: Final[Mapping[str, Sequence[str]]] = {
         "weft.array.methods -> weft.array_api.dispatch",
         "weft.array.methods -> weft.numpy",
     ),
+    "modules of the public interface are loaded when they are first used": ("weft -> weft.",),
     "a command loads what it needs": ("weft.cli.main -> weft.cli.",),
     "torch is imported where a program of its is given": ("weft.api -> weft.torch.export",),
     "engines of the benchmark need not be installed": (

@@ -47,6 +47,8 @@ LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
     "few runs need it, and it takes long to load": (
         "weft.cli.compare -> weft.compiler.frontend.onnx.load",
         "weft.cli.compile -> weft.compiler.driver.emit",
+        "weft.cli.inspect -> weft.bench.limits",
+        "weft.cli.inspect -> weft.cli.drawing.roofline",
         "weft.cli.inspect -> weft.compiler.driver.pipeline",
         "weft.cli.model -> weft.compiler.frontend.onnx.fix_inputs",
         "weft.cli.inspect -> weft.compiler.loop.schedule_file",
@@ -81,6 +83,7 @@ LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
         "weft.eager.templates -> weft.compiler.graph.differentiate.cotangents",
         "weft.eager.templates -> weft.tracing.traced",
         "weft.jax_function -> weft.compiler.frontend.stablehlo.from_jax",
+        "weft.jax_plugin -> weft.jax_plugin.register",
         "weft.probing.watching -> weft.compiler.graph.probe",
         "weft.probing.watching -> weft.dialects.context",
         "weft.source.jit -> weft.compiler.frontend.onnx.from_onnx",
@@ -98,6 +101,10 @@ IMPORTS_BY_NAME: Final[Mapping[str, Sequence[str]]] = {
     "modules of the public interface are loaded when they are first used": ("weft -> weft.",),
     "a command loads what it needs": ("weft.cli.main -> weft.cli.",),
     "torch is imported where a program of its is given": ("weft.api -> weft.torch.export",),
+    "few models are looked at, by what stands above all that compiles": (
+        "weft.api -> weft.view",
+        "weft.source.jit -> weft.view",
+    ),
     "engines of the benchmark need not be installed": (
         "weft.bench.engines.jax_engine -> weft.bench.engines.jax_functions",
         "weft.bench.engines.torch_engine -> weft.bench.engines.torch_functions",

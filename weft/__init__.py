@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         WeftError,
     )
     from weft.eager.tensor import Tensor
+    from weft.history import History
     from weft.jax_function import JaxFunction, from_jax
     from weft.probing.inside import watch
     from weft.source.jit import jit
@@ -70,6 +71,7 @@ __all__ = [
     "Executable",
     "Extension",
     "Graph",
+    "History",
     "IllegalSchedule",
     "InputError",
     "JaxFunction",
@@ -140,6 +142,7 @@ _HOMES: Final = {
         "WeftError",
     ),
     "weft.eager.tensor": ("Tensor",),
+    "weft.history": ("History",),
     "weft.jax_function": ("JaxFunction", "from_jax"),
     "weft.probing.inside": ("watch",),
     "weft.source.jit": ("jit",),

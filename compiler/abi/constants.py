@@ -22,3 +22,13 @@ class Status(IntEnum):
     BAD_TENSOR = 8
     BAD_RESULT = 9
     CANCELLED = 10
+
+
+class SpanNumber(IntEnum):
+    """Numbers of spans that are not of kernels: a whole call, what its program does between
+    kernels, and waiting for other threads.
+    """
+
+    CALL = -1
+    OTHER = -2
+    WAIT = -3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,14 +12,11 @@ from typing import Any, Final
 import numpy as np
 
 from weft.compiler.driver.read_options import read_fixed_sizes
-from weft.compiler.machine.artifact.dims import size_of
 from weft.compiler.machine.artifact.replace_file import replacing
 from weft.compiler.machine.artifact.signature import TensorSpec
 from weft.dialects.errors import InputError
 from weft.dialects.weights import Array
-
-RANDOM_INTEGERS: Final = 10
-"""Random integers lie below this: few are valid for an input that is looked up in a table."""
+from weft.probing.random_inputs import random_array
 
 _STEM_BYTES: Final = 200
 """Of a name in the name of a file: systems take 255 in all."""
@@ -80,6 +78,22 @@ def _read_array(path: str) -> Array:
     return array
 
 
+def read_archive(specs: Sequence[TensorSpec], path: str) -> dict[str, Array]:
+    """The arrays of a file in NumPy's .npz format, by input. Raises InputError for another form or
+    other names.
+    """
+    try:
+        found: Any = np.load(path, allow_pickle=False)
+        arrays: dict[str, Array] = {name: found[name] for name in found.files}
+    except (ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path} requires arrays in NumPy's .npz format, got {error}") from error
+    names = [spec.name for spec in specs]
+    unknown = [name for name in arrays if name not in names]
+    if unknown:
+        raise InputError(f"{path} requires arrays named as inputs, {names}, got {unknown}")
+    return arrays
+
+
 def random_inputs(specs: Sequence[TensorSpec], seed: int, arguments: Namespace) -> dict[str, Array]:
     """An array for each input: floats of a normal distribution, small integers, either truth; of
     the sizes that the command line has.
@@ -92,16 +106,10 @@ def random_inputs(specs: Sequence[TensorSpec], seed: int, arguments: Namespace) 
 
 def _random(spec: TensorSpec, generator: np.random.Generator, dims: Mapping[str, int]) -> Array:
     try:
-        shape = [size_of(dim)(dims) for dim in spec.dims]
+        return random_array(spec, generator, dims)
     except KeyError as error:
         rule = f"requires --dim for every size of input '{spec.name}'"
         raise InputError(f"--random {rule}, got none for {error.args[0]}") from error
-    dtype = spec.numpy_dtype
-    if dtype.kind == "b":
-        return generator.random(shape) < 0.5
-    if dtype.kind in "iu":
-        return generator.integers(0, RANDOM_INTEGERS, shape).astype(dtype)
-    return generator.standard_normal(shape).astype(dtype)
 
 
 def write_outputs(outputs: Mapping[str, Array], folder: Path) -> list[Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
@@ -15,6 +16,7 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from weft.autodiff.custom import custom_vjp
 from weft.autodiff.derivatives import vjp
 from weft.compilation import compile_cached
+from weft.compiler import html
 from weft.compiler.driver.options import Changes, Options, require_keywords
 from weft.compiler.machine.artifact.cache import default_cache
 from weft.compiler.machine.python.executable import Executable
@@ -25,7 +27,7 @@ from weft.eager.tape import DEPTH, is_recorded
 from weft.eager.tensor import Tensor, array_of
 from weft.source.cached_calls import MOST_CACHED, UNKNOWN, CachedCall, as_tensors, is_value, sign
 from weft.state import Change, as_before, put_back_on_error
-from weft.tracing.trace import Spec, names_of, options_for
+from weft.tracing.trace import FunctionChanges, Spec, names_of, options_for
 from weft.tracing.traced import Traced
 from weft.trees import Structure, flatten_exactly, unflatten
 
@@ -183,10 +185,35 @@ class Jitted:
             self._pulls[key] = Jitted(pull, (), self._options, acts=False)
         return custom_vjp(of(others), forward, backward)(*(leaves[n] for n in positions))
 
+    def view(self, *arguments: Any) -> Any:
+        """A page about the function for such arguments, on which it is run; see `Executable.view`.
+        Arrays of its surroundings are constants of it. Raises SourceError.
+        """
+        model = read_model(self.source_function, arguments)
+        arrays = [_array(each) for each in arguments if is_value(each)]
+        page = import_module("weft.view")  # which stands above this module
+        run = page.Run(
+            inputs=dict(zip(model.input_names, arrays, strict=True)),
+            threads=self._options.get("threads"),
+        )
+        given = {"options": None, "threads": None, **self._options}
+        options, _ = given.pop("options"), given.pop("threads")
+        chosen = options_for(self, "source", options, cast("FunctionChanges", given))
+        return page.page(model, options=chosen, run=run)
+
     @property
     def compilations(self) -> tuple[Compilation, ...]:
         """All compilations, in no order."""
         return tuple(each for found in self._found.values() for each in found)
+
+    def _repr_html_(self) -> str:
+        name = getattr(self, "__name__", "the function")
+        rows = [[f"{name}({each.signature})", each.reason] for each in self.compilations]
+        title = f"<b>{html.escaped(name)}</b>"
+        if not rows:
+            return f"<div>{title} was not called yet</div>"
+        shown = html.table(["compiled for", "because"], rows)
+        return f"<div>{title}{shown}{self.compilations[-1].executable.as_html()}</div>"
 
     def explain(self) -> str:
         """Why the function was compiled, each time, and what became of its statements."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Final
 
-from weft.compiler.abi.constants import ABI_VERSION, WORKSPACE_ALIGNMENT, Status
-from weft.compiler.abi.structs import CALL, DIM, LEVEL, OPTIONS, STEP, SYMBOL, TABLE, TENSOR
+from weft.compiler.abi.constants import ABI_VERSION, WORKSPACE_ALIGNMENT, SpanNumber, Status
+from weft.compiler.abi.structs import CALL, DIM, LEVEL, OPTIONS, SPAN, STEP, SYMBOL, TABLE, TENSOR
 from weft.dialects.steps import Step
 
 _TABLE_NUMBERS: Final = """\
@@ -125,6 +125,8 @@ typedef struct weft_context weft_context;
 
 {OPTIONS.declaration}
 {CALL.declaration}
+{_macros("WEFT_SPAN", SpanNumber)}
+{SPAN.declaration}
 {_TABLE_NUMBERS}
 {_macros("WEFT_STEP", Step)}
 {TABLE.declaration}

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from weft.compiler.machine.artifact.signature import Signature, TensorSpec
 from weft.compiler.machine.python.checked_call import CheckedCall, Library
+from weft.compiler.machine.python.executable_html import executable_html
 from weft.compiler.machine.python.fast_call import Call, fast_call
+from weft.compiler.machine.python.profile import Profile
+from weft.compiler.machine.python.record_profile import record_profile
 from weft.compiler.machine.python.strings import output_names, string_call
 from weft.dialects.errors import InputError, OptionError, printable
 from weft.dialects.weights import Array
@@ -55,6 +61,8 @@ class Executable(_Callable):
         self._signature = signature
         self.compile_watched: Callable[[Sequence[str]], Executable] | None = None
         self.save_graph: Callable[[Path], None] | None = None
+        self.page: Callable[..., Any] | None = None
+        self.last_profile: Profile | None = None
         self._exporter = exporter
         self.metadata = dict(metadata or {})
         shared = None if base is None else base._checked
@@ -68,6 +76,15 @@ class Executable(_Callable):
         outputs = ", ".join(map(_described, self.outputs))
         return printable(f"<weft.Executable {self._prefix}({inputs}) -> ({outputs})>")
 
+    def _repr_html_(self) -> str:
+        return self.as_html()
+
+    def as_html(self) -> str:
+        """What notebooks show: the signature, and the last profile, or the flops, by operator."""
+        return executable_html(
+            self._prefix, self.inputs, self.outputs, self.metadata, self.last_profile
+        )
+
     def watch(self, *names: str) -> Executable:
         """The model, compiled again so that it gives further values of its graph, by their names: a
         model's own, or those that the program gave with `weft.watch`.
@@ -80,6 +97,18 @@ class Executable(_Callable):
                 f"watch requires the graph of {self._prefix}, got compiled code alone"
             )
         return self.compile_watched(names)
+
+    def view(self, **how: Any) -> Any:
+        """A page that shows the model from its graph to its assembly, memory and time, and in
+        notebooks shows itself; `save(path)` writes it, `open()` has the browser show it. A model is
+        compiled again for it. `how` are arguments of `weft.view.page`.
+
+        Raises OptionError for a model of neither `weft.compile` nor `weft.load`.
+        """
+        if self.page is None:
+            rule = "view requires a model of weft.compile or weft.load"
+            raise OptionError(f"{rule}, got compiled code alone")
+        return self.page(**how)
 
     @property
     def inputs(self) -> tuple[TensorSpec, ...]:
@@ -117,12 +146,47 @@ class Executable(_Callable):
             self._signature, self.metadata, checked.context, functions, otherwise, fail
         )
 
+    def native_call(self) -> tuple[int, int, int]:
+        """The context, the address of `m_run`, and the bytes of its workspace: what native code
+        needs to call a model of constant sizes.
+        """
+        checked = self._checked
+        size = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)(checked.address("workspace_size"))
+        return checked.context, checked.address("run"), size(None)
+
+    def fail(self, status: int) -> None:
+        """Raises InputError with the reason of a native call that failed."""
+        self._checked.fail(status)
+
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
         """Runs the model on arrays by input name; returns them by output name. Raises as a call."""
         takes_names = self._strings is not None
         results = self(**inputs) if takes_names else self(*self._checked.arrange((), inputs))
         names = output_names(self._signature.outputs, self.metadata)
         return dict(zip(names, results, strict=True))
+
+    def profile(self, inputs: Mapping[str, Any] | Sequence[Any], *, calls: int = 25) -> Profile:
+        """Runs the model so many times on the same inputs, by name or in order, and returns what
+        each thread did when: kernels, waiting and what is between them, in nanoseconds. No other
+        call may run in this executable meanwhile. Raises as a call, and OptionError for an artifact
+        of a weft whose artifacts had no profile.
+        """
+        named = dict(inputs) if isinstance(inputs, Mapping) else None
+        arrays = () if named is not None else tuple(inputs)
+        if self._strings is None:
+            arrays = self._checked.arrange(arrays, named or {})
+            named = None
+        donated = {source for source, _ in self.donated}
+
+        def call() -> None:
+            # What a call overwrites is not there for the next.
+            given = [np.array(x) if n in donated else x for n, x in enumerate(arrays)]
+            self(*given, **(named or {}))
+
+        symbols = self._checked.symbols(arrays) if self._strings is None else {}
+        made = record_profile(self._checked, self._prefix, self.metadata, symbols, call, calls)
+        self.last_profile = made
+        return made
 
     def cancel(self) -> None:
         """Ends the calls that are running now, from another thread: each raises CancelledError when

@@ -37,15 +37,22 @@ DIALECTS = (Builtin, Func, Arith, Math, GRAPH, LOOP)
 """Every dialect that weft's IR is made of."""
 
 
+Refusals = dict[tuple[str, str], list[str]]
+"""Why operators did not become one kernel, by the name of a value and that of what is computed of
+it.
+"""
+
+
 class WeftContext(Context):
-    """What passes see beside the module: the dialects, the bytes of the weights, and notes of what
-    they had to leave.
+    """What passes see beside the module: the dialects, the bytes of the weights, notes of what
+    they had to leave, and refusals, where somebody asks for them.
     """
 
     def __init__(self, weights: WeightStore | None = None):
         super().__init__(**vars(_loaded().clone()))
         self.weights = WeightStore() if weights is None else weights
         self.notes: list[str] = []
+        self.refusals: Refusals | None = None
 
 
 @cache

@@ -66,12 +66,14 @@ LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
         "weft.api -> weft.probing.inside",
         "weft.api -> weft.source.jit",
         "weft.eager.kernels -> weft.compilation",
+        "weft.source.jit -> weft.probing.inside",
         "weft.source.jit -> weft.source.interpret",
         "weft.tracing.trace -> weft.probing.inside",
         "weft.training -> weft.probing.inside",
     ),
     "the compiler is loaded where something has to be compiled": (
         "weft.api -> weft.compiler.driver.emit",
+        "weft.autodiff.batching -> weft.compiler.graph.batch.batch",
         "weft.autodiff.derivatives -> weft.compiler.graph.differentiate.cotangents",
         "weft.autodiff.vjp -> weft.compiler.graph.differentiate.cotangents",
         "weft.compilation -> weft.compiler.driver.pipeline",
@@ -81,6 +83,7 @@ LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
         "weft.eager.templates -> weft.compiler.graph.differentiate.cotangents",
         "weft.eager.templates -> weft.tracing.traced",
         "weft.jax_function -> weft.compiler.frontend.stablehlo.from_jax",
+        "weft.jax_plugin -> weft.jax_plugin.register",
         "weft.probing.watching -> weft.compiler.graph.probe",
         "weft.probing.watching -> weft.dialects.context",
         "weft.source.jit -> weft.compiler.frontend.onnx.from_onnx",
@@ -97,6 +100,10 @@ IMPORTS_BY_NAME: Final[Mapping[str, Sequence[str]]] = {
     ),
     "a command loads what it needs": ("weft.cli.main -> weft.cli.",),
     "torch is imported where a program of its is given": ("weft.api -> weft.torch.export",),
+    "few models are looked at, by what stands above all that compiles": (
+        "weft.api -> weft.view",
+        "weft.source.jit -> weft.view",
+    ),
     "engines of the benchmark need not be installed": (
         "weft.bench.engines.jax_engine -> weft.bench.engines.jax_functions",
         "weft.bench.engines.torch_engine -> weft.bench.engines.torch_functions",

@@ -72,7 +72,7 @@ def compile(
     """
     budget = Budget(max_nodes, max_bytes, timeout)
     with deadline(budget):
-        source = _source_of(model, specs)
+        source = source_of(model, specs)
     chosen = options_of(source, options, **changes)
     store = default_cache(os.environ) if cache is True else cache or None
 
@@ -87,7 +87,13 @@ def compile(
     executable = watching(source, chosen, build)(build(source, chosen))
     session = partial(Session, chosen, extensions=tuple(extensions), budget=budget)
     executable.save_graph = partial(_save_graph, model, specs, session)
+    executable.page = partial(_page, model, specs=specs, options=chosen)
     return executable
+
+
+def _page(model: Any, **how: Any) -> Any:
+    """A page about a model."""
+    return import_module("weft.view").page(model, **how)  # which stands above this module
 
 
 def _save_graph(
@@ -97,10 +103,13 @@ def _save_graph(
     from weft.compiler.driver.emit import save_graph
 
     base_name(path)
-    save_graph(_source_of(model, specs), path, session())
+    save_graph(source_of(model, specs), path, session())
 
 
-def _source_of(model: Any, specs: Sequence[Any]) -> Source | ImportedModel:
+def source_of(model: Any, specs: Sequence[Any]) -> Source | ImportedModel:
+    """What `compile` takes, as front ends read it. Raises SourceError for a function that cannot be
+    compiled.
+    """
     if isinstance(model, _Built):
         return model.imported()
     if hasattr(model, "graph_signature"):  # a torch.export.ExportedProgram
@@ -132,6 +141,8 @@ def load(
     OptionError for weights in a form that the artifact does not take, InputError for arrays that
     do not fit.
     """
-    return load_artifact(
+    loaded = load_artifact(
         Path(path), host_target(calibrated=False), threads=threads, weights=weights, verify=verify
     )
+    loaded.page = partial(_page, path)
+    return loaded

@@ -20,6 +20,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from weft.compiler.driver.observing.kernel_texts import FORCED, kernel_texts
 from weft.compiler.driver.workers import (
     COLLECTION_THRESHOLDS,
     ForkedWorker,
@@ -54,7 +55,8 @@ KERNELS_PER_WORKER: Final = 2
 
 class KernelTask(Struct, frozen=True):
     """A naive kernel by name and as text, and how to compile it: by a forced schedule, by none, or
-    as weft thinks best. `keep_texts` asks for the scheduled loops and the LLVM IR too.
+    as weft thinks best. `keep_texts` asks for the scheduled loops and the LLVM IR too, `observed`
+    for all steps to the assembly.
     """
 
     name: str
@@ -62,6 +64,7 @@ class KernelTask(Struct, frozen=True):
     target: Target
     options: CodeOptions
     keep_texts: bool = False
+    observed: bool = False
 
     def compile(self) -> KernelCode:
         """Parses, schedules, emits and compiles the kernel, here."""
@@ -77,7 +80,8 @@ class KernelTask(Struct, frozen=True):
         """
         parsed = time.perf_counter()
         target, options = self.target, self.options
-        scheduled = choose_schedule(kernel, target, options, recorded=False)
+        naive = kernel.clone() if self.observed else None
+        scheduled = choose_schedule(kernel, target, options, recorded=self.observed)
         summarize_body(kernel)
         text = str(kernel if self.keep_texts else kernel_summary(kernel))
         done = time.perf_counter()
@@ -99,7 +103,8 @@ class KernelTask(Struct, frozen=True):
             "llvm": time.perf_counter() - emitted,
         }
         shown = ir if self.keep_texts else None
-        return KernelCode(code, text, scheduled.used, scheduled.refused, shown, seconds)
+        texts = None if naive is None else kernel_texts(naive, scheduled, ir, target)
+        return KernelCode(code, text, scheduled.used, scheduled.refused, shown, seconds, texts)
 
     @property
     def cost(self) -> int:
@@ -148,7 +153,7 @@ def choose_schedule(
 
         forced = KernelSchedule(name, options.schedules[name])
         apply_schedule(kernel, forced, target)
-        return Scheduled(["forced"], [], forced.steps)
+        return Scheduled([FORCED], [], forced.steps)
     if options.naive:
         return Scheduled(["naive"], [], ())
     return schedule_kernel(kernel, target, recorded=recorded)

@@ -104,6 +104,7 @@ class CompiledKernels(Struct):
             if AWAITS_LAYOUT not in kernel.attributes and name not in self.code
         }
         dumps, common = session.dump_dir is not None, self.run_time
+        observed = session.observer is not None
         is_wanted = common is not None and not dumps and not common.is_known(session.store)
         overlapped = [common] if common is not None and is_wanted else []
         if not kernels and not overlapped:
@@ -112,7 +113,7 @@ class CompiledKernels(Struct):
         prefix = compiled_prefix(options.prefix, target)
         neutral = replace(options, prefix=prefix)
         tasks = [
-            KernelTask(name, str(each), target, options_of_kernel(neutral, name), dumps)
+            KernelTask(name, str(each), target, options_of_kernel(neutral, name), dumps, observed)
             for name, each in kernels.items()
         ]
         count = len(tasks) + len(overlapped)
@@ -136,6 +137,8 @@ class CompiledKernels(Struct):
             session.report.note(name, code.used, code.refused)
             for stage, seconds in code.seconds.items():
                 session.report.add(stage, seconds)
+            if session.observer is not None and code.texts is not None:
+                session.observer.look_at_kernel(name, code.texts)
             session.dump(f"{name}.ll", (code.ir or "").replace(prefix, options.prefix))
 
 

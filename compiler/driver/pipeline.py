@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from typing import Final
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -50,6 +51,9 @@ from weft.dialects.graph import ConstantOp, GraphOp, ReshapeOp
 from weft.dialects.loop.program import ProgramOp
 from weft.dialects.module_attributes import code_options
 from weft.dialects.weights import WeightStore
+
+IMPORTED: Final = "import"
+"""The stage behind which no pass has run yet."""
 
 
 @infrequent_collections()
@@ -151,7 +155,8 @@ def _simplified(imported: ImportedModel) -> ModuleOp:
 
 
 def _kernel_compiler(expected: int, session: Session) -> AbstractContextManager[KernelCompiler]:
-    return kernel_compiler(expected, session.cores, session.store, session.worker)
+    store = session.store if session.observer is None else None  # who looks wants all of it
+    return kernel_compiler(expected, session.cores, store, session.worker)
 
 
 def _padding_levels(
@@ -229,6 +234,8 @@ def optimize_graph(module: ModuleOp, context: WeftContext, session: Session) -> 
     """
     note_options(module, session.options)
     session.dump("00-imported.mlir", module)
+    session.show(IMPORTED, module)
+    context.refusals = None if session.observer is None else session.observer.refusals
     session.budget.require_nodes(inlined_size(module))
     if STAMP in module.attributes:
         for what in ("gradients", "check_indices"):

@@ -30,14 +30,15 @@ def note_options(module: ModuleOp, options: Options) -> None:
 
 @contextmanager
 def running(session: Session, name: str, module: ModuleOp, notes: list[str]) -> Generator[None]:
-    """Around the run of a pass, to whose `notes` it adds: records what it did, then verifies and
-    dumps the module as the session says.
+    """Around the run of a pass, to whose `notes` it adds: records what it did, then verifies, shows
+    and dumps the module as the session says.
     """
     with session.report.module_pass(name, partial(operators_of, module), notes):
         yield
     if session.verify_each:
         session.verifier = session.verifier or ChangeVerifier()
         session.verifier.verify(module)
+    session.show(name, module)
     session.passes += 1
     session.dump(f"{session.passes:02}-{name}.mlir", module)
 

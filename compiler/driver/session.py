@@ -5,21 +5,41 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.report import Report
 from weft.dialects.budget import Budget
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
     from weft.compiler.driver.compile_kernels import KernelStore
     from weft.compiler.driver.extension import Extension
     from weft.compiler.driver.golden import GoldenRun
+    from weft.compiler.driver.observing.kernel_texts import KernelTexts
     from weft.compiler.driver.verify_changes import ChangeVerifier
     from weft.compiler.driver.workers import ForkedWorker
+    from weft.dialects.context import Refusals
 
 OnStage = Callable[[str, int, int], None]
 """Is told a stage's name, how many of its steps are done, and how many there are."""
+
+
+class Observer(Protocol):
+    """Looks at a compilation on its way: at a module behind each pass, at why operators stayed
+    apart, at the texts of kernels.
+    """
+
+    refusals: Refusals
+
+    def look_at_module(self, stage: str, module: ModuleOp) -> None:
+        """Is shown the module behind a pass."""
+        ...
+
+    def look_at_kernel(self, name: str, texts: KernelTexts) -> None:
+        """Is shown how a kernel was made."""
+        ...
 
 
 @dataclass
@@ -28,7 +48,7 @@ class Session:
     kernels that were compiled before, what the caller adds to the compiler, the self-test, a worker
     that was started ahead, what it may use, how many processes compile its kernels (one for each
     core that this one may use by default), whether the module is verified behind each pass, how
-    many passes it went through, and what verified the module last.
+    many passes it went through, what verified the module last, and who looks at all of it.
     """
 
     options: Options
@@ -44,6 +64,7 @@ class Session:
     verify_each: bool = False
     passes: int = 0
     verifier: ChangeVerifier | None = None
+    observer: Observer | None = None
 
     def level(self, options: Options) -> Session:
         """The session for one CPU level, from the optimised graph on, with a report of its own but
@@ -53,6 +74,11 @@ class Session:
             return self
         folder = None if self.dump_dir is None else self.dump_dir / options.target.name
         return replace(self, options=options, dump_dir=folder, report=self.report.level())
+
+    def show(self, stage: str, module: ModuleOp) -> None:
+        """Shows the module to who looks at it, if anybody does."""
+        if self.observer is not None:
+            self.observer.look_at_module(stage, module)
 
     def dump(self, name: str, text: object) -> None:
         """Writes the IR after a stage, where that was asked for."""

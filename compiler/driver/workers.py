@@ -23,11 +23,14 @@ from collections import deque
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Final, NoReturn, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Final, NoReturn, Protocol
 
 from msgspec import Struct, field
 
 from weft.dialects.errors import WeftError
+
+if TYPE_CHECKING:
+    from weft.compiler.driver.observing.kernel_texts import KernelTexts
 
 COLLECTION_THRESHOLDS: Final = (400_000, 50, 100)
 """When a process that compiles looks for cycles."""
@@ -57,7 +60,8 @@ _COMMON: Final = "weft.dialects.graph"
 
 class KernelCode(Struct, frozen=True):
     """The object of a kernel; the scheduled kernel as text, with its body where that was asked for;
-    the schedules that it got, and what refused it; its LLVM IR; and the seconds of each stage.
+    the schedules that it got, and what refused it; its LLVM IR; the seconds of each stage; and how
+    it was made, where somebody looks.
     """
 
     code: bytes
@@ -66,6 +70,7 @@ class KernelCode(Struct, frozen=True):
     refused: list[str]
     ir: str | None = None
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+    texts: KernelTexts | None = None
 
     def to_bytes(self) -> bytes:
         """What `of_bytes` reads; texts and times that tell of this compilation are left out."""

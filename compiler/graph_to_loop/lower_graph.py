@@ -275,6 +275,7 @@ class _Lowering(ControlLowering):
         for result in results:
             if result not in self.buffers:
                 self.buffers[result] = self.add(AllocOp.of(buffer_of(type_of(result)))).result
+                self.buffers[result].name_hint = result.name_hint
         arguments = [self.buffers[operand] for _, operand in kept] + [
             self.buffers[result] for result in results
         ]

@@ -18,7 +18,7 @@ from xdsl.ir import SSAValue
 
 from weft.compiler.graph_to_loop.kernel_sizes import rename_sizes
 from weft.compiler.graph_to_loop.lower_control import buffer_of
-from weft.dialects.graph import ConstantOp, FusedOp
+from weft.dialects.graph import ConstantOp, FusedOp, GraphOp
 from weft.dialects.graph.core.types import ShapeAttr, TensorType, type_of
 from weft.dialects.loop.builder import LoopBuilder
 from weft.dialects.loop.program import KernelOp
@@ -39,7 +39,7 @@ def lower_group(
     yielded = list(group.yielded)
     tensor_types = [type_of(value) for value in (*arguments, *yielded)]
     kernel = KernelOp.of(
-        _kernel_name(group),
+        kernel_stem(group.members),
         _group_symbols(group, tensor_types),
         [buffer_of(each) for each in tensor_types],
     )
@@ -132,13 +132,9 @@ def _group_symbols(group: FusedOp, arguments: Sequence[TensorType]) -> list[str]
     return list(dict.fromkeys(names))
 
 
-def _kernel_name(group: FusedOp) -> str:
-    """At most four operators' names, the ones that do more than move or
-    scale coming first in a long group.
-    """
-    names = [
-        op.name.removeprefix("graph.") for op in group.members if not isinstance(op, ConstantOp)
-    ]
+def kernel_stem(members: Sequence[GraphOp]) -> str:
+    """The name of a group's kernel but for its hash: at most four operators' names."""
+    names = [op.name.removeprefix("graph.") for op in members if not isinstance(op, ConstantOp)]
     return "_".join(names[:4]) or "constant"
 
 

@@ -48,7 +48,7 @@ func.func @main(%x: !graph.tensor<[n], f32>, %z: !graph.tensor<[n], f32>) -> (!g
 // CHECK: %[[K:[0-9]+]] = loop.load %k[]
 // CHECK: %[[SIZE:[0-9]+]] = arith.index_cast %[[K]]
 // CHECK: loop.bind_symbol "m" = %[[SIZE]]
-// CHECK: loop.call @expand_{{[0-9a-f]+}}[n, m](%x, %[[OWN:[0-9]+]])
+// CHECK: loop.call @expand_{{[0-9a-f]+}}[n, m](%x, %[[OWN:[a-z0-9_]+]])
 // CHECK-NOT: loop.copy
 // CHECK: loop.transfer_ownership %[[OWN]], %y : !loop.buffer<[m, n], f32>
 func.func @main(%k: !graph.tensor<[], i64>, %x: !graph.tensor<[n], f32>) -> !graph.tensor<[m, n], f32> {

@@ -251,6 +251,12 @@ def measure_gflops(threads: int) -> float:
         return _multiply_adds(host_target(), threads)
 
 
+def measure_gbs(access: str, threads: int, size: int) -> float:
+    """GB/s of a loop of ARRAYS over so many bytes. Raises OptionError for too many threads."""
+    with on_cores(choose_cores(threads)):
+        return _bandwidth(access, host_target(), threads, size, touched_memory(size))
+
+
 @contextmanager
 def on_cores(cores: Sequence[int]) -> Generator[None]:
     """This process and the threads that it starts on these cores."""

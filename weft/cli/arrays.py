@@ -12,14 +12,11 @@ from typing import Any, Final
 import numpy as np
 
 from weft.compiler.driver.read_options import read_fixed_sizes
-from weft.compiler.machine.artifact.dims import size_of
 from weft.compiler.machine.artifact.replace_file import replacing
 from weft.compiler.machine.artifact.signature import TensorSpec
 from weft.dialects.errors import InputError
 from weft.dialects.weights import Array
-
-RANDOM_INTEGERS: Final = 10
-"""Random integers lie below this: few are valid for an input that is looked up in a table."""
+from weft.probing.random_inputs import random_array
 
 _STEM_BYTES: Final = 200
 """Of a name in the name of a file: systems take 255 in all."""
@@ -109,16 +106,10 @@ def random_inputs(specs: Sequence[TensorSpec], seed: int, arguments: Namespace) 
 
 def _random(spec: TensorSpec, generator: np.random.Generator, dims: Mapping[str, int]) -> Array:
     try:
-        shape = [size_of(dim)(dims) for dim in spec.dims]
+        return random_array(spec, generator, dims)
     except KeyError as error:
         rule = f"requires --dim for every size of input '{spec.name}'"
         raise InputError(f"--random {rule}, got none for {error.args[0]}") from error
-    dtype = spec.numpy_dtype
-    if dtype.kind == "b":
-        return generator.random(shape) < 0.5
-    if dtype.kind in "iu":
-        return generator.integers(0, RANDOM_INTEGERS, shape).astype(dtype)
-    return generator.standard_normal(shape).astype(dtype)
 
 
 def write_outputs(outputs: Mapping[str, Array], folder: Path) -> list[Path]:

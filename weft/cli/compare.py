@@ -12,7 +12,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import asdict
 
@@ -38,6 +37,7 @@ from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.errors import OptionError
 from weft.dialects.weights import Array
+from weft.probing.differences import Difference, difference, differences
 
 ONNXRUNTIME: Final = "onnxruntime"
 NAIVE: Final = "naive"
@@ -51,23 +51,6 @@ examples:
 """
 
 Runner = Callable[[Mapping[str, Array]], dict[str, Array]]
-
-
-class Difference(Struct, frozen=True):
-    """How far two arrays lie apart: `absolute`, `relative` to the second's element, in `ulp` of its
-    dtype, all at most; and as a share of the `scale`, the second's largest magnitude.
-    """
-
-    name: str
-    absolute: float
-    relative: float
-    ulp: float
-    scale: float
-
-    @property
-    def of_scale(self) -> float:
-        """The largest difference over the largest magnitude."""
-        return self.absolute / self.scale if self.scale else self.absolute
 
 
 class Parting(Struct, frozen=True):
@@ -122,50 +105,10 @@ def run(arguments: argparse.Namespace) -> None:
         inputs = random_inputs(first.inputs, arguments.random, arguments) | inputs
     found = differences(first.run(inputs), second(inputs))
     apart = [each for each in found if not each.of_scale <= arguments.tolerance]
-    parting = _bisect(arguments, inputs) if apart and arguments.bisect else None
+    parting = bisect(arguments, inputs) if apart and arguments.bisect else None
     show(_as_json(found, parting) if arguments.json else _shown(found, parting))
     if apart:
         sys.exit(1)
-
-
-def differences(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> list[Difference]:
-    """How far each output lies from the other's of that name.
-
-    Raises OptionError where names, dtypes or shapes are others.
-    """
-    if ours.keys() != theirs.keys():
-        got = f"{', '.join(ours)} and {', '.join(theirs)}"
-        raise OptionError(f"compare requires outputs of the same names, got {got}")
-    return [difference(name, ours[name], theirs[name]) for name in ours]
-
-
-def difference(name: str, ours: Array, theirs: Array) -> Difference:
-    """How far two arrays lie apart; equal infinities and NaNs are no difference."""
-    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
-        got = f"{ours.dtype.name}{list(ours.shape)} and {theirs.dtype.name}{list(theirs.shape)}"
-        raise OptionError(f"compare requires outputs of one dtype and shape, got {got} for {name}")
-    wide, other = ours.astype(np.float64), theirs.astype(np.float64)
-    same = (wide == other) | (np.isnan(wide) & np.isnan(other))
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        apart = np.where(same, 0.0, np.abs(wide - other))
-        apart = np.where(np.isnan(apart), np.inf, apart)
-        relative = np.where(same, 0.0, apart / np.abs(other))
-        ulp = np.where(same, 0.0, apart / _spacing(theirs))
-    finite = np.abs(other[np.isfinite(other)])
-    return Difference(
-        name,
-        float(apart.max(initial=0.0)),
-        float(relative.max(initial=0.0)),
-        float(ulp.max(initial=0.0)),
-        float(finite.max(initial=0.0)),
-    )
-
-
-def _spacing(array: Array) -> Array:
-    """The distance of each element to its neighbour; 1 for what counts."""
-    if array.dtype.name not in ("float16", "float32", "float64"):
-        return np.ones(array.shape)
-    return np.abs(np.spacing(array)).astype(np.float64)
 
 
 def _runner(arguments: argparse.Namespace, form: str, outputs: Sequence[str] = ()) -> Runner:
@@ -221,10 +164,11 @@ def _onnxruntime(path: str, outputs: Sequence[str], threads: int | None) -> Runn
     return lambda inputs: dict(zip(names, session.run(None, dict(inputs)), strict=True))
 
 
-def _bisect(arguments: argparse.Namespace, inputs: Mapping[str, Array]) -> Parting | None:
+def bisect(arguments: argparse.Namespace, inputs: Mapping[str, Array]) -> Parting | None:
     """The first value, in the order of the nodes, that differs while the one before does not.
 
-    Each step compiles the model up to one value, so that what leads there is fused as ever.
+    Each step compiles the model up to one value, so that what leads there is fused as ever. The
+    arguments are those of `parser`. Raises OptionError for an artifact.
     """
     from weft.compiler.frontend.onnx.load import load_model
 

@@ -22,7 +22,12 @@ from weft.compiler.driver.options import (
     user_options,
 )
 from weft.compiler.driver.session import Session
-from weft.compiler.machine.artifact.artifact import Compiled, check_runs_on, load
+from weft.compiler.machine.artifact.artifact import (
+    Compiled,
+    check_runs_on,
+    is_artifact,
+    load,
+)
 from weft.compiler.machine.artifact.cache import default_cache
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.python.executable import Executable
@@ -31,8 +36,6 @@ from weft.dialects.errors import OptionError
 
 if TYPE_CHECKING:
     from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
-
-_MAGICS: Final = (b"\x7fELF", b"\0asm")
 
 _GROUPS: Final = (
     ("how to compile", Options),
@@ -165,11 +168,3 @@ def trapped_from(arguments: argparse.Namespace) -> Executable:
         return compiled.executable(arguments.threads)
 
     return build_trapped(arguments.model, options_from(arguments), (), build)
-
-
-def is_artifact(path: str) -> bool:
-    """Whether a file is a shared object or a WebAssembly module by its first bytes. Raises
-    OSError.
-    """
-    with open(path, "rb") as file:
-        return file.read(4) in _MAGICS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
@@ -26,7 +27,7 @@ from weft.eager.tape import DEPTH, is_recorded
 from weft.eager.tensor import Tensor, array_of
 from weft.source.cached_calls import MOST_CACHED, UNKNOWN, CachedCall, as_tensors, is_value, sign
 from weft.state import Change, as_before, put_back_on_error
-from weft.tracing.trace import Spec, names_of, options_for
+from weft.tracing.trace import FunctionChanges, Spec, names_of, options_for
 from weft.tracing.traced import Traced
 from weft.trees import Structure, flatten_exactly, unflatten
 
@@ -183,6 +184,22 @@ class Jitted:
         if key not in self._pulls:
             self._pulls[key] = Jitted(pull, (), self._options, acts=False)
         return custom_vjp(of(others), forward, backward)(*(leaves[n] for n in positions))
+
+    def view(self, *arguments: Any) -> Any:
+        """A page about the function for such arguments, on which it is run; see `Executable.view`.
+        Arrays of its surroundings are constants of it. Raises SourceError.
+        """
+        model = read_model(self.source_function, arguments)
+        arrays = [_array(each) for each in arguments if is_value(each)]
+        page = import_module("weft.view")  # which stands above this module
+        run = page.Run(
+            inputs=dict(zip(model.input_names, arrays, strict=True)),
+            threads=self._options.get("threads"),
+        )
+        given = {"options": None, "threads": None, **self._options}
+        options, _ = given.pop("options"), given.pop("threads")
+        chosen = options_for(self, "source", options, cast("FunctionChanges", given))
+        return page.page(model, options=chosen, run=run)
 
     @property
     def compilations(self) -> tuple[Compilation, ...]:
@@ -349,12 +366,21 @@ def compile_program(
     *,
     options: Options | None,
     threads: int | None,
+    trap_nan: bool = False,
     **changes: Unpack[Changes],
 ) -> Executable:
     """The native code of a function's program. The options are those of `weft.compile`."""
     chosen = options_for(function, "source", options, changes)
     source = imported(program, chosen.prefix)
-    return compile_cached(source, chosen, default_cache(os.environ)).executable(threads)
+
+    def build(source: Any, options: Options) -> Executable:
+        return compile_cached(source, options, default_cache(os.environ)).executable(threads)
+
+    if trap_nan:
+        from weft.probing.inside import build_trapped
+
+        return build_trapped(source, chosen, (), build)
+    return build(source, chosen)
 
 
 def jit(
@@ -363,6 +389,7 @@ def jit(
     specs: Specs = (),
     options: Options | None = None,
     threads: int | None = None,
+    trap_nan: bool = False,
     **changes: Unpack[Changes],
 ) -> Any:
     """Compiles a function from its source, when it is called and for what it is called with:
@@ -372,13 +399,14 @@ def jit(
     compiles again. `specs`, by position or name, are `weft.Spec`s for arguments whose sizes vary
     from call to call without compiling. What a function reads of its surroundings may change:
     arrays are read again in every call, another value of anything else compiles again.
-    `explain()` of the result says why that happened, and what became of each statement. The options
-    are those of `weft.compile`.
+    `explain()` of the result says why that happened, and what became of each statement. With
+    `trap_nan` calls look at every value, and raise InputError that names the line which makes NaN
+    or an infinity out of numbers. The options are those of `weft.compile`.
 
     Raises SourceError, which shows the line, for what cannot be compiled.
     """
     require_keywords(changes)
-    given = {"options": options, "threads": threads, **changes}
+    given = {"options": options, "threads": threads, "trap_nan": trap_nan, **changes}
     if function is None:
         return functools.partial(Jitted, specs=specs, options=given)
     return Jitted(function, specs, given)

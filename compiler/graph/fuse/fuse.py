@@ -18,8 +18,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from weft.compiler.graph.fuse.fuse_siblings import Group, fuse_siblings, join
+from weft.compiler.graph.fuse.fuse_siblings import Group, fuse_siblings, join, note_refusal
 from weft.compiler.target.target import PAGE
+from weft.dialects.context import Refusals, WeftContext
 from weft.dialects.graph import ConstantOp, ControlOp, FusedOp, GraphOp, ReshapeOp, YieldOp
 from weft.dialects.graph.core.elementwise import ElementwiseOp
 from weft.dialects.graph.core.types import BF16, F16, F32, I8, UI8, type_of
@@ -39,18 +40,19 @@ class FusePass(ModulePass):
     name = "weft-fuse"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        refusals = ctx.refusals if isinstance(ctx, WeftContext) else None
         for function in op.ops:
             if isinstance(function, FuncOp):
-                fuse(function.body.block)
+                fuse(function.body.block, refusals)
 
 
-def fuse(block: Block) -> None:
+def fuse(block: Block, refusals: Refusals | None = None) -> None:
     """Forms the groups in one walk from the first operator on, then builds them; regions of control
-    flow come first, each by itself.
+    flow come first, each by itself. Why operators stay apart is added to `refusals`, if asked for.
     """
     for op in block.ops:
         for region in op.regions if isinstance(op, ControlOp) else ():
-            fuse(region.block)
+            fuse(region.block, refusals)
     # A transpose that several products read joins none of them: a copy for each joins its product.
     for op in list(block.ops):
         if isinstance(op, TransposeOp) and is_taken_in(op):
@@ -65,13 +67,14 @@ def fuse(block: Block) -> None:
             groups[op] = group
             for operand in dict.fromkeys(op.operands):
                 producer = groups.get(operand.owner) if isinstance(operand.owner, GraphOp) else None
-                if (
-                    producer is not None
-                    and producer is not group
-                    and _joins(producer, group, operand, groups)
-                ):
+                if producer is None or producer is group:
+                    continue
+                reason = _refusal(producer, group, operand, groups)
+                if reason is None:
                     join(producer, group, groups, position)
-    fuse_siblings(block, groups, position)
+                else:
+                    note_refusal(refusals, operand, op, reason)
+    fuse_siblings(block, groups, position, refusals)
     for group in dict.fromkeys(groups.values()):
         build_group(group.in_order(), block, group.members[-1])
 
@@ -104,20 +107,25 @@ def _is_light(op: GraphOp) -> bool:
     return isinstance(op, (ElementwiseOp, IndexMapOp))
 
 
-def _joins(
+def _refusal(
     producer: Group, consumer: Group, value: SSAValue, groups: dict[Operation, Group]
-) -> bool:
-    """Whether the group that makes `value` becomes part of the group that uses it."""
+) -> str | None:
+    """Why the group that makes `value` stays apart from the group that uses it; None where it
+    becomes part of it.
+    """
     if len(producer.members) + len(consumer.members) > LARGEST_GROUP:
-        return False
+        return f"together they have more than {LARGEST_GROUP} operators"
     # Not all uses are looked at: a value that everything reads is asked about by each that does.
     if any(groups.get(use.operation) is not consumer for use in value.uses):
-        return False
-    if producer.anchor is None and consumer.anchor is None:
-        return True
+        return "the value has other readers"
     if producer.anchor is None:
-        return _absorbs(consumer, producer)
-    return consumer.anchor is None and _continues(producer, consumer, value)
+        joins = consumer.anchor is None or _absorbs(consumer, producer)
+        return None if joins else "the reader would compute the elements anew at each of its reads"
+    if consumer.anchor is not None:
+        return "both are more than elementwise operators and movements"
+    if _continues(producer, consumer, value):
+        return None
+    return "what follows is not elementwise over elements of the value"
 
 
 def _absorbs(consumer: Group, producer: Group) -> bool:

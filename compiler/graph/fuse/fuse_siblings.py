@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct, field
 from xdsl.ir import Block, Operation, SSAValue
 
+from weft.dialects.context import Refusals
 from weft.dialects.graph import GraphOp
 from weft.dialects.graph.core.elementwise import ElementwiseOp
 from weft.dialects.graph.core.types import ShapeAttr, type_of
@@ -97,9 +98,14 @@ class _Readers:
 
 
 def fuse_siblings(
-    block: Block, groups: dict[Operation, Group], position: Mapping[Operation, int]
+    block: Block,
+    groups: dict[Operation, Group],
+    position: Mapping[Operation, int],
+    refusals: Refusals | None = None,
 ) -> None:
-    """Joins groups to those that compute what they read, from the first to the last."""
+    """Joins groups to those that compute what they read, from the first to the last. Why others
+    stay apart is added to `refusals`, if asked for.
+    """
     shapes: dict[Group, _Shape | None] = {}
     readers = _Readers(position)
     for op in block.ops:
@@ -110,12 +116,43 @@ def fuse_siblings(
         for producer in list(_producers(group, groups)):
             first, second = shapes.get(producer), shapes[group]
             if first is None or second is None or not first.takes(second):
-                continue
-            if _flows_along(producer, group, first) and _may_wait(
-                producer, group, groups, position, readers
-            ):
+                reason = "they go over different elements"
+            elif not _flows_along(producer, group, first):
+                reason = "an element is read that another iteration computes"
+            elif not _may_wait(producer, group, groups, position, readers):
+                reason = "other readers come first, or the kernel would have too many results"
+            else:
                 join(producer, group, groups, position)
                 shapes[group] = first.joined(second)
+                continue
+            if refusals is not None:
+                _note_all(refusals, producer, group, f"as siblings: {reason}")
+
+
+def note_refusal(
+    refusals: Refusals | None, value: SSAValue, reader: Operation, reason: str
+) -> None:
+    """Notes why what computes a value and what reads it stay apart, where that is asked for."""
+    if refusals is not None:
+        key = refusal_name(value), refusal_name(reader.results[0])
+        refusals.setdefault(key, []).append(reason)
+
+
+def refusal_name(value: SSAValue) -> str:
+    """What refusals call a value: its name, else the operator and where that comes from."""
+    owner = value.owner
+    if value.name_hint or not isinstance(owner, Operation):
+        return value.name_hint or ""
+    return f"{owner.name} {owner.location}"
+
+
+def _note_all(refusals: Refusals, producer: Group, consumer: Group, reason: str) -> None:
+    """Notes that of every value that one group reads of another."""
+    made = set(producer.results())
+    for op in consumer.members:
+        for value in dict.fromkeys(op.operands):
+            if value in made:
+                note_refusal(refusals, value, op, reason)
 
 
 def _producers(group: Group, groups: Mapping[Operation, Group]) -> Iterator[Group]:

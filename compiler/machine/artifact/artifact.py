@@ -51,6 +51,8 @@ from weft.dialects.errors import ArtifactError, OptionError
 
 WASM = "wasm32"
 
+_MAGICS: Final = (b"\x7fELF", b"\0asm")
+
 EXPORTS: Final = (".so", ".a", ".o", ".mlir", ".wasm")
 """What a model may be exported as; the graph, `.mlir`, where it is at hand."""
 
@@ -333,6 +335,14 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
         got = content.get("abi") if isinstance(content, dict) else content
         raise ArtifactError(f"{path} requires ABI version {ABI_VERSION}, got {got}")
     return content
+
+
+def is_artifact(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is a shared object or a WebAssembly module by its first bytes. Raises
+    OSError.
+    """
+    with open(path, "rb") as file:
+        return file.read(4) in _MAGICS
 
 
 def load(

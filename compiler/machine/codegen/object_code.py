@@ -6,7 +6,11 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-from weft.compiler.machine.codegen.code_generator import parse, target_machine
+from weft.compiler.machine.codegen.code_generator import (
+    create_target_machine,
+    parse,
+    target_machine,
+)
 from weft.compiler.machine.codegen.optimize import optimize
 from weft.compiler.target.target import Target
 
@@ -47,8 +51,13 @@ def interruptible(work: Callable[[], bytes]) -> bytes:
     return given[0]
 
 
-def compile_assembly(ir_text: str, target: Target) -> str:
-    """The assembly text of what `compile_object` gives."""
+def compile_assembly(ir_text: str, target: Target, *, comments: bool = False) -> str:
+    """The assembly text of what `compile_object` gives; with LLVM's comments on loops and spills,
+    if asked for.
+    """
     module, machine = parse(ir_text, target), target_machine(target)
     optimize(module, machine)
+    if comments:
+        machine = create_target_machine(target)
+        machine.set_asm_verbosity(True)
     return machine.emit_assembly(module)

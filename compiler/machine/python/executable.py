@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -60,6 +61,7 @@ class Executable(_Callable):
         self._signature = signature
         self.compile_watched: Callable[[Sequence[str]], Executable] | None = None
         self.save_graph: Callable[[Path], None] | None = None
+        self.page: Callable[..., Any] | None = None
         self.last_profile: Profile | None = None
         self._exporter = exporter
         self.metadata = dict(metadata or {})
@@ -96,6 +98,18 @@ class Executable(_Callable):
             )
         return self.compile_watched(names)
 
+    def view(self, **how: Any) -> Any:
+        """A page that shows the model from its graph to its assembly, memory and time, and in
+        notebooks shows itself; `save(path)` writes it, `open()` has the browser show it. A model is
+        compiled again for it. `how` are arguments of `weft.view.page`.
+
+        Raises OptionError for a model of neither `weft.compile` nor `weft.load`.
+        """
+        if self.page is None:
+            rule = "view requires a model of weft.compile or weft.load"
+            raise OptionError(f"{rule}, got compiled code alone")
+        return self.page(**how)
+
     @property
     def inputs(self) -> tuple[TensorSpec, ...]:
         """Names, dtypes and shapes of the inputs; a dim that varies is an expression."""
@@ -131,6 +145,18 @@ class Executable(_Callable):
         return fast_call(
             self._signature, self.metadata, checked.context, functions, otherwise, fail
         )
+
+    def native_call(self) -> tuple[int, int, int]:
+        """The context, the address of `m_run`, and the bytes of its workspace: what native code
+        needs to call a model of constant sizes.
+        """
+        checked = self._checked
+        size = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)(checked.address("workspace_size"))
+        return checked.context, checked.address("run"), size(None)
+
+    def fail(self, status: int) -> None:
+        """Raises InputError with the reason of a native call that failed."""
+        self._checked.fail(status)
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
         """Runs the model on arrays by input name; returns them by output name. Raises as a call."""

@@ -1,0 +1,1 @@
+"""What somebody who looks at a compilation is shown."""

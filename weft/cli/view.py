@@ -1,0 +1,122 @@
+"""`weft view`: one page that shows a model or an artifact, or two builds of it."""
+
+from __future__ import annotations
+
+import argparse
+import webbrowser
+import zipfile
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from weft.cli.arrays import add_random_dims
+from weft.cli.compare import bisect
+from weft.cli.model import add_compile_options, budget_from, options_from
+from weft.cli.parser import command_parser
+from weft.cli.progress import stage_progress
+from weft.cli.terminal import show
+from weft.compiler.driver.deadline import deadline
+from weft.compiler.driver.read_options import read_fixed_sizes
+from weft.compiler.machine.artifact.signature import TensorSpec
+from weft.dialects.errors import InputError, OptionError
+from weft.dialects.weights import Array
+from weft.view import Page, Run, View, data
+from weft.view.measure import inputs_for
+from weft.view.page import as_json
+
+TOLERANCE: Final = 1e-4
+"""The largest difference of outputs that counts as none, as a share of their scale."""
+
+_EXAMPLES: Final = """\
+examples:
+  weft view model.onnx --open                 model.html: graph, kernels, memory, time
+  weft view model.onnx --schedule my.txt      beside it what schedules of your own make of it
+  weft view model.onnx --inputs x.npz --watch logits --watch /layer1/Relu_output
+  weft view liba.so libb.so -o both.html      two builds, and where they differ
+  weft view model.onnx --json | python -m json.tool
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's arguments."""
+    made = command_parser(
+        "weft view",
+        "Writes one HTML file that shows a model from its graph to its assembly, memory and time. "
+        "It needs no server and no network.",
+        _EXAMPLES,
+    )
+    made.add_argument("model", help="a model, or an artifact made by weft")
+    made.add_argument("other", nargs="?", help="another build, to be compared")
+    made.add_argument("-o", "--output", metavar="FILE", type=Path, help="by default MODEL.html")
+    made.add_argument("--open", action="store_true", help="let the browser show the page")
+    made.add_argument("--json", action="store_true", help="print the data of the page, write none")
+    made.add_argument(
+        "--inputs", metavar="FILE", help="arrays by input in NumPy's .npz; random ones for the rest"
+    )
+    made.add_argument(
+        "--watch", metavar="NAME", action="append", default=[],
+        help="a value of the graph whose numbers to show; for several, again",
+    )  # fmt: skip
+    made.add_argument("--no-time", action="store_true", help="run and measure nothing")
+    made.add_argument("--threads", type=int, metavar="N", help="by default one for each processor")
+    add_random_dims(made)
+    add_compile_options(made)
+    return made
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Writes the page, or prints its data. Raises WeftError and OSError."""
+    if arguments.no_time and arguments.watch:
+        raise OptionError("--watch requires a run, got --no-time")
+    texts = [*(arguments.dims or ()), *arguments.random_dim]
+    dims = {each.name: each.size for each in read_fixed_sizes(texts)}
+    inputs = {} if arguments.inputs is None else _read_arrays(arguments.inputs)
+    how = Run(inputs, dims, arguments.watch, arguments.threads, not arguments.no_time)
+    builds = [path for path in (arguments.model, arguments.other) if path is not None]
+    budget = budget_from(arguments)
+    with deadline(budget), stage_progress() as on_stage:
+        options = options_from(arguments)
+        # Beside schedules of one's own stands what weft does by itself.
+        forced = bool(options.schedule) and arguments.other is None
+        plain = options.changed(schedule=()) if forced else None
+        view = data(
+            *builds, options=options, against=plain, run=how, on_stage=on_stage, budget=budget
+        )
+        view = _with_parting(view, arguments, how)
+    if arguments.json:
+        show(as_json(view))
+        return
+    path = Page(view).save(arguments.output or Path(f"{Path(arguments.model).stem}.html"))
+    show(path)
+    if arguments.open:
+        webbrowser.open(path.absolute().as_uri())
+
+
+def _with_parting(view: View, arguments: argparse.Namespace, how: Run) -> View:
+    """Where two models of ONNX part, if their outputs do."""
+    parting = view.parting
+    if parting is None or arguments.other is None:
+        return view
+    paths = arguments.model, arguments.other
+    if any(Path(path).suffix != ".onnx" for path in paths):
+        return view
+    if all(each.of_scale <= TOLERANCE for each in parting.outputs):
+        return view
+    specs = [TensorSpec(each.name, each.dtype, each.dims) for each in view.builds[0].inputs]
+    options = {"first": paths[0], "second": paths[1], "tolerance": TOLERANCE}
+    inputs = inputs_for(specs, how.inputs, how.dims)
+    found = bisect(argparse.Namespace(**vars(arguments) | options), inputs)
+    if found is None:
+        return view
+    return replace(view, parting=replace(parting, value=found.value, node=found.node))
+
+
+def _read_arrays(path: str) -> dict[str, Array]:
+    """The arrays of a file by name. Raises InputError for a file of another form."""
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            return {name: found[name] for name in found.files}
+    except (ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path} requires arrays in NumPy's .npz format, got {error}") from error

@@ -99,6 +99,7 @@ IMPORTS_BY_NAME: Final[Mapping[str, Sequence[str]]] = {
         "weft.array.methods -> weft.numpy",
     ),
     "a command loads what it needs": ("weft.cli.main -> weft.cli.",),
+    "a module of the package's is loaded when it is first asked for": ("weft -> weft.",),
     "torch is imported where a program of its is given": ("weft.api -> weft.torch.export",),
     "few models are looked at, by what stands above all that compiles": (
         "weft.api -> weft.view",

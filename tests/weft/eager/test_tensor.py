@@ -139,7 +139,7 @@ def test_short_ways_are_numpys():
         (wnp.searchsorted(wnp.sort(t[0]), t), np.searchsorted(np.sort(x[0]), x)),
         (t[mask], x[x > 0]),
         (t[mask[:, 1]], x[x[:, 1] > 0]),
-        (wnp.linspace(0.1, 0.7, 5), np.linspace(0.1, 0.7, 5, dtype=np.float32)),
+        (wnp.linspace(0.1, 0.7, 5), np.linspace(0.1, 0.7, 5)),
         (wnp.full_like(t, 2.5), np.full_like(x, 2.5)),
         (wnp.full_like(t, 2.5, dtype=np.int32), np.full_like(x, 2.5, np.int32)),
         (1.0 / (wnp.zeros_like(t) * -0.0), np.full_like(x, -np.inf)),

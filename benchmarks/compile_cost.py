@@ -25,10 +25,13 @@ from rich.table import Table
 
 from benchmarks.models import MODELS, MORE_MODELS, find_cases
 from benchmarks.options import append_row, parser_of
+from weft.compiler.machine.artifact.artifact import read_metadata
 from weft.dialects.errors import WeftError
 
 _EXPORT: Final = "import sys, weft; weft.compile(sys.argv[1]).export(sys.argv[2])"
 """What is asked of a checkout: the public interface alone, which is older than modules' names."""
+
+_LIBRARY: Final = "libmodel.so"
 
 HERE: Final = Path(__file__).parents[1]
 
@@ -94,12 +97,16 @@ def _files(models: Sequence[str], folder: Path) -> Iterator[tuple[str, Path]]:
 def measure(name: str, model: Path, trees: Mapping[str, Path], rounds: int) -> dict[str, Any]:
     """The row of a model. Raises WeftError where a compiler refuses it."""
     costs: dict[tuple[str, str], list[Cost]] = {}
+    kernels = 0
     for _ in range(rounds):
         for who, tree in trees.items():
             with tempfile.TemporaryDirectory(prefix="weft-cache-") as cache:
                 for state in ("cold", "warm"):
                     costs.setdefault((who, state), []).append(_compile(tree, model, cache))
-    row: dict[str, Any] = {"model": name, "bytes": model.stat().st_size, "rounds": rounds}
+                if who == OURS:
+                    kernels = len(read_metadata(f"{cache}/{_LIBRARY}")["kernels"])
+    size = model.stat().st_size
+    row: dict[str, Any] = {"model": name, "bytes": size, "kernels": kernels, "rounds": rounds}
     for (who, state), each in costs.items():
         row[f"{state}_{who}"] = [round(median(values), 3) for values in zip(*each, strict=True)]
     return row
@@ -110,7 +117,7 @@ def _compile(tree: Path, model: Path, cache: str) -> Cost:
     environment = {**os.environ, "PYTHONPATH": str(tree), "XDG_CACHE_HOME": cache}
     start = time.perf_counter()
     with tempfile.TemporaryFile("w+") as said:
-        command = [sys.executable, "-c", _EXPORT, str(model), f"{cache}/libmodel.so"]
+        command = [sys.executable, "-c", _EXPORT, str(model), f"{cache}/{_LIBRARY}"]
         process = subprocess.Popen(command, env=environment, cwd=cache, stdout=said, stderr=said)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)

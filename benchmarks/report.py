@@ -2,8 +2,8 @@
 
 A ratio is the time of the fastest peer over weft's: above 1, weft is faster. Peers that have no
 time are named with the reason. `--readme` writes the models' and the single operators' rows into
-README.md, between its two marks. `--closing` prints every row beside what it has to reach, and what
-is missing.
+README.md, between its two marks. `--plots` draws all that was recorded into docs/plots.
+`--closing` prints every row beside what it has to reach, and what is missing.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from typing import Any
 from benchmarks.closing import UNCOUNTED, cells_of, closing_table
 from benchmarks.models import GROUPS
 from benchmarks.options import RESULTS
+from benchmarks.plots.recorded import write_plots
 from benchmarks.run import best_peer, recorded
 
 BELOW = 1.2
 """Rows under this ratio are listed, with where the time goes."""
 
 README = Path(__file__).parents[1] / "README.md"
+PLOTS_FOLDER = README.parent / "docs" / "plots"
 MARKERS = "<!-- benchmarks.report: -->", "<!-- end -->"
 
 Row = dict[str, Any]
@@ -39,7 +41,11 @@ def main() -> None:
     parser.add_argument("files", nargs="*", type=Path, help="the newest by default")
     parser.add_argument("--readme", action="store_true", help="write README.md's table")
     parser.add_argument("--closing", action="store_true", help="print each row's gate")
+    parser.add_argument("--plots", action="store_true", help="write SVG to docs/plots")
     arguments = parser.parse_args()
+    if arguments.plots:
+        print("\n".join(map(str, write_plots(RESULTS, PLOTS_FOLDER))))
+        return
     files: list[Path] = arguments.files or sorted(RESULTS.glob("2*.jsonl"))[-1:]
     rows: dict[tuple[str, int], Row] = {}
     for file in files:

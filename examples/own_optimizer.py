@@ -40,7 +40,7 @@ def descend(loss, parameters, rounds: int):
         def too_long(size, value=value, square=square, at=at):
             return loss(at(size)) > value - 0.5 * size * square
 
-        size = weft.while_loop(too_long, lambda size: size * 0.5, wnp.full((), 4.0))
+        size = weft.while_loop(too_long, lambda size: size * 0.5, wnp.full((), 4.0, np.float32))
         parameters = at(size)
     return loss(parameters), parameters
 

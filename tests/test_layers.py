@@ -20,8 +20,13 @@ PACKAGES = ("weft", "compiler", "dialects")
 WALLS = {
     "onnx": ("weft.compiler.frontend", "weft.compiler.adapters", "weft.cli", "weft.bench.engines"),
     "torch": ("weft.torch", "weft.cli", "weft.bench.engines"),
-    "jax": ("weft.compiler.frontend.stablehlo", "weft.jax_function", "weft.bench.engines"),
-    "jaxlib": ("weft.compiler.frontend.stablehlo",),
+    "jax": (
+        "weft.compiler.frontend.stablehlo",
+        "weft.jax_function",
+        "weft.jax_plugin",
+        "weft.bench.engines",
+    ),
+    "jaxlib": ("weft.compiler.frontend.stablehlo", "weft.jax_plugin"),
     "llvmlite": ("weft.compiler.loop_to_llvm", "weft.compiler.machine"),
     "llvmlite.ir": ("weft.compiler.loop_to_llvm",),
     "llvmlite.binding": ("weft.compiler.machine",),

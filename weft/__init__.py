@@ -17,8 +17,13 @@ from typing import TYPE_CHECKING, Any, Final
 from weft.compiler.version import VERSION
 
 if TYPE_CHECKING:
+    from weft import nn as nn
+    from weft import numpy as numpy
+    from weft import optim as optim
+    from weft import random as random
     from weft.api import compile, load
-    from weft.autodiff.custom import checkpoint, custom_vjp, stop_gradient
+    from weft.autodiff.batching import vmap
+    from weft.autodiff.custom import checkpoint, custom_jvp, custom_vjp, stop_gradient
     from weft.autodiff.derivatives import grad, hessian, jacobian, jvp, value_and_grad, vjp
     from weft.autodiff.gradient_check import check_grad
     from weft.compiler.driver.extension import Extension
@@ -42,6 +47,7 @@ if TYPE_CHECKING:
         WeftError,
     )
     from weft.eager.tensor import Tensor
+    from weft.history import History
     from weft.jax_function import JaxFunction, from_jax
     from weft.probing.inside import watch
     from weft.source.jit import jit
@@ -65,6 +71,7 @@ __all__ = [
     "Executable",
     "Extension",
     "Graph",
+    "History",
     "IllegalSchedule",
     "InputError",
     "JaxFunction",
@@ -85,6 +92,7 @@ __all__ = [
     "checkpoint",
     "compile",
     "cond",
+    "custom_jvp",
     "custom_vjp",
     "fori_loop",
     "from_jax",
@@ -102,13 +110,15 @@ __all__ = [
     "trace",
     "value_and_grad",
     "vjp",
+    "vmap",
     "while_loop",
     "watch",
 ]
 
 _HOMES: Final = {
     "weft.api": ("compile", "load"),
-    "weft.autodiff.custom": ("checkpoint", "custom_vjp", "stop_gradient"),
+    "weft.autodiff.batching": ("vmap",),
+    "weft.autodiff.custom": ("checkpoint", "custom_jvp", "custom_vjp", "stop_gradient"),
     "weft.autodiff.derivatives": ("grad", "hessian", "jacobian", "jvp", "value_and_grad", "vjp"),
     "weft.autodiff.gradient_check": ("check_grad",),
     "weft.compiler.driver.extension": ("Extension",),
@@ -132,6 +142,7 @@ _HOMES: Final = {
         "WeftError",
     ),
     "weft.eager.tensor": ("Tensor",),
+    "weft.history": ("History",),
     "weft.jax_function": ("JaxFunction", "from_jax"),
     "weft.probing.inside": ("watch",),
     "weft.source.jit": ("jit",),
@@ -146,7 +157,13 @@ its help needs no NumPy, a model out of the cache no compiler.
 """
 
 
+_MODULES: Final = ("nn", "numpy", "optim", "random")
+"""Modules that are imported when they are first asked for."""
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"weft.{name}")
     for home, names in _HOMES.items():
         if name in names:
             found = globals()[name] = getattr(importlib.import_module(home), name)
@@ -155,4 +172,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})

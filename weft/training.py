@@ -70,6 +70,9 @@ class Step:
                 give_up(leaf)
         return unflatten(self._outputs, map(Tensor.of, results))
 
+    def _repr_html_(self) -> str:
+        return self.executable.as_html()
+
     def watch(self, *names: str) -> Callable[..., tuple[Any, dict[str, Array]]]:
         """The step compiled again for values that it names with `weft.watch`: a call returns its
         results, and these by name. It takes no memory of its arguments.

@@ -14,17 +14,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-TIMEOUT = 120
-"""Seconds for an entry."""
-
 
 def main() -> None:
     """Runs a suite, and prints how many entries ended how."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.torch", description=__doc__)
-    parser.add_argument("suite", choices=("opinfo", "models"))
+    parser.add_argument("suite", choices=("opinfo", "modules", "models"))
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--samples", type=int, default=1, help="samples of an operator")
+    parser.add_argument("--dynamic", action="store_true", help="operators with sizes as symbols")
+    parser.add_argument("--timeout", type=int, default=120, help="seconds for an entry")
     parser.add_argument("--shard", default="0/1", help="every n-th entry from the i-th on: i/n")
     parser.add_argument("--only", help="entries of these names, with commas between")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
@@ -50,7 +49,8 @@ def _work(chosen: argparse.Namespace) -> None:
     for line in sys.stdin:
         name = line.strip()
         try:
-            found = outcome(chosen.suite, name, getattr(torch, chosen.dtype), chosen.samples)
+            dtype = getattr(torch, chosen.dtype)
+            found = outcome(chosen.suite, name, dtype, chosen.samples, chosen.dynamic)
         except Exception as error:  # an entry that cannot even be set up
             found = {
                 "status": "not counted",
@@ -80,7 +80,7 @@ def _run(chosen: argparse.Namespace) -> None:
             if name in known:
                 continue
             worker = worker if worker and worker.poll() is None else _start()
-            row = _ask(worker, name)
+            row = _ask(worker, name, chosen.timeout)
             rows.append(row)
             print(json.dumps(row), file=file, flush=True)
     if worker is not None:
@@ -96,17 +96,17 @@ def _start() -> subprocess.Popen[str]:
     )
 
 
-def _ask(worker: subprocess.Popen[str], name: str) -> dict[str, Any]:
+def _ask(worker: subprocess.Popen[str], name: str, timeout: int) -> dict[str, Any]:
     """The outcome of an entry; a worker that dies or hangs is one too."""
     assert worker.stdin is not None, "it is a pipe"
     assert worker.stdout is not None, "it is a pipe"
     print(name, file=worker.stdin, flush=True)
-    ready, _, _ = select.select([worker.stdout], [], [], TIMEOUT)
+    ready, _, _ = select.select([worker.stdout], [], [], timeout)
     line = worker.stdout.readline() if ready else ""
     if line:
         return json.loads(line)
     worker.kill()
-    error = f"ended with {worker.wait()}" if ready else f"no answer in {TIMEOUT} s"
+    error = f"ended with {worker.wait()}" if ready else f"no answer in {timeout} s"
     return {"name": name, "status": "error", "error": error}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from weft.torch.report import collected
+from weft.torch.report import Report, collected
 
 TOLERANCES = {
     torch.float64: (1e-7, 1e-7),
@@ -67,24 +67,89 @@ def difference(found: Sequence[Any], wanted: Sequence[Any]) -> str | None:
 
 
 def compare(
-    function: Callable[..., Any], inputs: Sequence[Any], *, backward: bool
+    function: Callable[..., Any],
+    inputs: Sequence[Any],
+    *,
+    backward: bool,
+    dynamic: bool | None = None,
+    exact: bool = False,
 ) -> dict[str, Any]:
-    """What became of a function: native, fallback, wrong or error, and the operators in torch."""
+    """What became of a function: native, fallback, wrong or error, and the operators in torch.
+    With `exact`, results that differ are held against those in f64: they may be off by twice as
+    much as eager mode's.
+    """
     wanted = run(function, inputs, backward=backward)
     torch.compiler.reset()
     try:
         with collected() as report:
-            found = run(torch.compile(function, backend="weft"), inputs, backward=backward)
+            compiled = torch.compile(function, backend="weft", dynamic=dynamic)
+            found = run(compiled, inputs, backward=backward)
     except Exception as error:  # whatever it is, it is what the entry ends with
-        text = " ".join(str(error).split())
-        return {"status": "error", "error": f"{type(error).__name__}: {text[:400]}"}
+        return _error(error)
     wrong = difference(found, wanted)
+    if wrong is not None and exact:
+        torch.compiler.reset()
+        wrong = _next_to_exact(function, inputs, found, wanted, backward=backward)
     if wrong is not None:
         return {"status": "wrong", "error": wrong}
+    return _outcome(report)
+
+
+def _error(error: Exception) -> dict[str, Any]:
+    text = " ".join(str(error).split())
+    return {"status": "error", "error": f"{type(error).__name__}: {text[:400]}"}
+
+
+def _outcome(report: Report) -> dict[str, Any]:
     if report.refused:
         refused = {f"{each.target}: {each.reason}"[:300] for each in report.refused}
-        return {"status": "fallback", "refused": sorted(refused)}
-    return {"status": "native", "operators": report.operators}
+        return {"status": "fallback", "graphs": report.graphs, "refused": sorted(refused)}
+    return {"status": "native", "graphs": report.graphs, "operators": report.operators}
+
+
+def _next_to_exact(
+    function: Callable[..., Any],
+    inputs: Sequence[Any],
+    found: Sequence[Any],
+    wanted: Sequence[Any],
+    *,
+    backward: bool,
+) -> str | None:
+    """The first result that is off from that in f64 by more than twice what eager mode's is, in
+    relation to its greatest element.
+    """
+
+    def wide(x: Any) -> Any:
+        floats = isinstance(x, torch.Tensor) and x.is_floating_point()
+        return x.detach().double().requires_grad_(x.requires_grad) if floats else x
+
+    exact = run(function, [wide(x) for x in inputs], backward=backward)
+    if len(found) != len(exact):
+        return f"{len(found)} results for {len(exact)}"
+    for position, (one, other, true) in enumerate(zip(found, wanted, exact, strict=True)):
+        if one is None or other is None or not one.numel():
+            continue
+        size = float(true.abs().max())
+        own, eager = (float((x.double() - true.double()).abs().max()) for x in (one, other))
+        if one.shape != other.shape or not own <= 2 * eager + 2e-5 * size:
+            return f"result {position}: off by {own:.3g}, eager by {eager:.3g}, of {size:.3g}"
+    return None
+
+
+def compare_generation(
+    generate: Callable[[Callable[..., Any] | None], torch.Tensor], forward: Callable[..., Any]
+) -> dict[str, Any]:
+    """What became of a model that generates tokens with its forward pass compiled."""
+    wanted = generate(None)
+    torch.compiler.reset()
+    try:
+        with collected() as report:
+            found = generate(torch.compile(forward, backend="weft"))
+    except Exception as error:  # whatever it is, it is what the entry ends with
+        return _error(error)
+    if not torch.equal(found, wanted):
+        return {"status": "wrong", "error": f"tokens {found.tolist()} for {wanted.tolist()}"[:300]}
+    return _outcome(report)
 
 
 def passes_without_weft(

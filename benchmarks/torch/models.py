@@ -1,13 +1,15 @@
-"""The models of the suite: architectures of transformers with small configurations, with random
-weights. The list was committed before any of them was run.
+"""The models of the suite: architectures of transformers with small configurations and random
+weights, and those of `vision`. The list was committed before any of them was run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import torch
+
+from benchmarks.torch import vision
 
 SMALL: Final[dict[str, Any]] = {
     "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64,
@@ -70,47 +72,101 @@ IMAGES: Final[Mapping[str, dict[str, Any]]] = {
 }  # fmt: skip
 """A model of images by its class, and the configuration's values."""
 
-MODELS: Final = {**TEXT, **IMAGES}
+GENERATING: Final = (
+    "GPT2", "GPTNeoX", "GPTJ", "OPT", "Bloom", "Llama", "Mistral", "Qwen2", "Qwen3", "Gemma2",
+    "Phi", "Phi3", "StableLm", "Cohere", "Granite", "Falcon", "Mixtral", "SmolLM3",
+)  # fmt: skip
+"""Models that also generate, with a cache."""
+
+MODELS: Final = (
+    *TEXT, *IMAGES, *(f"generate.{each}" for each in GENERATING), *vision.NAMES,
+)  # fmt: skip
 
 
-def _model(name: str) -> torch.nn.Module:
+def _transformer(name: str, suffix: str = "Model") -> torch.nn.Module:
+    vision.without_compiled_operators()
     import transformers
 
     stem = name.removesuffix("Encoder")
-    configuration: Any = getattr(transformers, f"{stem}Config")(**MODELS[name])
+    values = TEXT[name] if name in TEXT else IMAGES[name]
+    configuration: Any = getattr(transformers, f"{stem}Config")(**values)
     torch.manual_seed(0)
-    whole = "T5EncoderModel" if name == "T5Encoder" else f"{name}Model"
+    whole = "T5EncoderModel" if name == "T5Encoder" else f"{name}{suffix}"
     return getattr(transformers, whole)(configuration).eval()
 
 
-def step_of(name: str) -> tuple[Callable[..., Any], list[torch.Tensor]]:
-    """A model as a function of its parameters and inputs, and these."""
-    model = _model(name)
-    parameters = dict(model.named_parameters())
+def _tokens() -> torch.Tensor:
+    return torch.randint(3, 96, (2, 16), generator=torch.Generator().manual_seed(2))
+
+
+_LARGER: Final = (
+    "MobileNetV1", "MobileNetV2", "EfficientNet", "Segformer", "RegNet", "ResNet", "PoolFormer",
+    "ConvNext", "ConvNextV2",
+)  # fmt: skip
+
+
+def _inputs(name: str) -> dict[str, torch.Tensor]:
+    if name not in IMAGES:
+        return {"input_ids": _tokens()}
+    side = 64 if name in _LARGER else 32
     generator = torch.Generator().manual_seed(2)
-    if name in IMAGES:
-        inputs = {"pixel_values": torch.randn(2, 3, 32, 32, generator=generator)}
-        if name in ("MobileNetV1", "MobileNetV2", "EfficientNet", "Segformer", "RegNet", "ResNet",
-                    "PoolFormer", "ConvNext", "ConvNextV2"):  # fmt: skip
-            inputs = {"pixel_values": torch.randn(2, 3, 64, 64, generator=generator)}
-    else:
-        inputs = {"input_ids": torch.randint(3, 96, (2, 16), generator=generator)}
-    names = list(parameters)
+    return {"pixel_values": torch.randn(2, 3, side, side, generator=generator)}
+
+
+def step_of(name: str) -> tuple[Callable[..., Any], list[torch.Tensor]]:
+    """A model as a function of its parameters, buffers and inputs, and these."""
+    if name in vision.NAMES:
+        model, given = vision.model(name), vision.inputs(name)
+        return as_function(model, lambda *inputs: (inputs, {}), given)
+    model = _transformer(name)
+    named = _inputs(name)
+    rest = _taken(model, {"use_cache": False} if "input_ids" in named else {})
+    return as_function(
+        model,
+        lambda *inputs: ((), dict(zip(named, inputs, strict=True)) | rest),
+        list(named.values()),
+        first=True,
+    )
+
+
+def as_function(
+    model: torch.nn.Module,
+    arguments: Callable[..., tuple[Sequence[Any], dict[str, Any]]],
+    inputs: Sequence[torch.Tensor],
+    *,
+    first: bool = False,
+) -> tuple[Callable[..., Any], list[torch.Tensor]]:
+    """A module as a function of its parameters, buffers and inputs, and these; `arguments` makes
+    what the module takes of the inputs, and of several results the `first` may be asked for.
+    """
+    state = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    names = list(state)
 
     def function(*tensors: torch.Tensor) -> Any:
         own = dict(zip(names, tensors, strict=False))
-        given = dict(zip(inputs, tensors[len(names) :], strict=True))
-        if "pixel_values" not in given:
-            given["use_cache"] = False
-        found = torch.func.functional_call(model, own, kwargs=_taken(model, given))
-        return found[0]
+        args, named = arguments(*tensors[len(names) :])
+        found = torch.func.functional_call(model, own, tuple(args), named)
+        return found[0] if first else found
 
-    return function, [*parameters.values(), *inputs.values()]
+    return function, [*state.values(), *inputs]
+
+
+def generation_of(name: str) -> tuple[Callable[[Callable[..., Any] | None], torch.Tensor], Any]:
+    """A function that generates tokens with a cache, by the forward pass that it is given."""
+    own = name.removeprefix("generate.")
+    model: Any = _transformer(own, "LMHeadModel" if own == "GPT2" else "ForCausalLM")
+    plain = model.forward
+
+    def generate(forward: Callable[..., Any] | None) -> torch.Tensor:
+        model.forward = forward or plain
+        return model.generate(
+            _tokens(), max_new_tokens=6, do_sample=False, pad_token_id=0, use_cache=True
+        )
+
+    return generate, plain
 
 
 def _taken(model: torch.nn.Module, given: dict[str, Any]) -> dict[str, Any]:
     """The inputs that a model has a name for."""
-    names = model.forward.__code__.co_varnames
-    wrapped = getattr(model.forward, "__wrapped__", None)
-    names = names if wrapped is None else wrapped.__code__.co_varnames
-    return {name: value for name, value in given.items() if name in names or name != "use_cache"}
+    forward = getattr(model.forward, "__wrapped__", model.forward)
+    return {name: value for name, value in given.items() if name in forward.__code__.co_varnames}

@@ -9,8 +9,12 @@ from typing import Any
 
 import torch
 
-from benchmarks.torch.comparing import compare, passes_without_weft
-from benchmarks.torch.models import MODELS, step_of
+from benchmarks.torch.comparing import (
+    compare,
+    compare_generation,
+    passes_without_weft,
+)
+from benchmarks.torch.models import MODELS, as_function, generation_of, step_of
 
 APART = ("linalg.", "fft.", "special.")
 """Families that are reported apart."""
@@ -23,29 +27,53 @@ def _operators(dtype: torch.dtype) -> dict[str, Any]:
     return {op.full_name: op for op in op_db if dtype in op.supported_dtypes("cpu")}
 
 
+@cache
+def _modules() -> dict[str, Any]:
+    from torch.testing._internal.common_modules import module_db
+
+    return {module.name: module for module in module_db}
+
+
 def names_of(suite: str, dtype: torch.dtype) -> list[str]:
     """All entries of a suite."""
-    return sorted(MODELS) if suite == "models" else sorted(_operators(dtype))
+    if suite == "models":
+        return list(MODELS)
+    return sorted(_modules() if suite == "modules" else _operators(dtype))
 
 
-def outcome(suite: str, name: str, dtype: torch.dtype, samples: int) -> dict[str, Any]:
+def outcome(
+    suite: str, name: str, dtype: torch.dtype, samples: int, dynamic: bool
+) -> dict[str, Any]:
     """What became of an entry."""
-    return model_outcome(name) if suite == "models" else operator_outcome(name, dtype, samples)
+    if suite == "models":
+        return model_outcome(name)
+    if suite == "modules":
+        return module_outcome(name, dtype, samples)
+    return operator_outcome(name, dtype, samples, dynamic)
 
 
-def operator_outcome(name: str, dtype: torch.dtype, samples: int) -> dict[str, Any]:
+def operator_outcome(name: str, dtype: torch.dtype, samples: int, dynamic: bool) -> dict[str, Any]:
     """The worst of some samples of an operator of OpInfo's, chosen by the name."""
     op = _operators(dtype)[name]
     backward = bool(op.supports_autograd and dtype.is_floating_point)
     torch.manual_seed(0)
     given = list(op.sample_inputs("cpu", dtype, requires_grad=backward))
     chosen = random.Random(name).sample(given, min(samples, len(given)))
+    return _worst([_flat(op, sample) for sample in chosen], backward=backward, dynamic=dynamic)
+
+
+Function = tuple[Callable[..., Any], Sequence[Any]]
+
+
+def _worst(
+    functions: Sequence[Function], *, backward: bool, dynamic: bool | None = None
+) -> dict[str, Any]:
+    """The worst outcome of some functions with their inputs."""
     rank = ("native", "not counted", "fallback", "error", "wrong")
     worst: dict[str, Any] = {"status": "native"}
-    for sample in chosen:
-        function, inputs = _flat(op, sample)
+    for function, inputs in functions:
         try:
-            found = compare(function, inputs, backward=backward)
+            found = compare(function, inputs, backward=backward, dynamic=dynamic or None)
         except Exception as error:  # eager mode itself
             found = {"status": "not counted", "error": f"eager: {str(error)[:200]}"}
         if found["status"] in ("error", "wrong") and not passes_without_weft(
@@ -55,6 +83,35 @@ def operator_outcome(name: str, dtype: torch.dtype, samples: int) -> dict[str, A
         if rank.index(found["status"]) > rank.index(worst["status"]):
             worst = found
     return worst
+
+
+def module_outcome(name: str, dtype: torch.dtype, samples: int) -> dict[str, Any]:
+    """The worst of some samples of a module of torch's list, in training."""
+    info = _modules()[name]
+    torch.manual_seed(0)
+    given = info.module_inputs_func(info.module_cls, "cpu", dtype, True, True)
+    chosen = random.Random(name).sample(given, min(samples, len(given)))
+    functions: list[Function] = []
+    for sample in chosen:
+        build, call = sample.constructor_input, sample.forward_input
+        module = info.module_cls(*build.args, **build.kwargs).to(dtype).train()
+        if name.startswith("nn.Lazy"):
+            module(*call.args, **call.kwargs)  # which gives its parameters their sizes
+        functions.append(_module_function(module, call))
+    return _worst(functions, backward=True)
+
+
+def _module_function(module: torch.nn.Module, call: Any) -> Function:
+    leaves, structure = torch.utils._pytree.tree_flatten((call.args, call.kwargs))
+    places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+
+    def arguments(*tensors: torch.Tensor) -> Any:
+        whole = list(leaves)
+        for place, tensor in zip(places, tensors, strict=True):
+            whole[place] = tensor
+        return torch.utils._pytree.tree_unflatten(whole, structure)
+
+    return as_function(module, arguments, [leaves[place] for place in places])
 
 
 def _flat(op: Any, sample: Any) -> tuple[Callable[..., Any], Sequence[Any]]:
@@ -74,6 +131,8 @@ def _flat(op: Any, sample: Any) -> tuple[Callable[..., Any], Sequence[Any]]:
 
 
 def model_outcome(name: str) -> dict[str, Any]:
-    """A model's forward pass, and the gradients of a step."""
+    """A model's forward pass and the gradients of a step, or what it generates."""
+    if name.startswith("generate."):
+        return compare_generation(*generation_of(name))
     function, inputs = step_of(name)
-    return compare(function, inputs, backward=True)
+    return compare(function, inputs, backward=True, exact=True)

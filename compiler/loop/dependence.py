@@ -28,6 +28,7 @@ from weft.compiler.loop.nest import (
     extreme,
     is_defined_inside,
     number_range,
+    ranges_around,
     ranges_of,
     root_buffer,
     subscripts,
@@ -160,8 +161,16 @@ def _independent(first: AccessOp, second: AccessOp, relations: Sequence[Relation
     if any(_never_equal(left, right, bounds, ranges) for left, right in equations):
         return True
     # Of collapsed loops, quotient and remainder may each be equal for two elements that differ in
-    # the other one; only the address, where both are put together again, shows it.
-    return any(map(_quotients, here)) and _are_disjoint(first, here, there, bounds, ranges)
+    # the other one; only the address, where both are put together again, shows it, or the quotient
+    # without what is added to it.
+    if not any(map(_quotients, here)):
+        return False
+    around = ranges_around(first), ranges_around(second)
+    quotients = _alone(list(zip(here, elsewhere, strict=True)), *around)
+    alone = [(left, right.substitute(shift | varying)) for left, right in quotients]
+    return _are_disjoint(first, here, there, bounds, ranges) or any(
+        _never_equal(left, right, bounds, ranges) for left, right in _joined(equations + alone)
+    )
 
 
 def _alike(
@@ -342,23 +351,40 @@ def _substitute(bound: Bound, values: dict[Atom, Expr]) -> Bound:
 
 
 def _joined(equations: list[tuple[Expr, Expr]]) -> list[tuple[Expr, Expr]]:
-    """The equations, and those that make `x` of `x floordiv c` and `x mod c` in two of them."""
+    """The equations, and those that make `f * x` of `x floordiv c` and `f * (x mod c)` in two of
+    them.
+    """
     joined = list(equations)
     for position, (left, right) in enumerate(joined):
-        divisor = _remainder_divisor(left)
-        if divisor is None or len(joined) > 4 * len(equations):
+        scale = _turn_of_remainder(left)
+        if scale is None or len(joined) > 4 * len(equations):
             continue
         for other_left, other_right in joined[:]:
-            whole = other_left * divisor + left
-            if _remainder_divisor(whole) != divisor and _quotients(other_left):
-                joined.insert(position + 1, (whole, other_right * divisor + right))
+            whole = other_left * scale + left
+            if _turn_of_remainder(whole) != scale and _quotients(other_left):
+                joined.insert(position + 1, (whole, other_right * scale + right))
     return joined
 
 
-def _remainder_divisor(expr: Expr) -> Expr | None:
-    for monomial in expr.terms:
+def _alone(
+    equations: Sequence[tuple[Expr, Expr]],
+    first: Mapping[Atom, Range],
+    second: Mapping[Atom, Range],
+) -> Iterator[tuple[Expr, Expr]]:
+    """What follows of equations for the quotients in them, by the ranges of either side:
+    `x floordiv c` is equal where `16 * (x floordiv c) + i` is, of `i` below 16.
+    """
+    for left, right in equations:
+        for monomial, factor in left.terms.items():
+            if abs(factor) > 1 and any(isinstance(atom, Quotient) for atom in monomial):
+                yield (left // factor).simplify(first), (right // factor).simplify(second)
+
+
+def _turn_of_remainder(expr: Expr) -> Expr | None:
+    """How far a remainder's term reaches before it starts anew: its factor times its divisor."""
+    for monomial, factor in expr.terms.items():
         if len(monomial) == 1 and isinstance(monomial[0], Remainder):
-            return monomial[0].divisor
+            return monomial[0].divisor * factor
     return None
 
 

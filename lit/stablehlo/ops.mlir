@@ -78,3 +78,10 @@ func.func @quantized(%x: tensor<4xf32>) -> tensor<4x!quant.uniform<i8:f32, 0.5:-
   %q = stablehlo.uniform_quantize %x : (tensor<4xf32>) -> tensor<4x!quant.uniform<i8:f32, 0.5:-3>>
   func.return %q : tensor<4x!quant.uniform<i8:f32, 0.5:-3>>
 }
+
+// Scales by axis, and the limits of what is stored.
+// CHECK: tensor<2x!quant.uniform<i8<-127:127>:f32:0, {0.5:-3, 0.25:0}>>
+func.func @quantized_by_axis(%x: tensor<2xf32>) -> tensor<2x!quant.uniform<i8<-127:127>:f32:0, {0.5:-3, 0.25}>> {
+  %q = stablehlo.uniform_quantize %x : (tensor<2xf32>) -> tensor<2x!quant.uniform<i8<-127:127>:f32:0, {0.5:-3, 0.25}>>
+  func.return %q : tensor<2x!quant.uniform<i8<-127:127>:f32:0, {0.5:-3, 0.25}>>
+}

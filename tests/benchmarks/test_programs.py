@@ -8,7 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks import numeric, numeric_cases, training, training_cases
+from benchmarks.numeric import __main__ as numeric
+from benchmarks.numeric import cases as numeric_cases
+from benchmarks.training import __main__ as training
+from benchmarks.training import cases as training_cases
 from weft import nn
 from weft.bench.rounds import Measured, difference, disagreement
 

@@ -40,29 +40,28 @@ def from_dlpack(other: Any, /, *, device: Any = None, copy: bool | None = None) 
     return Tensor.of(found.copy() if copy else found)
 
 
-def zeros(shape: Size, dtype: Any = np.float32, *, device: Any = None) -> Tensor:
+def zeros(shape: Size, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Zeros."""
     return _made(np.zeros(shape, _dtype(dtype, device)))
 
 
-def ones(shape: Size, dtype: Any = np.float32, *, device: Any = None) -> Tensor:
+def ones(shape: Size, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Ones."""
     return _made(np.ones(shape, _dtype(dtype, device)))
 
 
-def empty(shape: Size, dtype: Any = np.float32, *, device: Any = None) -> Tensor:
+def empty(shape: Size, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Elements of any value."""
     return _made(np.empty(shape, _dtype(dtype, device)))
 
 
 def full(shape: Size, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:
-    """Elements of one value; floats are float32 unless said otherwise."""
+    """Elements of one value."""
     _require_cpu(device)
     if isinstance(fill_value, ArrayOperators):
         filled = fill_value if dtype is None else fill_value.astype(dtype)
         return filled.broadcast_to(listed(shape)).duplicate()
-    chosen = np.float32 if dtype is None and isinstance(fill_value, float) else dtype
-    return _made(np.full(shape, fill_value, chosen))
+    return _made(np.full(shape, fill_value, dtype))
 
 
 def arange(
@@ -76,16 +75,14 @@ def arange(
     """Numbers from `start`, or 0 where one bound alone is given, up to but not including `stop`."""
     _require_cpu(device)
     low, high = (0, start) if stop is None else (start, stop)
-    floats = any(isinstance(each, float) for each in (low, high, step))
-    chosen = np.float32 if dtype is None and floats else dtype
-    return _made(_range(low, high, step, chosen))
+    return _made(_range(low, high, step, dtype))
 
 
 def linspace(
     start: float,
     stop: float,
     num: int,
-    dtype: Any = np.float32,
+    dtype: Any = None,
     *,
     device: Any = None,
     endpoint: bool = True,
@@ -107,7 +104,7 @@ def eye(
     /,
     *,
     k: int = 0,
-    dtype: Any = np.float32,
+    dtype: Any = None,
     device: Any = None,
 ) -> Tensor:
     """Ones on a diagonal."""
@@ -147,9 +144,9 @@ def _made(array: Any) -> Tensor:
 
 
 def _dtype(dtype: Any, device: Any) -> Any:
-    """The dtype that is asked for; floats are float32 unless said otherwise."""
+    """The dtype that is asked for, or NumPy's of floats."""
     _require_cpu(device)
-    return np.float32 if dtype is None else dtype
+    return np.float64 if dtype is None else dtype
 
 
 def _require_cpu(device: Any) -> None:

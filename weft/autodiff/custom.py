@@ -11,6 +11,7 @@ from typing import Any
 from xdsl.ir import Block, SSAValue
 
 from weft.array.operators import ArrayOperators, users_line
+from weft.autodiff.derivatives import vjp
 from weft.autodiff.vjp import filled, is_traced, lifted, recording_of, region
 from weft.dialects.errors import WeftError
 from weft.dialects.graph import CheckpointOp, CustomVjpOp, YieldOp
@@ -72,6 +73,29 @@ def custom_vjp(function: Function, forward: Function, backward: Function) -> Fun
     return computed
 
 
+def custom_jvp(function: Function, rule: Function) -> Function:
+    """The function with a derivative of its own along directions.
+
+    `rule` takes a tuple of arguments and one of their directions, and gives a pair: what the
+    function returns, and how that changes; the change is linear in the directions. What derivatives
+    in reverse need is the transpose of it. The arguments are floats.
+    """
+
+    def forward(*arguments: Any) -> tuple[Any, Any]:
+        return function(*arguments), arguments
+
+    def backward(arguments: Any, cotangents: Any) -> Any:
+        nothing = tree_map(lambda x: filled(0.0, _tensor(x)), arguments)
+        _, back = vjp(lambda *directions: rule(arguments, directions)[1], *nothing)
+        return back(cotangents)
+
+    return custom_vjp(function, forward, backward)
+
+
+def _tensor(leaf: Any) -> Any:
+    return leaf if isinstance(leaf, ArrayOperators) else Tensor(leaf)
+
+
 def _traced_rule(
     forward: Function, backward: Function, leaves: Sequence[Any], structure: Structure
 ) -> Any:
@@ -104,7 +128,7 @@ def _eager_rule(
     leaves: Sequence[Any],
     structure: Structure,
 ) -> Any:
-    operands = [leaf if isinstance(leaf, Tensor) else Tensor(leaf) for leaf in leaves]
+    operands = [_tensor(leaf) for leaf in leaves]
     if not DEPTH.count or not any(map(is_recorded, operands)):
         return function(*unflatten(structure, iter(leaves)))
     returned, saved = forward(*unflatten(structure, iter(leaves)))

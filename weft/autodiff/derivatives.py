@@ -64,12 +64,14 @@ def grad(function: Function, argnums: Positions = 0, has_aux: bool = False) -> F
     return differentiated
 
 
-def vjp(function: Function, *arguments: Any) -> tuple[Any, Function]:
+def vjp(function: Function, *arguments: Any, has_aux: bool = False) -> Any:
     """What a function returns for arguments, and a function from cotangents of that (a tree of its
-    structure) to a tuple of the cotangents of the arguments.
+    structure) to a tuple of the cotangents of the arguments. With `has_aux` the function returns a
+    pair of that and of anything else, which comes third.
     """
     returned, pull, rebuild = _pulled(function, range(len(arguments)), arguments)
-    leaves, structure = flatten(returned)
+    value = returned[0] if has_aux else returned
+    leaves, structure = flatten(value)
     results = [leaf for _, leaf in leaves]
 
     def back(cotangents: Any) -> Any:
@@ -80,16 +82,20 @@ def vjp(function: Function, *arguments: Any) -> tuple[Any, Function]:
         seeds = [_like(leaf, result) for (_, leaf), result in zip(given, results, strict=True)]
         return rebuild(pull(results, seeds))
 
-    return returned, back
+    return (value, back, returned[1]) if has_aux else (value, back)
 
 
-def jvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """What a function returns for arguments, and how that changes along directions of these.
+def jvp(
+    function: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> Any:
+    """What a function returns for arguments, and how that changes along directions of these. With
+    `has_aux` the function returns a pair of that and of anything else, which comes third.
 
     It is the derivative of the function's vector-Jacobian product, which is linear in the vector.
     """
     returned, pull, _ = _pulled(function, range(len(primals)), primals)
-    leaves, structure = flatten(returned)
+    value = returned[0] if has_aux else returned
+    leaves, structure = flatten(value)
     results = [leaf for _, leaf in leaves]
     starts, directions = leaves_of(tuple(primals)), leaves_of(tuple(tangents))
     if len(starts) != len(directions):
@@ -98,29 +104,35 @@ def jvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> 
     nothing = [filled(0.0, result) for result in results]
     slopes, push = pull_back(lambda *seeds: pull(results, seeds), nothing)
     seeds = [_like(each, slope) for each, slope in zip(directions, slopes, strict=True)]
-    return returned, unflatten(structure, iter(push(slopes, seeds)))
+    change = unflatten(structure, iter(push(slopes, seeds)))
+    return (value, change, returned[1]) if has_aux else (value, change)
 
 
-def jacobian(function: Function, argnums: Positions = 0) -> Function:
+def jacobian(function: Function, argnums: Positions = 0, has_aux: bool = False) -> Function:
     """A function that gives the derivatives of each element of one tensor that `function` gives, in
     each element of an argument: dims of the result, then those of the argument. Arguments that are
-    trees, and several, give trees and tuples.
+    trees, and several, give trees and tuples. With `has_aux` the function returns a pair of that
+    tensor and of anything else, and so does the result.
     """
 
     def differentiated(*arguments: Any) -> Any:
         returned, pull, rebuild = _pulled(function, argnums, arguments)
-        if not isinstance(returned, ArrayOperators):
-            raise WeftError(f"{users_line()}: a jacobian requires one tensor, got {returned!r}")
-        if isinstance(returned, Traced):
-            return rebuild(_traced_rows(returned, pull))
-        return rebuild(_rows(returned, pull))
+        value = returned[0] if has_aux else returned
+        if not isinstance(value, ArrayOperators):
+            raise WeftError(f"{users_line()}: a jacobian requires one tensor, got {value!r}")
+        is_part = isinstance(value, Traced)
+        found = rebuild(_traced_rows(value, pull) if is_part else _rows(value, pull))
+        forget_records(returned)
+        return (found, returned[1]) if has_aux else found
 
     return differentiated
 
 
-def hessian(function: Function, argnums: int = 0) -> Function:
-    """A function that gives the second derivatives of a float in an argument that is one tensor."""
-    return jacobian(grad(function, argnums), argnums)
+def hessian(function: Function, argnums: int = 0, has_aux: bool = False) -> Function:
+    """A function that gives the second derivatives of a float in an argument that is one tensor;
+    with `has_aux`, and what else `function` gives.
+    """
+    return jacobian(grad(function, argnums, has_aux), argnums, has_aux)
 
 
 def _pulled(

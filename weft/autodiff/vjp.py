@@ -73,6 +73,8 @@ def _beginning(recording: Recording, argument: Any) -> Traced:
 
 def lifted(recording: Recording, leaf: Any) -> Traced:
     """A tensor, an array or a number as a part of a graph in the making."""
+    if isinstance(leaf, Tensor):
+        return recording.held(leaf)
     if not isinstance(leaf, Traced):
         return recording.constant(np.asarray(leaf))
     if leaf.recording is not recording:

@@ -11,7 +11,13 @@ from typing import Any, Final
 from msgspec.structs import asdict
 
 from weft.cli.arrays import add_random_dims, random_inputs
-from weft.cli.model import add_compile_options, is_artifact, progressing_from
+from weft.cli.drawing.tree import drawn_tree
+from weft.cli.model import (
+    add_compile_options,
+    executable_from,
+    is_artifact,
+    progressing_from,
+)
 from weft.cli.parser import command_parser
 from weft.cli.table import shown_bytes, shown_flops, table
 from weft.cli.terminal import show
@@ -33,6 +39,8 @@ examples:
   weft compile model.onnx --schedule my.txt
   weft inspect model.onnx --why matmul           why products are scheduled as they are
   weft inspect model.onnx --passes     what each pass did
+  weft inspect model.onnx --tree       every call of a kernel with the nodes that it computes
+  weft inspect libmodel.so --roofline  kernels against what this machine computes and moves
   weft inspect libmodel.so --json | python -m json.tool
 """
 
@@ -67,9 +75,18 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="what each pass did: operators before and after, time, what changed",
     )
+    made.add_argument("--tree", action="store_true", help="draw what a call runs, in order")
+    made.add_argument(
+        "--roofline",
+        action="store_true",
+        help="profile it on random inputs, measure the machine, and draw each kernel between both",
+    )
     add_random_dims(made)
     made.add_argument(
-        "--threads", type=int, metavar="N", help="for --time; by default one for each processor"
+        "--threads",
+        type=int,
+        metavar="N",
+        help="for --time and --roofline; by default one for each processor",
     )
     add_compile_options(made)
     return made
@@ -86,11 +103,28 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.passes:
         show(_passes(arguments))
         return
+    if arguments.roofline:
+        show(_roofline(arguments))
+        return
     metadata, executable = _metadata(arguments)
+    if arguments.tree:
+        show(drawn_tree(metadata))
+        return
     if executable is not None:
         inputs = random_inputs(executable.inputs, 0, arguments)
         metadata["run_ms"] = median_ms(executable, inputs)
     show(json.dumps(metadata, indent=1) if arguments.json else _shown(metadata))
+
+
+def _roofline(arguments: argparse.Namespace) -> str:
+    """The kernels of a call on random inputs, and the limits of as many threads."""
+    from weft.bench.limits import measure_limits
+    from weft.cli.drawing.roofline import drawn_roofline
+
+    threads = arguments.threads or len(os.sched_getaffinity(0))
+    executable = executable_from(argparse.Namespace(**{**vars(arguments), "threads": threads}))
+    profile = executable.profile(random_inputs(executable.inputs, 0, arguments))
+    return drawn_roofline(profile, measure_limits(threads))
 
 
 def _schedules(arguments: argparse.Namespace) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec.structs import asdict
 
 from weft.cli.arrays import add_input_options, random_inputs, read_archive, read_inputs
-from weft.cli.drawn import drawn_table, shown_share
+from weft.cli.drawing.drawn import drawn_table, shown_share
 from weft.cli.model import add_compile_options, executable_from
 from weft.cli.parser import command_parser
 from weft.cli.table import shown_bytes, shown_flops
@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _inputs(arguments: argparse.Namespace, executable: Executable) -> dict[str, Array]:
     """The arrays of files, and random ones for the rest."""
     specs = executable.inputs
-    given = {} if arguments.inputs is None else read_archive(specs, arguments.inputs)
+    given = {} if arguments.inputs is None else read_archive(arguments.inputs)
     given |= read_inputs(specs, arguments.input)
     drawn = [spec for spec in specs if spec.name not in given]
     return given | random_inputs(drawn, arguments.seed, arguments)

@@ -85,10 +85,10 @@ def _used(block: Block, arguments: list[SSAValue], results: list[SSAValue]) -> l
     for op in block.ops:
         attributes: list[Attribute] = [*op.properties.values(), *(r.type for r in op.results)]
         for name in (name for each in attributes for name in _mentioned(each)):
-            if name not in bound:
-                position = next(p for p, each in enumerate(arguments) if name in _named(each))
-                used.append(position)
-                bound.update(_named(arguments[position]))
+            owners = [p for p, each in enumerate(arguments) if name in _named(each)]
+            if name not in bound and owners:  # else a loop inside defines it
+                used.append(owners[0])
+                bound.update(_named(arguments[owners[0]]))
     return sorted(used)
 
 

@@ -23,7 +23,7 @@ from weft.dialects.errors import InputError, TypeInferenceError, UnsupportedErro
 from weft.dialects.weights import Array
 from weft.eager.abstract_values import AbstractValue, abstract_value
 from weft.eager.patterns import RULES, Dims, rule_of
-from weft.eager.templates import Composite, Derivative, Operator, Template
+from weft.eager.templates import Composite, Derivative, Operator, Program, Template
 
 if TYPE_CHECKING:
     from weft.eager.graphs import Built
@@ -174,7 +174,7 @@ def _fail(error: Exception) -> None:
         raise type(error)(f"{line}: {text}") from error
 
 
-def _base_of(template: Template) -> tuple[Operator | Composite, int]:
+def _base_of(template: Template) -> tuple[Operator | Composite | Program, int]:
     """The operator or composite at the bottom of derivatives, and how many operands it takes."""
     base = template
     while isinstance(base, Derivative):

@@ -116,6 +116,11 @@ def labelled(name: str, shapes: Sequence[Shape], attributes: Mapping[str, Any]) 
     return (*heads, "classes"), heads, *(("classes",) for _ in classes)
 
 
+def exact(name: str, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> tuple[Dims, ...]:
+    """All sizes are part of the code."""
+    return tuple(shapes)
+
+
 RULES: Final[Mapping[str, Rule]] = {
     "matmul": product,
     "concat": joined,
@@ -129,6 +134,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "einsum": summed,
     "contracted": contracted,
     "positions_before": separate,
+    "program": exact,
     "class_cross_entropy": labelled,
     "negative_log_likelihood": labelled,
 }

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from xdsl.ir import SSAValue
+    from xdsl.dialects.func import FuncOp
+    from xdsl.ir import Block, SSAValue
 
     from weft.tracing.traced import Recording
 
@@ -78,12 +79,36 @@ class Composite(Struct, frozen=True, eq=False):
         return [self.function(*traced, **self.named).value]
 
 
+class Program(Struct, frozen=True, eq=False):
+    """A function of the graph, `main`, for operands of just its sizes. There is one object for each
+    text.
+    """
+
+    main: FuncOp
+    text: str
+    operands: int
+    name: str = "program"
+
+    @property
+    def named(self) -> Mapping[str, Any]:
+        """No attributes."""
+        return {}
+
+    def build(self, recording: Recording, operands: Sequence[SSAValue]) -> list[SSAValue]:
+        """Appends the function's operators; the values of its results."""
+        block = self.main.body.block
+        values: dict[SSAValue, SSAValue] = dict(zip(block.args, operands, strict=True))
+        *ops, returned = block.ops
+        recording.block.add_ops([op.clone(value_mapper=values) for op in ops])
+        return [values[each] for each in returned.operands]
+
+
 class Derivative(Struct, frozen=True):
     """The cotangents of the `wanted` operands of a graph from all its operands, its results, and
     the cotangents of those results that `arriving` names.
     """
 
-    of: Operator | Composite | Derivative
+    of: Operator | Composite | Program | Derivative
     results: int
     arriving: tuple[int, ...]
     wanted: tuple[int, ...]
@@ -120,7 +145,7 @@ class Derivative(Struct, frozen=True):
         return [given.get(each, each) for each in found]
 
 
-Template = Operator | Composite | Derivative
+Template = Operator | Composite | Program | Derivative
 
 
 def frozen(attributes: Mapping[str, Any]) -> Attributes:
@@ -133,6 +158,7 @@ def frozen(attributes: Mapping[str, Any]) -> Attributes:
 
 _COMPOSITES: Final[dict[tuple[Any, ...], Composite]] = {}
 _OPERATORS: Final[dict[tuple[Any, ...], Operator]] = {}
+_PROGRAMS: Final[dict[str, Program]] = {}
 
 
 def operator_of(name: str, attributes: Attributes, operands: int) -> Operator:
@@ -147,3 +173,16 @@ def composite_of(function: Callable[..., Any], attributes: Attributes, operands:
     key = function, attributes, operands
     found = _COMPOSITES.get(key)
     return _COMPOSITES.setdefault(key, Composite(*key)) if found is None else found
+
+
+def program_of(block: Block, results: Sequence[SSAValue]) -> Program:
+    """The program of a block that gives these values; the block goes into it."""
+    from xdsl.dialects.func import FuncOp, ReturnOp
+    from xdsl.ir import Region
+
+    block.add_op(ReturnOp(*results))
+    types = [each.type for each in block.args], [each.type for each in results]
+    main = FuncOp("main", types, Region(block))
+    text, operands = str(main), len(block.args)
+    found = _PROGRAMS.get(text)
+    return _PROGRAMS.setdefault(text, Program(main, text, operands)) if found is None else found

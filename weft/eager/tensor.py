@@ -19,6 +19,7 @@ from weft.eager.fast_path import install
 from weft.eager.indexing import basic_part, check_positions, indexed, rolled
 from weft.eager.tape import Node, computed, duplicate, is_differentiated, moved, only
 from weft.eager.templates import frozen, operator_of
+from weft.eager.tensor_html import tensor_html
 
 
 class Tensor(ArrayMethods):
@@ -293,6 +294,9 @@ class Tensor(ArrayMethods):
     def __repr__(self) -> str:
         text = np.array2string(self._array, separator=", ", prefix="Tensor(")
         return f"Tensor({text}, dtype={self.dtype.name})"
+
+    def _repr_html_(self) -> str:
+        return tensor_html(self._array)
 
     def __str__(self) -> str:
         return str(self._array)

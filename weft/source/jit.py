@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from weft.autodiff.custom import custom_vjp
 from weft.autodiff.derivatives import vjp
 from weft.compilation import compile_cached
+from weft.compiler import html
 from weft.compiler.driver.options import Changes, Options, require_keywords
 from weft.compiler.machine.artifact.cache import default_cache
 from weft.compiler.machine.python.executable import Executable
@@ -205,6 +206,15 @@ class Jitted:
         """All compilations, in no order."""
         return tuple(each for found in self._found.values() for each in found)
 
+    def _repr_html_(self) -> str:
+        name = getattr(self, "__name__", "the function")
+        rows = [[f"{name}({each.signature})", each.reason] for each in self.compilations]
+        title = f"<b>{html.escaped(name)}</b>"
+        if not rows:
+            return f"<div>{title} was not called yet</div>"
+        shown = html.table(["compiled for", "because"], rows)
+        return f"<div>{title}{shown}{self.compilations[-1].executable.as_html()}</div>"
+
     def explain(self) -> str:
         """Why the function was compiled, each time, and what became of its statements."""
         name = getattr(self, "__name__", "the function")
@@ -356,12 +366,21 @@ def compile_program(
     *,
     options: Options | None,
     threads: int | None,
+    trap_nan: bool = False,
     **changes: Unpack[Changes],
 ) -> Executable:
     """The native code of a function's program. The options are those of `weft.compile`."""
     chosen = options_for(function, "source", options, changes)
     source = imported(program, chosen.prefix)
-    return compile_cached(source, chosen, default_cache(os.environ)).executable(threads)
+
+    def build(source: Any, options: Options) -> Executable:
+        return compile_cached(source, options, default_cache(os.environ)).executable(threads)
+
+    if trap_nan:
+        from weft.probing.inside import build_trapped
+
+        return build_trapped(source, chosen, (), build)
+    return build(source, chosen)
 
 
 def jit(
@@ -370,6 +389,7 @@ def jit(
     specs: Specs = (),
     options: Options | None = None,
     threads: int | None = None,
+    trap_nan: bool = False,
     **changes: Unpack[Changes],
 ) -> Any:
     """Compiles a function from its source, when it is called and for what it is called with:
@@ -379,13 +399,14 @@ def jit(
     compiles again. `specs`, by position or name, are `weft.Spec`s for arguments whose sizes vary
     from call to call without compiling. What a function reads of its surroundings may change:
     arrays are read again in every call, another value of anything else compiles again.
-    `explain()` of the result says why that happened, and what became of each statement. The options
-    are those of `weft.compile`.
+    `explain()` of the result says why that happened, and what became of each statement. With
+    `trap_nan` calls look at every value, and raise InputError that names the line which makes NaN
+    or an infinity out of numbers. The options are those of `weft.compile`.
 
     Raises SourceError, which shows the line, for what cannot be compiled.
     """
     require_keywords(changes)
-    given = {"options": options, "threads": threads, **changes}
+    given = {"options": options, "threads": threads, "trap_nan": trap_nan, **changes}
     if function is None:
         return functools.partial(Jitted, specs=specs, options=given)
     return Jitted(function, specs, given)

@@ -17,6 +17,7 @@ from weft.compiler.graph.share_weights import share_weights
 from weft.dialects.errors import TypeInferenceError, WeftError
 from weft.dialects.graph import OPS, CallOp
 from weft.dialects.weights import Array
+from weft.tracing.graph_html import graph_html
 from weft.tracing.traced import Dim, Recording, Traced, declared
 
 
@@ -102,6 +103,10 @@ class Graph:
             rule = "an output requires a name of its own"
             raise WeftError(f"{users_line()}: {rule}, got {name!r} twice")
         self._outputs[name] = value
+
+    def _repr_html_(self) -> str:
+        outputs = {name: each.value for name, each in self._outputs.items()}
+        return graph_html(self.name, self._recording.block, self._inputs, outputs)
 
     def imported(self) -> ImportedModel:
         """The graph as front ends give it; it may be continued, and compiled again."""

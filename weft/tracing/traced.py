@@ -18,7 +18,7 @@ from xdsl.rewriter import InsertPoint
 
 from weft.array.indexing import parsed
 from weft.array.methods import ArrayMethods
-from weft.array.operators import listed, order_of, users_line
+from weft.array.operators import ArrayOperators, listed, order_of, users_line
 from weft.array.views import (
     Link,
     Permuted,
@@ -115,6 +115,10 @@ class Recording:
         b = self.builder()
         constant = ConstantOp.stored("constant", array, self.weights, b.location)
         return Traced(self, b.builder.insert(constant).results[0])
+
+    def held(self, tensor: Any) -> Traced:
+        """A tensor with values that the program read."""
+        return self.constant(np.asarray(tensor))
 
     def extent(self, value: Any) -> int | Expr:
         """A size: a number, or an expression over names."""
@@ -260,6 +264,8 @@ class Traced(ArrayMethods):
             if other.recording is not self.recording:
                 raise WeftError(f"{users_line()}: a graph requires tensors of one trace, got two")
             return other
+        if isinstance(other, ArrayOperators):
+            return self.recording.held(other)
         return super().lifted(other)
 
     def shaped(self, shape: Any) -> Traced:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from xdsl.dialects.builtin import ArrayAttr, DenseResourceAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Operation, Region
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import ParseError
 
@@ -16,6 +16,7 @@ from weft.compiler.frontend.onnx.constant_values import ConstantValues
 from weft.compiler.frontend.onnx.from_onnx import MAIN, ImportedModel
 from weft.compiler.frontend.stablehlo.content import BYTECODE
 from weft.compiler.frontend.stablehlo.importer import ModuleImporter, functions_of
+from weft.compiler.frontend.stablehlo.interleaved import joined_parts, separated
 from weft.compiler.frontend.stablehlo.jaxlib_text import read_bytecode
 from weft.compiler.frontend.stablehlo.ops.dynamic import sized_arguments
 from weft.compiler.frontend.stablehlo.ops.table import (
@@ -26,7 +27,13 @@ from weft.compiler.frontend.stablehlo.ops.table import (
     quantized_importer,
 )
 from weft.compiler.frontend.stablehlo.text import HloParser
-from weft.compiler.frontend.stablehlo.types import attribute_text, declared, is_token, parts_of
+from weft.compiler.frontend.stablehlo.types import (
+    attribute_text,
+    declared,
+    is_complex,
+    is_token,
+    parts_of,
+)
 from weft.dialects.budget import Budget
 from weft.dialects.errors import ModelError, UnsupportedError, WeftError
 from weft.dialects.graph import OPS_BY_NAME
@@ -74,9 +81,12 @@ def import_stablehlo(
     name: str,
     budget: Budget | None = None,
     elided: Sequence[Array] = (),
+    *,
+    interleaved: bool = False,
 ) -> ImportedModel:
     """The graph of a module's `main`, or of its only function that is not private; `elided` are the
-    constants that the text leaves out, in its order.
+    constants that the text leaves out, in its order. With `interleaved`, complex inputs and outputs
+    are one tensor with a last dim of 2, and not two.
 
     Raises UnsupportedError that lists every operator that weft lacks, and ModelError for a module
     that is damaged.
@@ -98,15 +108,19 @@ def import_stablehlo(
         elided_constants(module, elided),
         ConstantValues(store),
     )
-    block = Block(arg_types=_argument_types(main))
+    block = Block(arg_types=_argument_types(main, interleaved))
     b = GraphBuilder(InsertPoint.at_end(block), OPS_BY_NAME)
+    given = [Term(b, each) for each in block.args]
     try:
-        arguments = sized_arguments(main, functions, [Term(b, each) for each in block.args])
+        parts = separated(given, main.body.block.args) if interleaved else given
+        arguments = sized_arguments(main, functions, parts)
         results = importer.import_block(main.body.block, arguments, b)
     except WeftError as error:
         raise type(error)(f"{name}: {error}") from error
+    if interleaved:
+        results = joined_parts(results, returned_by(main))
     block.add_op(ReturnOp(*(each.value for each in results)))
-    return _finished(main, block, store, name)
+    return _finished(main, block, store, name, interleaved)
 
 
 def elided_constants(module: ModuleOp, arrays: Sequence[Array]) -> Mapping[Operation, Array]:
@@ -118,6 +132,11 @@ def elided_constants(module: ModuleOp, arrays: Sequence[Array]) -> Mapping[Opera
         and isinstance(op.properties.get("value"), DenseResourceAttr)
     ]
     return dict(zip(written, arrays, strict=True))
+
+
+def main_function(module: ModuleOp, name: str) -> FuncOp:
+    """The function that callers call. Raises ModelError where that is not clear."""
+    return _main(functions_of(module), name)
 
 
 def _main(functions: dict[str, FuncOp], name: str) -> FuncOp:
@@ -175,7 +194,7 @@ def _is_structure(op: Operation) -> bool:
     return isinstance(op, (CallOp, FuncOp, ReturnOp)) or op.name == "stablehlo.return"
 
 
-def _argument_types(main: FuncOp) -> list[TensorType]:
+def _argument_types(main: FuncOp, interleaved: bool) -> list[TensorType]:
     """The types of the inputs: each dim that varies has a name."""
     types: list[TensorType] = []
     for position, argument in enumerate(main.body.block.args):
@@ -184,11 +203,23 @@ def _argument_types(main: FuncOp) -> list[TensorType]:
             f"arg{position}_dim{axis}" if dim is None else dim
             for axis, dim in enumerate(given.shape)
         ]
-        types += [tensor(dims, given.element)] * parts_of(argument.type)
+        if interleaved and is_complex(argument.type):
+            types.append(tensor([*dims, 2], given.element))
+        else:
+            types += [tensor(dims, given.element)] * parts_of(argument.type)
     return types
 
 
-def _finished(main: FuncOp, block: Block, store: WeightStore, name: str) -> ImportedModel:
+def returned_by(main: FuncOp) -> Sequence[SSAValue]:
+    """What a function returns."""
+    returned = main.body.block.last_op
+    assert returned is not None, "a function ends in a return"
+    return returned.operands
+
+
+def _finished(
+    main: FuncOp, block: Block, store: WeightStore, name: str, interleaved: bool
+) -> ImportedModel:
     """The function of a block, with the names of what it takes and returns."""
     last = block.last_op
     assert last is not None, "a block of a function ends in a return"
@@ -196,19 +227,17 @@ def _finished(main: FuncOp, block: Block, store: WeightStore, name: str) -> Impo
     function = FuncOp(MAIN, types, Region(block))
     arguments = enumerate(main.body.block.args)
     named = [(each.name_hint or f"arg{at}", each.type) for at, each in arguments]
-    returned = main.body.block.last_op
-    assert returned is not None, "a function ends in a return"
-    results = [(f"result{at}", each.type) for at, each in enumerate(returned.operands)]
-    input_names, output_names = _names(named), _names(results)
+    results = [(f"result{at}", each.type) for at, each in enumerate(returned_by(main))]
+    input_names, output_names = (_names(each, interleaved) for each in (named, results))
     function.attributes["input_names"] = _strings(input_names)
     function.attributes["output_names"] = _strings(output_names)
     function.attributes["model_name"] = StringAttr(name)
     return ImportedModel(ModuleOp([function]), store, name, input_names, output_names)
 
 
-def _names(values: Sequence[tuple[str, Attribute]]) -> tuple[str, ...]:
+def _names(values: Sequence[tuple[str, Attribute]], interleaved: bool) -> tuple[str, ...]:
     """The names of the tensors that values are: of complex ones `x.real` and `x.imag`."""
-    suffixes = {0: (), 1: ("",), 2: (".real", ".imag")}
+    suffixes = {0: (), 1: ("",), 2: ("",) if interleaved else (".real", ".imag")}
     return tuple(name + part for name, kind in values for part in suffixes[parts_of(kind)])
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from importlib import import_module
+from math import prod
 from typing import Any, Final, cast
 
 import ml_dtypes
 import numpy as np
 
+from weft.compiler.frontend.stablehlo.text import HloParser
+from weft.compiler.frontend.stablehlo.types import constant_array, declared
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.weights import Array
 
@@ -22,16 +25,16 @@ def read_bytecode(data: bytes, name: str) -> tuple[str, list[Array]]:
     """
     try:
         ir: Any = import_module("jaxlib.mlir.ir")
-        chlo, stablehlo = (
+        chlo, sdy, stablehlo = (
             cast("Any", import_module(f"jaxlib.mlir.dialects.{name}"))
-            for name in ("chlo", "stablehlo")
+            for name in ("chlo", "sdy", "stablehlo")
         )
         import_module("jaxlib.mlir.dialects.func")
     except ImportError as problem:
         rule = "requires text, or jaxlib to read portable bytecode with"
         raise UnsupportedError(f"{name} {rule} (pip install 'weft[jax]'), got none") from problem
     with ir.Context() as context:
-        for dialect in (chlo, stablehlo):
+        for dialect in (chlo, sdy, stablehlo):
             dialect.register_dialect(context)
         try:
             module: Any = stablehlo.deserialize_portable_artifact(context, data)
@@ -47,21 +50,51 @@ def text_of(module: Any) -> tuple[str, list[Array]]:
 
     def visit(op: Any) -> Any:
         if op.name == "stablehlo.constant":
-            value: Any = op.attributes["value"]
-            elements: Any = ir.DenseElementsAttr(value)
-            if not elements.is_splat and len(elements) > MOST_WRITTEN:
-                arrays.append(_array(elements))
+            array = _complex_array(op) if "complex<" in str(op.results[0].type) else _array(op)
+            if array is not None:
+                arrays.append(array)
         return ir.WalkResult.ADVANCE
 
+    _drop_shardings(module)
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     text = module.operation.get_asm(large_elements_limit=MOST_WRITTEN, enable_debug_info=False)
     return text, arrays
 
 
-def _array(elements: Any) -> Array:
-    """A copy of a constant's elements."""
-    element = str(elements.type.element_type)
-    if element == "bf16":
+def _drop_shardings(module: Any) -> None:
+    """Erases what says how tensors lie on devices, which JAX says even of one device."""
+    ir: Any = import_module("jaxlib.mlir.ir")
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name in ("sdy.mesh", "sdy.sharding_constraint"):
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    for op in found:
+        for result, operand in zip(op.results, op.operands, strict=True):
+            result.replace_all_uses_with(operand)
+        op.erase()
+
+
+def _array(op: Any) -> Array | None:
+    """A copy of a constant's elements where the text leaves them out."""
+    ir: Any = import_module("jaxlib.mlir.ir")
+    elements: Any = ir.DenseElementsAttr(op.attributes["value"])
+    if elements.is_splat or len(elements) <= MOST_WRITTEN:
+        return None
+    if str(elements.type.element_type) == "bf16":
         raw = np.array(elements).view(np.uint16)
         return raw.view(ml_dtypes.bfloat16)
     return np.array(elements)
+
+
+def _complex_array(op: Any) -> Array | None:
+    """The same for complex numbers, whose elements jaxlib shows as text alone."""
+    text = str(op.get_asm(enable_debug_info=False))
+    (constant,) = HloParser(text, "constant").parse_module().body.block.ops
+    value, written = constant.properties["value"], declared(constant.results[0].type)
+    if "dense<(" in text or prod(written.static) <= MOST_WRITTEN:
+        return None
+    return constant_array(value, written)

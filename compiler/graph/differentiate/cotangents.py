@@ -4,7 +4,7 @@ results on to what it reads, and what reaches a value on several ways is added u
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 from xdsl.dialects.builtin import NameLoc
@@ -154,7 +154,12 @@ def _named(op: Operation) -> str:
 
 def fresh_size(block: Block, stem: str) -> str:
     """A name that no size of the graph around a block has."""
-    return _Reversal(_used_names(block)).fresh(stem)
+    return fresh_sizes(block)(stem)
+
+
+def fresh_sizes(block: Block) -> Callable[[str], str]:
+    """Makes names that no size of the graph around a block has, each once."""
+    return _Reversal(_used_names(block)).fresh
 
 
 def _used_names(block: Block) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,6 +11,7 @@ import numpy as np
 
 from weft.compiler.machine.artifact.signature import Signature, TensorSpec
 from weft.compiler.machine.python.checked_call import CheckedCall, Library
+from weft.compiler.machine.python.executable_html import executable_html
 from weft.compiler.machine.python.fast_call import Call, fast_call
 from weft.compiler.machine.python.profile import Profile
 from weft.compiler.machine.python.record_profile import record_profile
@@ -74,6 +76,15 @@ class Executable(_Callable):
         outputs = ", ".join(map(_described, self.outputs))
         return printable(f"<weft.Executable {self._prefix}({inputs}) -> ({outputs})>")
 
+    def _repr_html_(self) -> str:
+        return self.as_html()
+
+    def as_html(self) -> str:
+        """What notebooks show: the signature, and the last profile, or the flops, by operator."""
+        return executable_html(
+            self._prefix, self.inputs, self.outputs, self.metadata, self.last_profile
+        )
+
     def watch(self, *names: str) -> Executable:
         """The model, compiled again so that it gives further values of its graph, by their names: a
         model's own, or those that the program gave with `weft.watch`.
@@ -134,6 +145,18 @@ class Executable(_Callable):
         return fast_call(
             self._signature, self.metadata, checked.context, functions, otherwise, fail
         )
+
+    def native_call(self) -> tuple[int, int, int]:
+        """The context, the address of `m_run`, and the bytes of its workspace: what native code
+        needs to call a model of constant sizes.
+        """
+        checked = self._checked
+        size = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)(checked.address("workspace_size"))
+        return checked.context, checked.address("run"), size(None)
+
+    def fail(self, status: int) -> None:
+        """Raises InputError with the reason of a native call that failed."""
+        self._checked.fail(status)
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
         """Runs the model on arrays by input name; returns them by output name. Raises as a call."""

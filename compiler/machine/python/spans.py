@@ -51,7 +51,12 @@ class KernelCall(Struct, frozen=True):
     @property
     def operator(self) -> str:
         """The operators that the kernel computes, as its name has them."""
-        return _HASH.sub("", self.kernel)
+        return operator_of(self.kernel)
+
+
+def operator_of(kernel: str) -> str:
+    """The operators in a kernel's name."""
+    return _HASH.sub("", kernel)
 
 
 class CallProfile(Struct, frozen=True):

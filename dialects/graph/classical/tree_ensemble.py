@@ -20,6 +20,8 @@ from xdsl.irdl import (
 from weft.dialects.expr import Expr
 from weft.dialects.graph.classical.tree_loops import FEW_MASKED, FEW_ROWS, Ensemble, Walk, start_of
 from weft.dialects.graph.core.assumptions import at_least
+from weft.dialects.graph.core.batching import merged
+from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.op import GraphOp
 from weft.dialects.graph.core.types import F32, F64, I32, I64, TensorType, tensor, type_of
@@ -146,6 +148,11 @@ class TreeEnsembleOp(GraphOp):
             columns = slice(first, first + weights.shape[1])
             total[:, columns] = combine(total[:, columns], weights[leaf])
         return [total.astype(numpy_dtype(self.result_type.element))]
+
+    def vmap(
+        self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder
+    ) -> Sequence[SSAValue] | None:
+        return merged(self, operands, b)
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         rows, codes, _, _, roots, _, weights, _ = self._first_types()

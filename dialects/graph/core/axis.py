@@ -10,6 +10,8 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import operand_def, prop_def, result_def
 
 from weft.dialects.expr import Expr
+from weft.dialects.graph.core.batching import again
+from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp
 from weft.dialects.graph.core.types import FLOATS, Shape, TensorType, type_of
 
@@ -50,6 +52,9 @@ class LineOp(GraphOp):
     def line_of(self, index: Sequence[Expr]) -> list[Expr]:
         """The index of the line that an element belongs to."""
         return self.along(index, Expr.of(0))
+
+    def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
+        return again(self, operands, b, axis=self.position + 1)
 
 
 class AxisOp(LineOp):

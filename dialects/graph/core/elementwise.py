@@ -17,6 +17,7 @@ from xdsl.irdl import operand_def, result_def
 
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.accumulate import widen
+from weft.dialects.graph.core.batching import again, aligned, is_batched
 from weft.dialects.graph.core.broadcast import (
     broadcast_assumptions,
     broadcast_index,
@@ -78,6 +79,13 @@ class ElementwiseOp(GraphOp):
         result = self.result_type.shape
         shapes = [each.shape for each in self.tensor_types()]
         return [pair for shape in shapes for pair in broadcast_assumptions(shape, result)]
+
+    def vmap(
+        self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder
+    ) -> Sequence[SSAValue] | None:
+        rank = self.result_type.rank
+        pairs = zip(operands, self.operands, strict=True)
+        return again(self, [aligned(b, x, rank) if is_batched(x, s) else x for x, s in pairs], b)
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         shapes = [each.shape for each in self.tensor_types()]

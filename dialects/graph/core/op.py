@@ -6,6 +6,7 @@ An operator is one class in one family file. Its facets:
     reference  the value of the results, in NumPy
     fold       what is simpler by its own attributes and types
     vjp        the vector-Jacobian product, built from graph operators
+    vmap       the results for many samples at once, built from graph operators
     lower      the naive loop nest
     ONNX       the operator's name there, where the mapping is one to one
 """
@@ -210,6 +211,19 @@ class GraphOp(InferTypeOp):
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """The cotangent of each operand (None where there is none) from those of the results."""
         raise WeftError(f"{self.name} requires a derivative rule to be differentiated, got none")
+
+    def vmap(
+        self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder
+    ) -> Sequence[SSAValue] | None:
+        """The results for `size` samples, along a new first axis. An operand has that axis, or is
+        the same for all samples, as a result may be. None where a loop computes each sample apart.
+        """
+        return None
+
+    @classmethod
+    def attribute_names(cls) -> set[str]:
+        """The names of the attributes."""
+        return set(cls.get_irdl_definition().properties) - {SEGMENTS}
 
     @abstractmethod
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:

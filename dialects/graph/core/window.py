@@ -12,6 +12,8 @@ from xdsl.irdl import opt_prop_def
 from weft.dialects.expr import Expr, ExprLike, maximum, minimum
 from weft.dialects.graph.core.accumulate import fill
 from weft.dialects.graph.core.assumptions import at_least
+from weft.dialects.graph.core.batching import merged
+from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import AttributeValue, GraphOp, ints
 from weft.dialects.graph.core.types import Shape, ShapeAttr
 from weft.dialects.loop.builder import LoopBuilder
@@ -172,6 +174,11 @@ class WindowOp(GraphOp):
             for axis in window.axes
             for pair in at_least(window.padded(axis), window.reach(axis))
         ]
+
+    def vmap(
+        self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder
+    ) -> Sequence[SSAValue] | None:
+        return merged(self, operands, b)
 
 
 def same_pads(

@@ -11,6 +11,8 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, StringAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, prop_def
 
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.batching import spread
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.elementwise import BinaryOp, FloatUnaryOp, UnaryOp, sum_to
 from weft.dialects.graph.core.op import GraphOp, OnnxName
@@ -259,6 +261,13 @@ class PreluOp(BinaryOp):
         below = b.mul(cotangents[0], self.rhs)
         slopes = b.where(positive, zero, b.mul(cotangents[0], self.lhs))
         return [b.where(positive, cotangents[0], below), sum_to(b, slopes, self.rhs)]
+
+    def vmap(
+        self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder
+    ) -> Sequence[SSAValue] | None:
+        """The slope is broadcast to `x`, which so has the axis, too."""
+        x = spread(b, operands[0], self.lhs, size)
+        return super().vmap([x, operands[1]], size, b)
 
 
 @irdl_op_definition

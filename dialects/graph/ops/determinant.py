@@ -11,6 +11,8 @@ from xdsl.irdl import irdl_op_definition, operand_def, result_def
 
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.accumulate import widen
+from weft.dialects.graph.core.batching import again
+from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp, OnnxName
 from weft.dialects.graph.core.types import FLOATS, I64, TensorType, tensor, type_of
 from weft.dialects.loop.builder import Buffers, LoopBuilder
@@ -50,6 +52,9 @@ class DetOp(GraphOp):
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         return [np.linalg.det(widen(operands[0])).astype(operands[0].dtype)]
+
+    def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
+        return again(self, operands, b)
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         *batch, rows, columns = type_of(self.operand).shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from string import ascii_letters
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def, result_def, va
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.accumulate import round_totals, start_totals, widen
 from weft.dialects.graph.core.algebra import Term, counted
+from weft.dialects.graph.core.batching import again, is_batched
 from weft.dialects.graph.core.broadcast import broadcast_assumptions, broadcast_shapes
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.elementwise import sum_to
@@ -98,6 +100,13 @@ class EinsumOp(GraphOp):
             return None
         order = [letters.index(letter) for letter in result]
         return TransposeOp.of(self.inputs[0], permutation=order, location=self.location)
+
+    def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
+        terms, result = self.terms
+        letter = next(c for c in ascii_letters if c not in self.equation.data)
+        pairs = zip(terms, operands, self.operands, strict=True)
+        given = ",".join(letter * is_batched(new, old) + term for term, new, old in pairs)
+        return again(self, operands, b, equation=f"{given}->{letter}{result}")
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         terms, result = self.terms

@@ -16,6 +16,7 @@ from xdsl.irdl import (
 )
 
 from weft.dialects.expr import Expr, maximum, minimum
+from weft.dialects.graph.core.batching import only_first
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.elementwise import BinaryOp, ElementwiseOp, sum_to
 from weft.dialects.graph.core.op import GraphOp, OnnxName
@@ -128,6 +129,12 @@ class ClipOp(ElementwiseOp):
             gradients.append(sum_to(b, b.where(outside, rest, zero), bound))
             rest = b.where(outside, zero, rest)
         return [rest, *reversed(gradients)]
+
+    def vmap(
+        self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder
+    ) -> Sequence[SSAValue] | None:
+        """Bounds are scalars."""
+        return super().vmap(operands, size, b) if only_first(self, operands) else None
 
 
 OPS: tuple[type[GraphOp], ...] = (MaxOp, MinOp, ClipOp)

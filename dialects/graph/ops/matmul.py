@@ -13,6 +13,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def
 
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.accumulate import round_totals, start_totals, widen
+from weft.dialects.graph.core.batching import again, aligned, is_batched
 from weft.dialects.graph.core.broadcast import (
     agreed_dim,
     broadcast_assumptions,
@@ -23,7 +24,15 @@ from weft.dialects.graph.core.broadcast import (
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.elementwise import sum_to
 from weft.dialects.graph.core.op import GraphOp, OnnxName
-from weft.dialects.graph.core.types import FLOATS, NUMBERS, Shape, TensorType, tensor, type_of
+from weft.dialects.graph.core.types import (
+    FLOATS,
+    NUMBERS,
+    Shape,
+    ShapeAttr,
+    TensorType,
+    tensor,
+    type_of,
+)
 from weft.dialects.graph.reindexing.movement import TransposeOp
 from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar
@@ -72,6 +81,24 @@ class ProductOp(GraphOp):
         """The dim of each operand over which is summed."""
         lhs, rhs = (each.shape for each in self.tensor_types())
         return lhs[-1], rhs[max(len(rhs) - 2, 0)]
+
+    def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
+        lhs, rhs = (type_of(each).rank for each in self.operands)
+        x, y = operands
+        x_has, y_has = is_batched(x, self.lhs), is_batched(y, self.rhs)
+        if x_has and lhs == 1 and (y_has or rhs != 2):
+            x = aligned(b, x, 2)  # rows of one
+        if y_has and rhs == 1:
+            same = type_of(x).element == type_of(y).element
+            if not x_has and lhs == 2 and same:
+                return again(self, [y, b.transpose(x, permutation=[1, 0])], b)
+            y = b.reshape(y, shape=ShapeAttr((*type_of(y).shape, Expr.of(1))))
+        rank = max(lhs, rhs, 2)
+        x = aligned(b, x, rank) if x_has and type_of(x).rank > 2 else x
+        y = aligned(b, y, rank) if y_has else y
+        (found,) = again(self, [x, y], b)
+        shape = ShapeAttr((size, *self.result_type.shape))
+        return [b.reshape(found, shape=shape)]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         lhs, rhs = self.tensor_types()

@@ -15,6 +15,7 @@ from weft.dialects.extent import is_allowed, too_large
 from weft.dialects.graph.core.accumulate import fill, start_totals, widen
 from weft.dialects.graph.core.algebra import Term, size_term
 from weft.dialects.graph.core.axis import from_front
+from weft.dialects.graph.core.batching import again, aligned, is_batched, merged, only_first
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.elementwise import sum_to
 from weft.dialects.graph.core.line_moments import Lines, NormalizationOp, StandardizationOp
@@ -42,6 +43,23 @@ class TrailingOp(StandardizationOp):
 
     def lines(self) -> Lines:
         return trailing_lines(self, self.source, self.axis.value.data)
+
+    def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
+        """The scale and the bias are applied apart where they are not the same for all samples."""
+        axis = from_front(self, self.axis.value.data, type_of(self.operands[0]).rank) + 1
+        if only_first(self, operands):
+            return again(self, operands, b, axis=axis)
+        rank = type_of(self.operands[0]).rank
+        x, *parameters = operands
+        ones = b.filled(1, self.operands[1])
+        zeros = [b.filled(0, each) for each in self.operands[2:]]
+        if is_batched(x, self.operands[0]):
+            (found,) = again(self, [x, ones, *zeros], b, axis=axis)
+        else:
+            (found,) = again(self, [x, ones, *zeros], b)
+        for apply, new, old in zip((b.mul, b.add), parameters, self.operands[1:], strict=False):
+            found = apply(found, aligned(b, new, rank) if is_batched(new, old) else new)
+        return [found]
 
 
 @irdl_op_definition
@@ -106,6 +124,10 @@ class LayerNormStatisticsOp(GraphOp):
         variance = np.mean((x - mean) ** 2, axis=axes, keepdims=True)
         return [mean, 1 / np.sqrt(variance + x.dtype.type(self.epsilon.value.data))]
 
+    def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
+        axis = from_front(self, self.axis.value.data, type_of(self.operand).rank)
+        return again(self, operands, b, axis=axis + 1)
+
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         lines, element = self.lines(), type_of(self.operand).element
         mean = lines.mean(b, operands[0], element)
@@ -139,6 +161,11 @@ class ChannelOp(StandardizationOp):
 
     def parameter_index(self, index: Sequence[Expr], parameter: SSAValue) -> Sequence[Expr]:
         return [index[1]]
+
+    def vmap(
+        self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder
+    ) -> Sequence[SSAValue] | None:
+        return merged(self, operands, b)
 
 
 def channel_shape(op: GraphOp, tensor_type: TensorType, parameter: TensorType) -> Shape:
@@ -217,6 +244,10 @@ class MeanVarianceNormOp(NormalizationOp):
         zero, one = b.filled(0, variance), b.filled(1, variance)
         return b.div(centred, b.where(b.equal(variance, zero), one, b.sqrt(variance)))
 
+    def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
+        axes = normalize_axes(self, ints(self.axes), type_of(self.operand).rank)
+        return again(self, operands, b, axes=[axis + 1 for axis in axes])
+
 
 @irdl_op_definition
 class BatchNormOp(GraphOp):
@@ -250,6 +281,11 @@ class BatchNormOp(GraphOp):
         )
         factor = scale / np.sqrt(variance + x.dtype.type(self.epsilon.value.data))
         return [((x - mean) * factor + bias).astype(operands[0].dtype)]
+
+    def vmap(
+        self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder
+    ) -> Sequence[SSAValue] | None:
+        return merged(self, operands, b)
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         """The factor of each channel first."""
@@ -338,6 +374,11 @@ class LrnOp(GraphOp):
         )
         base = bias + alpha / x.dtype.type(size) * total
         return [(x / base**beta).astype(operands[0].dtype)]
+
+    def vmap(
+        self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder
+    ) -> Sequence[SSAValue] | None:
+        return merged(self, operands, b)
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         """Squares go to a temporary with zero channels around them."""

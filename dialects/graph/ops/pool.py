@@ -13,7 +13,8 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from weft.dialects.expr import Expr, product, row_major_strides
 from weft.dialects.graph.core.accumulate import fill, lowest, round_totals, start_totals, widen
-from weft.dialects.graph.core.algebra import Term
+from weft.dialects.graph.core.algebra import Term, counted, size_term
+from weft.dialects.graph.core.batching import merged
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp, OnnxName, ints
 from weft.dialects.graph.core.types import (
@@ -211,6 +212,12 @@ class MaxPoolIndicesOp(PoolOp):
             best, found = np.where(wins, value, best), np.where(wins, position, found)
         return [found]
 
+    def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
+        """Positions count in each sample apart."""
+        (found,) = merged(self, operands, b) or ()
+        numbers = counted(b, size).reshape([size, *[1] * self.result_type.rank])
+        return [(Term(b, found) - numbers * size_term(b, type_of(self.operand).size, I64)).value]
+
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         """Looks at the taps inside the operand alone, in order."""
         tensor_type, shape, window = type_of(self.operand), self.result_type.shape, self.window()
@@ -345,6 +352,11 @@ class GlobalPoolOp(ReductionOp):
         name = reduction.name.removeprefix("graph.")
         op = b.op(name, self.operand, axes=list(self.reduced()), keepdims=True)
         return op.vjp(cotangents, b)
+
+    def vmap(
+        self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder
+    ) -> Sequence[SSAValue] | None:
+        return merged(self, operands, b)
 
 
 @irdl_op_definition

@@ -15,6 +15,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from weft.dialects.expr import Expr, maximum, minimum, product
 from weft.dialects.graph.core.accumulate import highest, lowest, magnitude, start_totals, widen
+from weft.dialects.graph.core.batching import again
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp, ints
 from weft.dialects.graph.core.types import BOOL, FLOATS, NUMBERS, TensorType, tensor, type_of
@@ -190,6 +191,9 @@ class ReduceOp(ReductionOp):
         source = type_of(self.operand)
         is_vector = source.has_rank and source.rank == 1
         return elements if is_vector and self.reduced() == (0,) else None
+
+    def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
+        return again(self, operands, b, axes=[axis + 1 for axis in self.reduced()])
 
 
 @irdl_op_definition

@@ -14,6 +14,7 @@ from weft.dialects.expr import Expr
 from weft.dialects.graph.core.accumulate import round_totals, start_totals, widen
 from weft.dialects.graph.core.algebra import Term, counted, joined, size_term
 from weft.dialects.graph.core.assumptions import at_least
+from weft.dialects.graph.core.batching import again, all_spread, only_first
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import FLOATS, I64, TensorType, tensor, type_of
 from weft.dialects.graph.reindexing.gather import AlongAxisIndexedOp, bounded, subscript
@@ -74,6 +75,13 @@ class ResampleOp(AlongAxisIndexedOp):
         factors = weights.reshape(*weights.shape, *[1] * (x.ndim - batch - 1))
         total = np.sum(read * factors, batch + 1, dtype=x.dtype)
         return [np.moveaxis(total, batch, axis).astype(operands[0].dtype)]
+
+    def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
+        axis = self.position + 1
+        if only_first(self, operands) and not self.batch:
+            return again(self, operands, b, axis=axis)
+        given = all_spread(self, operands, size, b)
+        return again(self, given, b, axis=axis, batch_dims=self.batch + 1)
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         source, indices = self.tensor_types()[:2]

@@ -21,6 +21,14 @@ from weft.dialects.errors import WeftError
 from weft.dialects.expr import Expr, minimum, product
 from weft.dialects.graph.core.assumptions import at_least
 from weft.dialects.graph.core.axis import from_front
+from weft.dialects.graph.core.batching import (
+    again,
+    all_spread,
+    is_batched,
+    numbered,
+    only_first,
+    to_front,
+)
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp, OnnxName
 from weft.dialects.graph.core.types import I32, I64, Shape, ShapeAttr, TensorType, tensor, type_of
@@ -181,6 +189,20 @@ class GatherOp(AlongAxisIndexedOp):
         total = b.scatter_nd(zeros, positions, updates, reduction="add")
         return [b.transpose(total, permutation=list(np.argsort(order).tolist())), None]
 
+    def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
+        axis, count = self.position, type_of(self.indices).rank
+        if only_first(self, operands):
+            return again(self, operands, b, axis=axis + 1)
+        if not is_batched(operands[0], self.operand):
+            (found,) = again(self, operands, b)
+            return [to_front(b, found, axis)]
+        source = to_front(b, to_front(b, operands[0], axis + 1), 1)  # the sample, then the axis
+        vectors = b.reshape(operands[1], shape=ShapeAttr((*type_of(operands[1]).shape, Expr.of(1))))
+        found = b.gather_nd(source, numbered(b, vectors), batch_dims=0)
+        order = [*range(count + 1, count + 1 + axis), *range(1, count + 1)]
+        rest = range(count + 1 + axis, type_of(found).rank)
+        return [b.transpose(found, permutation=[0, *order, *rest])]
+
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         source, indices = self.tensor_types()
         axis, end = self.position, self.position + indices.rank
@@ -194,6 +216,10 @@ class ElementsOp(AlongAxisIndexedOp):
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
         return [*super().assumptions(), *fitting_sizes(self, self.position)]
+
+    def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
+        given = all_spread(self, operands, size, b)
+        return again(self, given, b, axis=self.position + 1)
 
 
 @irdl_op_definition
@@ -314,6 +340,14 @@ class GatherNdOp(IndexedOp):
             )
         zeros = self.zeros(b)
         return [b.scatter_nd(zeros, self.indices, cotangents[0], reduction="add"), None]
+
+    def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
+        if not is_batched(operands[0], self.operand) and not self.batch:
+            return again(self, operands, b)
+        x, indices = all_spread(self, operands, size, b)
+        if self.batch:
+            return again(self, [x, indices], b, batch_dims=self.batch + 1)
+        return again(self, [x, numbered(b, indices)], b)  # which has a derivative
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         source, indices = self.tensor_types()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
@@ -14,6 +14,7 @@ from weft.dialects.expr import Expr
 from weft.dialects.graph.core.accumulate import widen
 from weft.dialects.graph.core.algebra import Term, counted, joined
 from weft.dialects.graph.core.axis import from_front
+from weft.dialects.graph.core.batching import again, aligned, is_batched, only_first
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp, OnnxName
 from weft.dialects.graph.core.types import (
@@ -61,6 +62,9 @@ class ShapeOp(GraphOp):
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
         return type_of(self.operand).shape[self.section]
 
+    def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
+        return [b.dims(values=ShapeAttr(type_of(self.operand).shape[self.section]))]
+
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         for position, dim in enumerate(type_of(self.operand).shape[self.section]):
             b.store(results[0], [position], b.index(dim, I64))
@@ -85,6 +89,9 @@ class SizeOp(GraphOp):
 
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
         return [type_of(self.operand).size]
+
+    def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
+        return [b.dims(values=[type_of(self.operand).size], scalar=UnitAttr())]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         b.store(results[0], [], b.index(type_of(self.operand).size, I64))
@@ -126,6 +133,15 @@ class RangeOp(GraphOp):
         if start is None or delta is None or size is None or size > MAX_DIMS:
             return None
         return [start[0] + delta[0] * position for position in range(size)]
+
+    def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
+        zero, one = (b.constant_of(each, self.result_type.element) for each in (0, 1))
+        steps = b.range(zero, one, size=self.size)
+        start, delta = (
+            aligned(b, new, 1) if is_batched(new, old) else new
+            for new, old in zip(operands, self.operands, strict=True)
+        )
+        return [b.add(start, b.mul(steps, delta))]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         element = compute_type(self.result_type.element)
@@ -181,6 +197,13 @@ class OneHotOp(GraphOp):
         counted: Array = np.where(wide < 0, wide + depth, wide)
         steps: Array = np.arange(depth).reshape(-1, *[1] * (indices.ndim - self.position))
         return [np.where(counted == steps, values[1:], values[:1])]
+
+    def vmap(
+        self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder
+    ) -> Sequence[SSAValue] | None:
+        if not only_first(self, operands):
+            return None
+        return again(self, operands, b, axis=self.position + 1)
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         axis, (depth,) = self.position, exprs(self.depth)

@@ -12,6 +12,7 @@ from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from weft.dialects.expr import Expr, row_major_strides
+from weft.dialects.graph.core.batching import again, aligned
 from weft.dialects.graph.core.broadcast import (
     agreed_shape,
     broadcast_assumptions,
@@ -68,6 +69,9 @@ class RowMajorOp(IndexMapOp):
         strides = row_major_strides(self.result_type.shape)
         terms = (position * stride for position, stride in zip(index, strides, strict=True))
         return unflatten(sum(terms, Expr.of(0)), type_of(self.operand).shape)
+
+    def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
+        return again(self, operands, b, shape=ShapeAttr((size, *self.result_type.shape)))
 
 
 @irdl_op_definition
@@ -164,6 +168,9 @@ class AssumeOp(IndexMapOp):
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         return [b.assume(cotangents[0], shape=type_of(self.operand).dims)]
 
+    def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
+        return again(self, operands, b, shape=ShapeAttr((size, *self.result_type.shape)))
+
 
 def assumed_dims(b: GraphBuilder, value: SSAValue, dims: ShapeAttr) -> SSAValue:
     """The value with dims that it is assumed to have; the value itself where it has them."""
@@ -227,6 +234,9 @@ class TransposeOp(IndexMapOp):
     def source_index(self, index: Sequence[Expr]) -> Sequence[Expr]:
         return [index[self.axes.index(axis)] for axis in range(len(self.axes))]
 
+    def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
+        return again(self, operands, b, permutation=[0, *(axis + 1 for axis in self.axes)])
+
 
 @irdl_op_definition
 class ExpandOp(IndexMapOp):
@@ -265,6 +275,11 @@ class ExpandOp(IndexMapOp):
 
     def source_index(self, index: Sequence[Expr]) -> Sequence[Expr]:
         return broadcast_index(index, type_of(self.operand).shape)
+
+    def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
+        shape = self.result_type.shape
+        given = [aligned(b, operands[0], len(shape))]
+        return again(self, given, b, shape=ShapeAttr((size, *shape)))
 
 
 OPS = (IdentityOp, ReshapeOp, DynamicReshapeOp, AssumeOp, TransposeOp, ExpandOp)

@@ -12,6 +12,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def
 from weft.dialects.errors import WeftError
 from weft.dialects.expr import Expr, maximum, minimum
 from weft.dialects.graph.core.assumptions import at_least
+from weft.dialects.graph.core.batching import again, only_first
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp
 from weft.dialects.graph.core.types import ShapeAttr, TensorType, tensor, type_of
@@ -165,6 +166,14 @@ class PadOp(IndexMapOp):
         last = 2 * (dim - 1)
         turned = index % maximum([last, 1])
         return minimum([turned, last - turned])
+
+    def vmap(
+        self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder
+    ) -> Sequence[SSAValue] | None:
+        if not only_first(self, operands):
+            return None
+        zero = Expr.of(0)
+        return again(self, operands, b, pads=ShapeAttr((zero, *self.before, zero, *self.behind)))
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         if self.mode.data != "constant":

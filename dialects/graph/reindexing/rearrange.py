@@ -12,6 +12,7 @@ from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from weft.dialects.expr import Expr
+from weft.dialects.graph.core.batching import again, merged
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp, OnnxName
 from weft.dialects.graph.core.types import I32, I64, Shape, ShapeAttr, TensorType, tensor, type_of
@@ -60,6 +61,10 @@ class TileOp(IndexMapOp):
         dims = type_of(self.operand).shape
         return [position % dim for position, dim in zip(index, dims, strict=True)]
 
+    def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
+        repeats = ShapeAttr((Expr.of(1), *exprs(self.repeats)))
+        return again(self, operands, b, repeats=repeats)
+
 
 class BlockOp(IndexMapOp):
     """What moves blocks of pixels to channels and back.
@@ -97,6 +102,11 @@ class BlockOp(IndexMapOp):
         """The quotient of a dim, which must be exact."""
         self.require(dim // divisor * divisor == dim, f"a dim that {divisor} divides", dim)
         return dim // divisor
+
+    def vmap(
+        self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder
+    ) -> Sequence[SSAValue] | None:
+        return merged(self, operands, b)
 
 
 @irdl_op_definition
@@ -190,6 +200,9 @@ class TriluOp(GraphOp):
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         return [b.trilu(cotangents[0], upper=self.upper, k=self.k)]
+
+    def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
+        return again(self, operands, b)
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         predicate = "ge" if self.upper.value.data else "le"

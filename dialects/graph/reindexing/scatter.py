@@ -12,6 +12,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from weft.dialects.errors import WeftError
 from weft.dialects.expr import Expr
+from weft.dialects.graph.core.batching import again, all_spread, numbered
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp, OnnxName
 from weft.dialects.graph.core.types import BOOL, TensorType, tensor, type_of
@@ -168,6 +169,10 @@ class ScatterNdOp(ScatterOp):
         if self.reduction.data == "none":
             kept = b.scatter_nd(kept, self.indices, b.filled(0, self.updates), reduction="none")
         return [kept, None, b.gather_nd(cotangents[0], self.indices, batch_dims=0)]
+
+    def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
+        x, indices, updates = all_spread(self, operands, size, b)
+        return again(self, [x, numbered(b, indices), updates], b)
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         self.copy(b, operands[0], results[0])

@@ -21,6 +21,7 @@ from weft.dialects.expr import Expr
 from weft.dialects.graph.core.accumulate import fill
 from weft.dialects.graph.core.assumptions import at_least, box_within
 from weft.dialects.graph.core.axis import from_front
+from weft.dialects.graph.core.batching import again, all_spread
 from weft.dialects.graph.core.broadcast import agreed_shape, differing
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp, OnnxName, ints
@@ -91,6 +92,13 @@ class StridedOp(GraphOp):
         """Where in the large tensor an element of the box lies."""
         steps = zip(exprs(self.starts), index, ints(self.steps), strict=True)
         return [start + position * step for start, position, step in steps]
+
+    def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
+        given = all_spread(self, operands, size, b)
+        starts = ShapeAttr((Expr.of(0), *exprs(self.starts)))
+        named = {key: getattr(self, key, None) for key in ("sizes", "shape")}
+        dims = {key: ShapeAttr((size, *exprs(each))) for key, each in named.items() if each}
+        return again(self, given, b, starts=starts, steps=[1, *ints(self.steps)], **dims)
 
 
 @irdl_op_definition
@@ -186,6 +194,10 @@ class AlongAxisOp(GraphOp):
         """An index of a part as one of the whole."""
         position = self.position(len(index))
         return [i + offset if axis == position else i for axis, i in enumerate(index)]
+
+    def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
+        axis = self.position(type_of(self.operands[0]).rank)
+        return again(self, all_spread(self, operands, size, b), b, axis=axis + 1)
 
 
 def offsets(sizes: Sequence[Expr]) -> list[Expr]:

@@ -241,3 +241,29 @@ def test_a_deep_network_computes_again_what_is_cheap():
     for got, want in zip(deep(*weights, x), naive(*weights, x), strict=True):
         np.testing.assert_allclose(got, want, rtol=2e-4, atol=2e-6)
     assert deep.metadata["workspace_bytes"] < 0.7 * naive.metadata["workspace_bytes"]
+
+
+@BOTH
+def test_a_rule_along_directions(run):
+    ruled = weft.custom_jvp(wnp.exp, lambda x, d: (wnp.exp(x[0]), d[0] * x[0] * 7))
+    (slope,) = run(weft.grad(lambda x: (ruled(x) * 2).sum()), X)
+    np.testing.assert_allclose(slope, 14 * X)
+    y, change = run(lambda x: weft.jvp(ruled, (x,), (x,)), X)
+    np.testing.assert_allclose(y, np.exp(X))
+    np.testing.assert_allclose(change, 7 * X * X)
+
+
+@BOTH
+def test_what_else_a_function_gives_is_handed_on(run):
+    def measured(x):
+        return (x * x).sum(), {"twice": x * 2}
+
+    _, pulled, twice = run(lambda x: (y := weft.vjp(measured, x, has_aux=True))[:1] + (
+        y[1](wnp.asarray(2.0)), y[2]), X)  # fmt: skip
+    np.testing.assert_allclose(pulled, 4 * X)
+    np.testing.assert_allclose(twice, 2 * X)
+    _, change, twice = run(lambda x: weft.jvp(measured, (x,), (x,), has_aux=True), X)
+    np.testing.assert_allclose(change, 2 * (X * X).sum())
+    second, twice = run(weft.hessian(measured, has_aux=True), X)
+    np.testing.assert_allclose(second, 2 * np.eye(4))
+    np.testing.assert_allclose(twice, 2 * X)

@@ -8,8 +8,12 @@ import onnx.parser
 import pytest
 
 from tests.weft.cli.command import Command
+from weft.bench.limits import Bandwidth, Limits
+from weft.cli.drawing.roofline import drawn_roofline
 from weft.compiler.driver.lowering import program_passes
 from weft.compiler.graph.passes import GRAPH_PASSES
+from weft.compiler.machine.python.profile import Profile
+from weft.compiler.machine.python.spans import CallProfile, KernelCall, Span
 from weft.dialects.module_attributes import CodeOptions
 
 
@@ -157,3 +161,42 @@ def test_all_passes_are_listed(weft_command: Command, dense_folder: Path):
 def test_passes_of_an_artifact_are_not_known(weft_command: Command, dense_folder: Path):
     message = weft_command.fails("inspect", dense_folder / "libdense.so", "--passes")
     assert "--passes requires a model" in message
+
+
+def test_the_tree_has_calls_and_nodes(weft_command: Command, dense_folder: Path):
+    lines = weft_command.succeeds("inspect", dense_folder / "libdense.so", "--tree").splitlines()
+    assert lines[0] == "dense"
+    texts = [line.lstrip("│├└─ ") for line in lines]
+    assert "program: 1 calls of 1 kernels" in texts
+    (call,) = (text for text in texts if text.startswith("0 matmul_add_relu_"))
+    assert "15520 * rows flop" in call
+    position = texts.index(call)
+    assert texts[position + 1 : position + 4] == ["/MatMul", "/Add", "/Relu"]
+    assert "x  float32  [rows, 96]" in texts
+
+
+@pytest.mark.usefixtures("small_memory")
+def test_the_roofline_has_a_letter_for_each_kernel(weft_command: Command, dense_folder: Path):
+    arguments = ("--roofline", "--random-dim", "rows=64", "--threads", "1")
+    text = weft_command.succeeds("inspect", dense_folder / "libdense.so", *arguments)
+    assert "GFLOP/s   ─ multiply-adds" in text
+    plot, table = text.split("% of roofline")
+    assert any("A" in line.split("│", 1)[1] for line in plot.splitlines() if "│" in line)
+    cells = next(line.split() for line in table.splitlines() if "matmul_add_relu" in line)
+    flops, moved = 15520 * 64, 704 * 64 + 37184
+    assert float(cells[4]) == pytest.approx(flops / moved, rel=0.01)
+    assert float(cells[5]) == pytest.approx(flops / (float(cells[2]) * 1e6), rel=0.02)
+
+
+def test_the_roof_is_memory_then_arithmetic():
+    calls = tuple(KernelCall(n, f"k{n}_0123abcd", (), 10 ** (4 + n), 10**4, n) for n in range(3))
+    spans = (Span(0, 0, 0, -2), *(Span(0, 1000 * n, 1000 * (n + 1), n) for n in range(3)))
+    profile = Profile("m", calls, (), (CallProfile(0, 3000, spans),))
+    limits = Limits("cpu", 1, 1000.0, (Bandwidth("read", "memory", 1 << 30, 20.0),))
+    text = drawn_roofline(profile, limits)
+    lines = [line.split("│")[1] for line in text.splitlines() if "│" in line]
+    roof = next(line for line in lines if "─" in line)
+    assert "·" not in roof.split("─", 1)[1]
+    assert sum("·" in line for line in lines) > 3
+    shares = {line.split()[0]: line.split()[6] for line in text.splitlines() if "_0123abcd" in line}
+    assert shares == {"k0_0123abcd": "50.0", "k1_0123abcd": "50.0", "k2_0123abcd": "100.0"}

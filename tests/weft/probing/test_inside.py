@@ -105,3 +105,14 @@ def test_the_line_that_gives_an_infinity_is_named():
         weft.InputError, match=r"an infinity of graph\.div at .*test_inside\.py:\d+"
     ):
         exe(zero, mask)
+
+
+def test_jit_names_the_line_that_makes_nan():
+    @weft.jit(trap_nan=True)
+    def logarithms(x):
+        below = x - 1
+        return np.log(below) * 2
+
+    np.testing.assert_allclose(logarithms(np.array([2.0, 3.0])), np.log([1, 2]) * 2)
+    with pytest.raises(weft.InputError, match=r"infinity of graph.log at .*test_inside.py:\d+"):
+        logarithms(np.array([1.0, 2.0]))

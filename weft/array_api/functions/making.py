@@ -133,17 +133,17 @@ def diagflat(v: Any, k: int = 0) -> Any:
     return diag(operand(v).reshape(-1), k)
 
 
-# Out of nothing: NumPy's own, as tensors; floats are float32 unless a dtype is asked for ----------
+# Out of nothing: NumPy's own, as tensors ---------------------------------------------------------
 
 
-def _from_nothing(name: str, floats: bool = True) -> Callable[..., Any]:
+def _from_nothing(name: str) -> Callable[..., Any]:
     own = getattr(np, name)
 
     def function(*arguments: Any, **named: Any) -> Any:
         if any(map(holds_tensors, (*arguments, *named.values()))):
             arguments = tuple(_number(each, name) for each in arguments)
             named = {key: _number(each, name) for key, each in named.items()}
-        return _tensors(own(*arguments, **named), floats and "dtype" not in named)
+        return _tensors(own(*arguments, **named))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"NumPy's `{name}`, as a tensor."
@@ -161,11 +161,10 @@ def _number(value: Any, name: str) -> Any:
     return _numpy.asarray(value) if value.ndim else cast("Any", value).item()
 
 
-def _tensors(found: Any, floats: bool) -> Any:
+def _tensors(found: Any) -> Any:
     if isinstance(found, tuple):
-        return tuple(_tensors(each, floats) for each in cast("tuple[Any, ...]", found))
-    single = floats and found.dtype == np.float64
-    return Tensor.of(found.astype(np.float32) if single else found)
+        return tuple(map(_tensors, cast("tuple[Any, ...]", found)))
+    return Tensor.of(found)
 
 
 identity, tri, logspace, geomspace = map(

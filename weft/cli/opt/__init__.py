@@ -21,6 +21,7 @@ from weft.cli.opt.options import SetOptionsPass, SetTargetPass
 from weft.cli.opt.targets import OUTPUTS
 from weft.compiler.driver.lowering import LOWERING, passes_between
 from weft.compiler.frontend.from_graph_file import DIGEST, STAMP
+from weft.compiler.graph.batch.batch import VmapPass
 from weft.compiler.graph.check_indices import CheckIndicesPass
 from weft.compiler.graph.differentiate.differentiate import DifferentiatePass
 from weft.compiler.graph.passes import GRAPH_PASSES
@@ -46,6 +47,7 @@ ALL_PASSES: tuple[type[ModulePass], ...] = (
     *GRAPH_PASSES,
     CheckIndicesPass,
     DifferentiatePass,
+    VmapPass,
     ProbePass,
     *dict.fromkeys(LOWERING),
     MergeProgramsPass,

@@ -295,9 +295,7 @@ def _created(
     function_ = CREATION.get(function.__name__)
     if function_ is None:
         return made(run, _received(run, native(location, function, *arguments, **named)))
-    with_dtype = function.__name__ in ("zeros", "ones", "empty", "eye")
-    default = {"dtype": np.float32} if with_dtype else {}
-    return function_(run, location, *arguments, **{**default, **named})
+    return function_(run, location, *arguments, **named)
 
 
 def _with_interpreted_closure(run: Run, function: Any, location: Location) -> Any:

@@ -20,12 +20,12 @@ from weft.dialects.loop.scalar import width
 
 def constant(node: Node) -> Sequence[Term]:
     """A constant: small ones are part of the graph, others go to the weights."""
-    value, elided = node.written.get("value"), node.scope.elided.get(node.op)
-    if elided is not None:
-        return [node.stored(elided, "constant")]
-    if not isinstance(value, DenseIntOrFPElementsAttr):
-        raise ModelError(f"requires dense elements, got {value}")
-    array, dims = constant_array(cast("Attribute", value), node.result), node.result.static
+    value, array = node.written.get("value"), node.scope.elided.get(node.op)
+    if array is None:
+        if not isinstance(value, DenseIntOrFPElementsAttr):
+            raise ModelError(f"requires dense elements, got {value}")
+        array = constant_array(cast("Attribute", value), node.result)
+    dims = node.result.static
     pairs = is_complex(node.op.results[0].type)
     arrays = [array[..., part].copy() for part in (0, 1)] if pairs else [array]
     return [node.stored(each, "constant").expand(dims) for each in arrays]

@@ -6,28 +6,55 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+from xdsl.ir import Attribute
+
 from weft.compiler.frontend.stablehlo.node import HloImporter, Node
 from weft.compiler.frontend.stablehlo.types import Declared, declared, quantization
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.graph.core.algebra import Term
-from weft.dialects.graph.core.types import I32
+from weft.dialects.graph.core.dtypes import numpy_dtype
+from weft.dialects.graph.core.types import I32, UNSIGNED, TensorType, tensor
 from weft.dialects.loop.scalar import width
 from weft.dialects.stablehlo.quantized import Quantization
 
 
-def dequantized(x: Term, given: Quantization) -> Term:
+def dequantized(node: Node, x: Term, given: Quantization) -> Term:
     """What integers stand for."""
-    if width(given.storage) < 32:
-        return (x.cast(I32) - given.zero_point).cast(given.expressed) * given.scale
-    return (x - given.zero_point).cast(given.expressed) * given.scale
+    stored = x.cast(I32) if width(given.storage) < 32 else x
+    zero_point = _parameter(node, given, given.zero_points, stored.type)
+    scale = _parameter(node, given, given.scales, tensor(x.shape, given.expressed))
+    return (stored - zero_point).cast(given.expressed) * scale
 
 
-def quantized(x: Term, given: Quantization) -> Term:
+def quantized(node: Node, x: Term, given: Quantization) -> Term:
     """The integers that stand for floats: rounded to even, kept in the range of the type."""
-    size = width(given.storage)
-    low, high = -(1 << (size - 1)), (1 << (size - 1)) - 1
-    moved = x.cast(given.expressed) / given.scale + float(given.zero_point)
+    low, high = given.limits or integer_limits(given.storage)
+    floats = x.cast(given.expressed)
+    scale, zero_point = (
+        _parameter(node, given, each, floats.type) for each in (given.scales, given.zero_points)
+    )
+    moved = floats / scale + zero_point
     return moved.maximum(float(low)).minimum(float(high)).math("round").cast(given.storage)
+
+
+def integer_limits(element: Attribute) -> tuple[int, int]:
+    """The least and the greatest number of a type of integers."""
+    size = width(element)
+    if element in UNSIGNED:
+        return 0, (1 << size) - 1
+    return -(1 << (size - 1)), (1 << (size - 1)) - 1
+
+
+def _parameter(
+    node: Node, given: Quantization, values: Sequence[float], operand: TensorType
+) -> Term:
+    """Scales or zero points as what broadcasts against an operand of this type."""
+    if given.axis is None:
+        return node.number(values[0], operand.element)
+    lengths = [len(values) if at == given.axis else 1 for at in range(len(operand.shape))]
+    array = np.array(values, numpy_dtype(operand.element)).reshape(lengths)
+    return node.stored(array, "quantization")
 
 
 class FloatNode(Node):
@@ -53,13 +80,13 @@ def in_floats(importer: HloImporter) -> HloImporter:
             raise UnsupportedError("requires an operator without a body for quantised types")
         given = [quantization(each.type) for each in node.op.operands]
         operands = [
-            term if each is None else dequantized(term, each)
+            term if each is None else dequantized(node, term, each)
             for term, each in zip(node.operands, given, strict=True)
         ]
         found = importer(FloatNode(node.scope, node.op, node.b, operands, node.elementwise))
         wanted = [quantization(each.type) for each in node.op.results]
         return [
-            term if each is None else quantized(term, each)
+            term if each is None else quantized(node, term, each)
             for term, each in zip(found, wanted, strict=True)
         ]
 
@@ -77,8 +104,8 @@ QUANTIZED = {"uniform_dequantize": same, "uniform_quantize": same}
 MOVING = frozenset(
     f"stablehlo.{name}"
     for name in (
-        "broadcast_in_dim", "concatenate", "gather", "pad", "reshape", "reverse", "slice",
-        "transpose",
+        "bitcast_convert", "broadcast_in_dim", "concatenate", "gather", "pad", "reshape", "reverse",
+        "slice", "transpose",
     )
 )  # fmt: skip
 """Operators that move the integers where operands and results are quantised alike."""

@@ -21,6 +21,7 @@ from weft.compiler.frontend.stablehlo.ops.linalg import LINALG
 from weft.compiler.frontend.stablehlo.ops.movement import MOVEMENT
 from weft.compiler.frontend.stablehlo.ops.products import PRODUCTS
 from weft.compiler.frontend.stablehlo.ops.quantized import MOVING, QUANTIZED, in_floats, moves
+from weft.compiler.frontend.stablehlo.ops.random_bits import RANDOM
 from weft.compiler.frontend.stablehlo.ops.reductions import REDUCTIONS
 from weft.compiler.frontend.stablehlo.ops.sorting import SORTING, top_k
 from weft.compiler.frontend.stablehlo.ops.special import FUNCTIONS, SPECIAL
@@ -40,7 +41,7 @@ def custom_call(node: Node) -> Sequence[Term]:
 
 _STABLEHLO = {
     **ELEMENTWISE, **MOVEMENT, **INDEXING, **REDUCTIONS, **PRODUCTS, **CONTROL, **SORTING,
-    **DYNAMIC, **LINALG, **QUANTIZED, "custom_call": custom_call,
+    **DYNAMIC, **LINALG, **QUANTIZED, **RANDOM, "custom_call": custom_call,
 }  # fmt: skip
 _CHLO = {**SPECIAL, "top_k": top_k}
 

@@ -326,6 +326,41 @@ def test_quantised_tensors():
     assert (found == 2 * (np.rint(x.T / 0.25) * 0.25)).all()
 
 
+def test_quantised_by_axis():
+    (found,) = run(
+        """
+        func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xi8> {
+          %q = stablehlo.uniform_quantize %x : (tensor<2x3xf32>) -> tensor<2x3x!quant.uniform<i8<-127:127>:f32:0, {0.5:-3, 0.25}>>
+          %y = stablehlo.bitcast_convert %q : (tensor<2x3x!quant.uniform<i8<-127:127>:f32:0, {0.5:-3, 0.25}>>) -> tensor<2x3xi8>
+          return %y : tensor<2x3xi8>
+        }
+        """,
+        np.array([[1, -2, 90], [1, 2, -90]], np.float32),
+    )
+    assert found.tolist() == [[-1, -7, 127], [4, 8, -127]]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "counter", "expected"),
+    [  # what XLA gives
+        ("THREE_FRY", 6, [1576285164, 2249660814, 740599976, 2425682526, 2436392515]),
+        ("PHILOX", 5, [512747620, 1298009047, 1267190206, 761827841, 1383286907]),
+    ],
+)
+def test_random_bits(algorithm: str, counter: int, expected: list[int]):
+    state, bits = run(
+        f"""
+        func.func @main(%s: tensor<2xui64>) -> (tensor<2xui64>, tensor<5xui32>) {{
+          %next, %bits = stablehlo.rng_bit_generator %s, algorithm = {algorithm} : (tensor<2xui64>) -> (tensor<2xui64>, tensor<5xui32>)
+          return %next, %bits : tensor<2xui64>, tensor<5xui32>
+        }}
+        """,
+        np.array([1, 2, 3, 4], np.uint32).view(np.uint64),
+    )
+    assert state.view(np.uint32).tolist() == [1, 2, counter, 4]
+    assert bits.tolist() == expected
+
+
 VARYING = """
     func.func @main(%n: tensor<i64>, %x: tensor<?x3xf32>) -> tensor<?x3xf32> {
       %i = stablehlo.convert %n : (tensor<i64>) -> tensor<i32>

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.numeric_cases import ENGINES, PROGRAMS, ProgramJob
+from benchmarks.numeric.cases import ENGINES, PROGRAMS, ProgramJob
 from benchmarks.options import append_row, parse_jobs, parser_of
 from benchmarks.run import recorded
 from weft.bench.rounds import Measured, choose_cores, measure_jobs

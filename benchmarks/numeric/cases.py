@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks import numeric_programs as programs
+from benchmarks.numeric import programs
 from weft.bench.engines import OURS
 from weft.bench.session import PeerLacks, Session
 from weft.bench.worker import Job, fresh
@@ -29,7 +29,7 @@ ENGINES: Final = {
 
 @dataclass(frozen=True)
 class Program:
-    """A program by its name among `numeric_programs`, with numbers that stand in its call, and how
+    """A program by its name among `programs`, with numbers that stand in its call, and how
     its arrays are made.
     """
 

@@ -14,10 +14,10 @@ import tempfile
 from pathlib import Path
 
 import weft
-from benchmarks.numeric import row_of, shown
+from benchmarks.numeric.__main__ import row_of, shown
 from benchmarks.options import append_row, parse_jobs, parser_of
 from benchmarks.run import recorded
-from benchmarks.training_cases import EAGER, ENGINES, TRAININGS, TrainingJob
+from benchmarks.training.cases import EAGER, ENGINES, TRAININGS, TrainingJob
 from weft.bench.rounds import choose_cores, measure_jobs
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 import weft
-from benchmarks import training_networks as networks
+from benchmarks.training import networks
 from weft import nn, optim
 from weft.bench.engines import OURS
 from weft.bench.session import Session

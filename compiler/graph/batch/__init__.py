@@ -1,0 +1,1 @@
+"""Operators on one sample become operators on a batch of samples."""

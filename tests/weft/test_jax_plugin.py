@@ -1,0 +1,109 @@
+"""The platform `weft` of JAX: programs in a process of their own, which check themselves against
+NumPy; JAX is no part of the development environment.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+START = """
+import numpy as np
+import jax
+import jax.numpy as jnp
+jax.config.update("jax_platforms", "weft")
+from weft.jax_plugin import initialize
+initialize()
+random = np.random.default_rng(0)
+"""
+
+PROGRAM = """
+assert [str(each) for each in jax.devices()] == ["weft:0"]
+assert np.asarray(jnp.arange(3) + 1).tolist() == [1, 2, 3]
+
+# derivatives, pytrees and control flow
+def loss(parameters, x):
+    return jnp.mean(jnp.maximum(x @ parameters["w"] + parameters["b"], 0) ** 2)
+
+x, w = random.standard_normal((5, 4)).astype("f"), random.standard_normal((4, 3)).astype("f")
+value, gradients = jax.jit(jax.value_and_grad(loss))({"w": w, "b": np.zeros(3, "f")}, x)
+hidden = np.maximum(x @ w, 0)
+np.testing.assert_allclose(value, np.mean(hidden**2), rtol=1e-5)
+np.testing.assert_allclose(gradients["w"], x.T @ hidden * 2 / 15, rtol=1e-4, atol=1e-5)
+
+@jax.jit
+def several(x):
+    last, sums = jax.lax.scan(lambda c, row: (c * 0.5 + row, c.sum()), jnp.zeros(4), x)
+    z = x[0] + 1j * x[1]
+    return jax.lax.cond(x[0, 0] > 9, lambda: last, lambda: -last), sums, z * z
+
+last, sums, square = several(x)
+expected = np.zeros(4, "f")
+for row, total in zip(x, sums):
+    np.testing.assert_allclose(total, expected.sum(), rtol=1e-4, atol=1e-5)
+    expected = expected * 0.5 + row
+np.testing.assert_allclose(last, -expected, rtol=1e-5)
+np.testing.assert_allclose(square, (x[0] + 1j * x[1]) ** 2, rtol=1e-4)
+
+# bits, and what is transferred
+assert np.asarray(jax.random.bits(jax.random.PRNGKey(0), (2,))).tolist() == [4070199207, 4202968722]
+table = np.arange(12).reshape(3, 4)
+for view in (table.T, table[::-1, ::2], table[:0]):
+    np.testing.assert_array_equal(jnp.asarray(view), view)
+step = jax.jit(lambda x: x + 1, donate_argnums=0)
+given = jnp.ones(1000)
+place = given.unsafe_buffer_pointer()
+taken = step(given)
+assert given.is_deleted() and taken.unsafe_buffer_pointer() == place
+assert np.asarray(taken).ctypes.data == place
+
+# errors are exceptions
+for broken in (lambda: step(given), lambda: jax.jit(jnp.linalg.eig)(jnp.eye(3))):
+    try:
+        broken()
+    except (RuntimeError, NotImplementedError, ValueError) as error:
+        print(error)
+    else:
+        raise AssertionError("an error is expected")
+print("done")
+"""
+
+
+def run(program: str) -> str:
+    """What a program prints, in a process that ends well."""
+    pytest.importorskip("jax", reason="the platform requires JAX: pip install 'weft[jax]'")
+    command = [sys.executable, "-c", START + program]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def test_programs_of_jax():
+    lines = run(PROGRAM).splitlines()
+    assert "deleted" in lines[0]
+    assert "eig" in lines[1]
+    assert lines[2:] == ["done"]
+
+
+DECOMPOSITIONS = """
+@jax.jit
+def decomposed(a):
+    return jnp.linalg.qr(a), jnp.linalg.svd(a), jnp.linalg.eigh(a[:3] + a[:3].T)
+
+a = random.standard_normal((4, 3)).astype("f")
+(q, r), (u, s, v), (w, x) = jax.tree.map(np.asarray, decomposed(a))
+for product, expected in (
+    (q @ r, a), (np.tril(r, -1), np.zeros((3, 3))), (q.T @ q, np.eye(3)),
+    (u[:, :3] * s @ v, a), (u.T @ u, np.eye(4)), (v @ v.T, np.eye(3)),
+    (x * w @ x.T, a[:3] + a[:3].T), (x.T @ x, np.eye(3)),
+):
+    np.testing.assert_allclose(product, expected, atol=5e-6)
+np.testing.assert_allclose(s, np.linalg.svd(a)[1], rtol=1e-5)
+np.testing.assert_allclose(w, np.linalg.eigvalsh(a[:3] + a[:3].T), rtol=1e-4, atol=1e-5)
+"""
+
+
+def test_decompositions():
+    assert run(DECOMPOSITIONS) == ""

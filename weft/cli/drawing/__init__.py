@@ -1,0 +1,1 @@
+"""Tables, trees and plots of terminals, as text."""

@@ -1,0 +1,42 @@
+"""What JAX lowers for the platform `weft` that it has no operators for: decompositions become
+programs of those that it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from weft.compiler.frontend.stablehlo.from_jax import PLATFORM
+from weft.jax_plugin.decompositions import batched, eigh, geqrf, householder_product, svd
+
+
+def register_rules() -> None:
+    """Tells JAX of the rules."""
+    linalg: Any = import_module("jax._src.lax.linalg")
+    ann: Any = import_module("jax._src.lax.ann")
+    _register(linalg.geqrf_p, batched(geqrf, 2))
+    _register(linalg.householder_product_p, batched(householder_product, 2), several=False)
+    _register(linalg.eigh_p, _eigh)
+    _register(linalg.svd_p, _svd)
+    mlir: Any = import_module("jax._src.interpreters.mlir")
+    fallback = partial(ann._approx_top_k_lowering, fallback=True)
+    mlir.register_lowering(ann.approx_top_k_p, fallback, platform=PLATFORM)
+
+
+def _register(primitive: Any, function: Callable[..., Any], *, several: bool = True) -> None:
+    mlir: Any = import_module("jax._src.interpreters.mlir")
+    rule = mlir.lower_fun(function, multiple_results=several)
+    mlir.register_lowering(primitive, rule, platform=PLATFORM)
+
+
+def _eigh(a: Any, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any, **_: Any) -> Any:
+    options = {"lower": lower, "sort": sort_eigenvalues, "subset": subset_by_index}
+    return batched(partial(eigh, **options), 2)(a)
+
+
+def _svd(a: Any, *, full_matrices: bool, compute_uv: bool, subset_by_index: Any, **_: Any) -> Any:
+    options = {"full": full_matrices, "vectors": compute_uv, "subset": subset_by_index}
+    return batched(partial(svd, **options), 2)(a)

@@ -1,0 +1,28 @@
+"""Registers the platform: its client, and what JAX lowers for it."""
+
+from __future__ import annotations
+
+import ctypes
+from importlib import import_module
+from typing import Any
+
+from weft.compiler.frontend.stablehlo.from_jax import PLATFORM
+from weft.jax_plugin.client import Client
+from weft.jax_plugin.lowering import register_rules
+
+
+def register() -> None:
+    """Tells JAX of the platform and its lowering rules."""
+    bridge: Any = import_module("jax._src.xla_bridge")
+    mlir: Any = import_module("jax._src.interpreters.mlir")
+    if PLATFORM not in mlir._platforms_with_donation:
+        mlir._platforms_with_donation.append(PLATFORM)
+    bridge.register_plugin(PLATFORM, c_api=_capsule(Client.of_process().api))
+    register_rules()  # for a platform that JAX knows
+
+
+def _capsule(address: int) -> Any:
+    new: Any = ctypes.pythonapi.PyCapsule_New
+    new.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    new.restype = ctypes.py_object
+    return new(address, b"pjrt_c_api", None)

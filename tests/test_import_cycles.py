@@ -98,6 +98,7 @@ IMPORTS_BY_NAME: Final[Mapping[str, Sequence[str]]] = {
         "weft.array.methods -> weft.array_api.dispatch",
         "weft.array.methods -> weft.numpy",
     ),
+    "modules of the public interface are loaded when they are first used": ("weft -> weft.",),
     "a command loads what it needs": ("weft.cli.main -> weft.cli.",),
     "a module of the package's is loaded when it is first asked for": ("weft -> weft.",),
     "torch is imported where a program of its is given": ("weft.api -> weft.torch.export",),

@@ -91,7 +91,7 @@ EXCEPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "ahead": {"weft/bench/engines/__init__.py": "modules imported ahead of time, in every worker"},
     "begun": {
         "compiler/loop_to_llvm/program/polling.py": "the clock of a program that has started",
-        "weft/optim.py": "the state of an optimiser before its first step",
+        "weft/optim/optimizers.py": "the state of an optimiser before its first step",
     },
     "carried": {
         "compiler/loop/legality.py": "a loop-carried dependence",

@@ -89,7 +89,7 @@ def compare(
     wrong = difference(found, wanted)
     if wrong is not None and exact:
         torch.compiler.reset()
-        wrong = _next_to_exact(function, inputs, found, wanted, backward=backward)
+        wrong = _against_f64(function, inputs, found, wanted, backward=backward)
     if wrong is not None:
         return {"status": "wrong", "error": wrong}
     return _outcome(report)
@@ -107,7 +107,7 @@ def _outcome(report: Report) -> dict[str, Any]:
     return {"status": "native", "graphs": report.graphs, "operators": report.operators}
 
 
-def _next_to_exact(
+def _against_f64(
     function: Callable[..., Any],
     inputs: Sequence[Any],
     found: Sequence[Any],

@@ -6,6 +6,7 @@ from typing import Final
 ABI_VERSION: Final = 1
 WORKSPACE_ALIGNMENT: Final = 64
 MOST_THREADS: Final = 1024
+THREADS_VARIABLE: Final = "WEFT_NUM_THREADS"
 
 
 class Status(IntEnum):

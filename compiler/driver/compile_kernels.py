@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import hashlib
-import os
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -41,6 +40,7 @@ from weft.compiler.loop_to_llvm.kernel import emit_kernel
 from weft.compiler.machine.codegen.object_code import compile_object
 from weft.compiler.program.kernel_summary import kernel_summary, summarize_body
 from weft.compiler.target.target import Target
+from weft.compiler.target.usable_cores import usable_cores
 from weft.compiler.validation.in_place import prove_claims
 from weft.dialects.context import parse_module
 from weft.dialects.expr import forget_expressions
@@ -241,7 +241,7 @@ def kernel_compiler(
     block: with this process one for each core, of those that the process may use by default. One
     may be there `early`, and is only told to end.
     """
-    others = (cores or len(os.sched_getaffinity(0))) - 1
+    others = (cores or usable_cores()) - 1
     count = min(others, kernels // KERNELS_PER_WORKER)
     started: list[Worker] = []
     if can_fork():

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, NoReturn, Protocol
 
 from msgspec import Struct, field
 
+from weft.compiler.target.usable_cores import usable_cores
 from weft.dialects.errors import WeftError
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def preforked_worker() -> Generator[ForkedWorker | None]:
     model, and ends with the block; none where the compiler is there already, or nothing is gained,
     or not possible. What both need is imported before there are two.
     """
-    if _COMPILERS[0] in sys.modules or len(os.sched_getaffinity(0)) < 2 or not can_fork():
+    if _COMPILERS[0] in sys.modules or usable_cores() < 2 or not can_fork():
         yield None
         return
     importlib.import_module(_COMMON)

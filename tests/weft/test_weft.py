@@ -41,6 +41,11 @@ def test_importing_weft_loads_none_of_its_modules():
     assert loaded("weft, weft.cli.main", "numpy") == set()
 
 
+def test_modules_are_loaded_when_they_are_first_used():
+    used = "weft; weft.random.key; weft.nn.Linear; weft.optim.schedules.cosine; weft.numpy.sin"
+    assert {"weft.nn", "weft.numpy", "weft.optim", "weft.random"} <= loaded(used, "weft.")
+
+
 def loaded(modules: str, prefix: str) -> set[str]:
     """The modules with this prefix that are there once some were imported."""
     program = f"import sys, {modules}; print(*(n for n in sys.modules if n.startswith({prefix!r})))"

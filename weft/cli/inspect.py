@@ -28,6 +28,7 @@ from weft.compiler.machine.artifact.artifact import check_runs_on, load, read_me
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.python.executable import Executable
 from weft.compiler.target.native import calibration_advice
+from weft.compiler.target.usable_cores import usable_cores
 from weft.dialects.errors import OptionError
 
 _EXAMPLES: Final = """\
@@ -121,7 +122,7 @@ def _roofline(arguments: argparse.Namespace) -> str:
     from weft.bench.limits import measure_limits
     from weft.cli.drawing.roofline import drawn_roofline
 
-    threads = arguments.threads or len(os.sched_getaffinity(0))
+    threads = arguments.threads or usable_cores()
     executable = executable_from(argparse.Namespace(**{**vars(arguments), "threads": threads}))
     profile = executable.profile(random_inputs(executable.inputs, 0, arguments))
     return drawn_roofline(profile, measure_limits(threads))

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 import weft.numpy as wnp
-from weft.array.composites import leader
-from weft.array.operators import ArrayOperators
-from weft.nn.initializers import Initializer, fan_in_uniform, normal, uniform, zeros
+from weft.nn.initializers import Initializer, fan_in_uniform, normal, uniform
 from weft.nn.module import Module
 from weft.random import kept
 
@@ -39,80 +34,6 @@ class Dense(Module):
 
 
 Linear = Dense
-
-
-def _pair(value: int | Sequence[int]) -> list[int]:
-    return [value, value] if isinstance(value, int) else list(value)
-
-
-class Conv2d(Module):
-    """Filters `weight[outputs, inputs / groups, height, width]` slid over `[n, inputs, h, w]`."""
-
-    def __init__(
-        self,
-        inputs: int,
-        outputs: int,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] = 0,
-        dilation: int | Sequence[int] = 1,
-        groups: int = 1,
-        bias: bool = True,
-        weight_init: Initializer = fan_in_uniform,
-    ):
-        super().__init__()
-        kernel = _pair(kernel_size)
-        self.weight = weight_init((outputs, inputs // groups, *kernel))
-        self.bias = zeros((outputs,)) if bias else None
-        self.strides, self.pads = _pair(stride), _pair(padding) * 2
-        self.dilations, self.groups = _pair(dilation), groups
-
-    def construct(self, x: Any) -> Any:
-        """`[n, inputs, h, w]` to `[n, outputs, h', w']`."""
-        first = leader(x, self.weight)
-        operands = [each for each in (x, self.weight, self.bias) if each is not None]
-        return first.op(
-            "conv", *map(first.lifted, operands), strides=self.strides, pads=self.pads,
-            dilations=self.dilations, group=self.groups,
-        )  # fmt: skip
-
-
-class _Pool(Module):
-    """What slides a window over `[n, c, h, w]`."""
-
-    def __init__(
-        self,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] | None = None,
-        padding: int | Sequence[int] = 0,
-    ):
-        super().__init__()
-        self.kernel = _pair(kernel_size)
-        self.strides = self.kernel if stride is None else _pair(stride)
-        self.pads = _pair(padding) * 2
-
-    def pooled(self, name: str, x: Any, **attributes: Any) -> Any:
-        """The windows' results."""
-        return x.op(
-            name, x, kernel=self.kernel, strides=self.strides, pads=self.pads, ceil_mode=False,
-            **attributes,
-        )  # fmt: skip
-
-
-class MaxPool2d(_Pool):
-    """The greatest element of each window."""
-
-    def construct(self, x: Any) -> Any:
-        """`[n, c, h, w]` to `[n, c, h', w']`."""
-        return self.pooled("max_pool", x)
-
-
-class AvgPool2d(_Pool):
-    """The mean of each window; what lies outside counts as zeros."""
-
-    def construct(self, x: Any) -> Any:
-        """`[n, c, h, w]` to `[n, c, h', w']`."""
-        return self.pooled("average_pool", x, count_include_pad=True)
 
 
 class Embedding(Module):
@@ -181,83 +102,50 @@ class Sequential(Module):
 SequentialCell = Sequential
 
 
-class Activation(Module):
-    """A function of each element, or of each line, without parameters."""
+class ModuleList(list[Any]):
+    """A list of modules; Python's own are as good."""
 
-    function: Callable[[Any], Any]
+
+class ModuleDict(dict[str, Any]):
+    """A dict of modules; Python's own are as good."""
+
+
+class Identity(Module):
+    """What it is given."""
 
     def construct(self, x: Any) -> Any:
-        """The same shape."""
-        return type(self).function(x)
+        """The same."""
+        return x
 
 
-def relu(x: Any) -> Any:
-    """`max(x, 0)`."""
-    return x.apply("relu") if isinstance(x, ArrayOperators) else np.maximum(x, 0)
+class Bilinear(Module):
+    """`x[i] weight[k, i, j] y[j] + bias[k]`, over the last axes."""
 
-
-def sigmoid(x: Any) -> Any:
-    """`1 / (1 + exp(-x))`."""
-    return x.apply("sigmoid")
-
-
-def gelu(x: Any, approximate: str = "none") -> Any:
-    """`x` times the normal distribution's function of `x`; `tanh` for the approximation."""
-    return x.apply("gelu", approximate=approximate)
-
-
-def silu(x: Any) -> Any:
-    """`x sigmoid(x)`."""
-    return x.apply("swish", alpha=1.0)
-
-
-def leaky_relu(x: Any, slope: float = 0.01) -> Any:
-    """`x`, times `slope` where it is negative."""
-    return x.apply("leaky_relu", alpha=slope)
-
-
-def softplus(x: Any) -> Any:
-    """`log(1 + exp(x))`."""
-    return x.apply("softplus")
-
-
-class ReLU(Activation):
-    """`max(x, 0)`."""
-
-    function = relu
-
-
-class Sigmoid(Activation):
-    """`1 / (1 + exp(-x))`."""
-
-    function = sigmoid
-
-
-class Tanh(Activation):
-    """The hyperbolic tangent."""
-
-    function = wnp.tanh
-
-
-class GELU(Activation):
-    """`x` times the normal distribution's function of `x`."""
-
-    function = gelu
-
-
-class SiLU(Activation):
-    """`x sigmoid(x)`."""
-
-    function = silu
-
-
-class Softmax(Module):
-    """Exponentials that add up to one along an axis."""
-
-    def __init__(self, axis: int = -1):
+    def __init__(self, first: int, second: int, outputs: int, bias: bool = True):
         super().__init__()
-        self.axis = axis
+        self.weight = uniform((outputs, first, second), first**-0.5)
+        self.bias = uniform((outputs,), first**-0.5) if bias else None
 
-    def construct(self, x: Any) -> Any:
-        """The same shape."""
-        return wnp.softmax(x, self.axis)
+    def construct(self, x: Any, y: Any) -> Any:
+        """`[n, first]` and `[n, second]` to `[n, outputs]`."""
+        found = wnp.einsum("ni,kij,nj->nk", x, self.weight, y)
+        return found if self.bias is None else found + self.bias
+
+
+class CosineSimilarity(Module):
+    """The cosine of the angle between lines along an axis."""
+
+    def __init__(self, axis: int = 1, epsilon: float = 1e-8):
+        super().__init__()
+        self.axis, self.epsilon = axis, epsilon
+
+    def construct(self, x: Any, y: Any) -> Any:
+        """Both without the axis."""
+        return cosine_similarity(x, y, self.axis, self.epsilon)
+
+
+def cosine_similarity(x: Any, y: Any, axis: int = 1, epsilon: float = 1e-8) -> Any:
+    """The cosine of the angle between lines along an axis."""
+    squares = (wnp.sqrt((each * each).sum(axis)) for each in (x, y))
+    lengths = [wnp.maximum(each, epsilon) for each in squares]
+    return (x * y).sum(axis) / (lengths[0] * lengths[1])

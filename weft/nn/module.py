@@ -50,8 +50,10 @@ class Module:
         start = len(log)
         try:
             return self.forward(*arguments, **named)
-        except BaseException:
+        except BaseException as error:
             put_back(log, start)
+            if isinstance(error, WeftError):
+                locate(error, self)
             raise
         finally:
             if outer is None:
@@ -61,6 +63,19 @@ class Module:
         note(self, name, value)
         object.__setattr__(self, name, value)
 
+    def __repr__(self) -> str:
+        values = vars(self).items()
+        sizes = [f"{k}={list(x.shape)}" for k, x in values if isinstance(x, ArrayOperators)]
+        settings = [f"{name}={value!r}" for name, value in values if _is_shown(name, value)]
+        parts = [
+            f"\n({path}): {part!r}".replace("\n", "\n  ")
+            for name, value in values
+            for path, part in _parts(name, value)
+            if isinstance(part, Module)
+        ]
+        inside = ", ".join([*sizes, *settings]) + "".join(parts)
+        return f"{type(self).__name__}({inside}" + ("\n)" if parts else ")")
+
     def buffer(self, name: str, value: Tensor) -> None:
         """Adds a tensor that is part of the state and no parameter."""
         self._buffers.add(name)
@@ -69,7 +84,7 @@ class Module:
     @property
     def buffer_names(self) -> Set[str]:
         """The attributes that are part of the state and no parameters."""
-        return self._buffers
+        return vars(self).get("_buffers", frozenset())  # none yet while it is made
 
     def modules(self) -> Iterator[tuple[str, Module]]:
         """This module and all inside it, each once, with their paths; its own is empty."""
@@ -193,6 +208,22 @@ class Module:
 
 
 Cell = Module
+
+
+def locate(error: WeftError, module: Module) -> None:
+    """Adds to an error the path, from a module, of the innermost one that it came from."""
+    values = vars(error)
+    inner = values.setdefault("module", module)
+    text = values.setdefault("text", str(error))
+    path = next((path for path, each in module.modules() if each is inner), "")
+    error.args = (f"{text} (in {path + ', ' if path else ''}{type(inner).__name__})",)
+
+
+def _is_shown(name: str, value: object) -> bool:
+    """Whether an attribute says how a module was made."""
+    if isinstance(value, list | tuple) and value:
+        return all(isinstance(each, int | float | str) for each in cast("Sequence[object]", value))
+    return isinstance(value, int | float | str) and name != "training"
 
 
 def _parts(name: str, value: object) -> Iterator[tuple[str, object]]:

@@ -78,9 +78,34 @@ class BatchNorm(Module):
         setattr(self, name, before + self.momentum * (_alone(value) - before))
 
 
+class GroupNorm(Module):
+    """Groups of channels, the second axis, of each example brought to mean 0 and variance 1, then
+    scaled and moved a channel at a time.
+    """
+
+    def __init__(self, groups: int, channels: int, epsilon: float = 1e-5):
+        super().__init__()
+        self.weight, self.bias = ones((channels,)), zeros((channels,))
+        self.groups, self.epsilon = groups, epsilon
+
+    def construct(self, x: Any) -> Any:
+        """The same shape."""
+        first = leader(x, self.weight)
+        operands = map(first.lifted, (x, self.weight, self.bias))
+        return first.op("group_norm", *operands, groups=self.groups, epsilon=self.epsilon)
+
+
+class InstanceNorm(GroupNorm):
+    """Each channel of each example brought to mean 0 and variance 1, then scaled and moved."""
+
+    def __init__(self, channels: int, epsilon: float = 1e-5):
+        super().__init__(channels, channels, epsilon)
+
+
 def _alone(x: Any) -> Any:
     """The tensor without the record of how it came about; in a graph there is none."""
     return detached(x) if isinstance(x, Tensor) else x
 
 
-BatchNorm2d = BatchNorm1d = BatchNorm
+BatchNorm3d = BatchNorm2d = BatchNorm1d = BatchNorm
+InstanceNorm3d = InstanceNorm2d = InstanceNorm1d = InstanceNorm

@@ -6,11 +6,11 @@ import operator
 import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any, Final
 
 import torch
 from functorch.compile import min_cut_rematerialization_partition
-from torch._decomp import core_aten_decompositions, get_decompositions
 from torch._dynamo.backends.common import aot_autograd
 from torch._guards import TracingContext
 from torch.fx import GraphModule, Node
@@ -20,33 +20,16 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 from weft.compiler.frontend.torch.table import ATEN
 from weft.dialects.errors import ModelWarning, OptionError, UnsupportedError
 from weft.torch.call import CompiledGraph
+from weft.torch.decompositions import decompositions
 from weft.torch.random_numbers import draw_first
 from weft.torch.report import Refusal, current, listed
+from weft.torch.tensors import is_symbol, may_be_negative, symbols_of
 from weft.torch.walker import Walker, is_size, reason_against, source_line, target_of
 
 OPTIONS: Final = ("fallback", "freeze", "threads")
 FALLBACKS: Final = ("partition", "error")
 
-aten = torch.ops.aten
-TAKEN_APART: Final = [
-    aten.grid_sampler_2d, aten.narrow_copy, aten._native_batch_norm_legit,
-    aten.upsample_bilinear2d.vec, aten.upsample_nearest2d.vec, aten.nll_loss_forward,
-    aten._batch_norm_with_update_functional, aten.batch_norm_backward, aten.max_unpool2d,
-]  # fmt: skip
-"""What torch can take apart beside the core."""
-
 _frozen: weakref.WeakSet[FrozenGraph] = weakref.WeakSet()
-
-
-def decompositions() -> dict[Any, Any]:
-    """torch's table without what weft has whole, and without what draws random numbers."""
-    table = dict(core_aten_decompositions().items()) | get_decompositions(TAKEN_APART)
-    seeded = torch.Tag.nondeterministic_seeded
-    return {
-        op: function
-        for op, function in table.items()
-        if str(op) not in ATEN and seeded not in getattr(op, "tags", ())
-    }
 
 
 def backend(
@@ -184,9 +167,30 @@ def compile_graph(
             refused[node] = ""
     _report(gm, refused, fallback)
     refused |= dict.fromkeys(drawn, "")
+    placeholders = gm.graph.find_nodes(op="placeholder")
+    signed = [at for at, e in enumerate(placeholders) if may_be_negative(e.meta.get("val"))]
+    whole = GraphModule(gm, deepcopy(gm.graph)) if signed else gm
     if not refused:
-        return CompiledGraph(Walker(gm, "graph", ATEN, frozen or {}).walk(), threads)
-    return _partitioned(gm, refused, threads)
+        found = CompiledGraph(Walker(gm, "graph", ATEN, frozen or {}).walk(), threads)
+    else:
+        found = _partitioned(gm, refused, threads)
+    return _unless_negative(found, whole, signed) if signed else found
+
+
+def _unless_negative(
+    function: Callable[..., Any], gm: GraphModule, signed: Sequence[int]
+) -> Callable[..., Any]:
+    """Sizes are at least 0: a call with a negative integer is torch's."""
+
+    def call(*arguments: Any) -> Any:
+        if all(arguments[at] >= 0 for at in signed):
+            return function(*arguments)
+        warnings.warn(
+            "weft: a call with a negative integer stays in torch", ModelWarning, stacklevel=2
+        )
+        return gm(*arguments)
+
+    return call
 
 
 def _report(gm: GraphModule, refused: Mapping[Node, str], fallback: str) -> None:
@@ -222,14 +226,32 @@ def _partitioned(gm: GraphModule, refused: Mapping[Node, str], threads: int) -> 
 
 
 def _compile_part(fused: GraphModule, name: str, part: Any, threads: int) -> None:
-    """A part as a compiled function in its place."""
+    """A part as a compiled function in its place; sizes that none of its tensors has as a dim are
+    brought along.
+    """
+    (node,) = fused.graph.find_nodes(op="call_module", target=name)
+    sizes = _lacking_sizes(fused, part)
+    for size in sizes:
+        with part.graph.inserting_before(next(iter(part.graph.nodes))):
+            part.graph.placeholder(size.name).meta = dict(size.meta)
     function = CompiledGraph(Walker(part, name, ATEN, {}).walk(), threads)
-    for node in fused.graph.find_nodes(op="call_module", target=name):
-        with fused.graph.inserting_before(node):
-            new = fused.graph.call_function(_Part(name, function), node.args)
-        node.replace_all_uses_with(new)
-        fused.graph.erase_node(node)
+    with fused.graph.inserting_before(node):
+        new = fused.graph.call_function(_Part(name, function), (*reversed(sizes), *node.args))
+    node.replace_all_uses_with(new)
+    fused.graph.erase_node(node)
     delattr(fused, name)
+
+
+def _lacking_sizes(fused: GraphModule, part: Any) -> list[Node]:
+    """The inputs of a whole graph that are symbols which a part computes with, and is not given."""
+    own = [each.meta.get("val") for each in part.graph.find_nodes(op="placeholder")]
+    given = {name for each in own if is_size(each) for name in symbols_of(each)}
+    used = {name for each in part.graph.nodes for name in symbols_of(each.meta.get("val"))}
+    return [
+        each
+        for each in fused.graph.find_nodes(op="placeholder")
+        if is_symbol(each.meta.get("val")) and symbols_of(each.meta["val"]) <= used - given
+    ]
 
 
 class _Part:

@@ -12,7 +12,7 @@ from weft.api import compile
 from weft.compiler.frontend.onnx.from_onnx import ImportedModel
 from weft.compiler.frontend.torch.from_pt2 import read_pt2
 from weft.dialects.errors import UnsupportedError
-from weft.torch.backend import decompositions
+from weft.torch.decompositions import decompositions
 
 
 def read_program(program: torch.export.ExportedProgram) -> ImportedModel:

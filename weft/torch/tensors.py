@@ -63,6 +63,32 @@ def dims_of(value: torch.Tensor) -> list[Expr]:
     return [size_of(size) for size in value.shape]
 
 
+def symbols_of(value: Any) -> set[str]:
+    """The symbols in an integer, or in a tensor's sizes and strides."""
+    if isinstance(value, list | tuple):
+        return {name for each in value for name in symbols_of(each)}
+    if isinstance(value, torch.Tensor):
+        return symbols_of([*value.shape, *value.stride()])
+    return {str(each) for each in value.node.expr.free_symbols} if is_symbolic(value) else set()
+
+
+def is_symbolic(value: Any) -> bool:
+    """Whether an integer varies."""
+    return isinstance(value, torch.SymInt) and not value.node.is_constant()
+
+
+def is_symbol(value: Any) -> bool:
+    """Whether an integer is a symbol by itself."""
+    return is_symbolic(value) and bool(value.node.expr.is_symbol)
+
+
+def may_be_negative(value: Any) -> bool:
+    """Whether torch has found no reason for a symbol to be a size."""
+    if not is_symbol(value):
+        return False
+    return bool(value.node.shape_env.var_to_range[value.node.expr].lower < 0)
+
+
 def hint(value: Any) -> int:
     """An int or SymInt as a number, without a guard."""
     if isinstance(value, int):

@@ -13,14 +13,15 @@ from torch.fx import GraphModule, Node
 
 from weft.compiler.frontend.onnx.from_onnx import ImportedModel
 from weft.compiler.frontend.torch.graph import AtenGraph
-from weft.compiler.frontend.torch.operands import AtenTable
+from weft.compiler.frontend.torch.operands import AtenTable, term
 from weft.dialects.errors import UnsupportedError, WeftError
-from weft.dialects.expr import Expr, Symbol
-from weft.dialects.graph.core.algebra import Term
-from weft.dialects.graph.core.types import BOOL
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.algebra import Term, shape_attr
+from weft.dialects.graph.core.types import BOOL, F64
 from weft.torch.tensors import (
     dims_of,
     element_of,
+    is_symbol,
     memory_order,
     repeated_axes,
     size_of,
@@ -85,6 +86,8 @@ def call(graph: AtenGraph, node: Node, of: Callable[[Node], Any]) -> Any:
         assert isinstance(source, Node), "results are of a node"
         return of(source)[position]
     given = [argument(each, of) for each in node.args]
+    if isinstance(node.meta.get("val"), torch.SymFloat):
+        return _of_numbers(graph, node, given)
     named = {k: argument(v, of) for k, v in node.kwargs.items() if k not in IGNORED}
     found = graph.call(target_of(node), given, named, source_line(node))
     wanted = node.meta["val"]
@@ -93,15 +96,32 @@ def call(graph: AtenGraph, node: Node, of: Callable[[Node], Any]) -> Any:
     return [_checked(node, each, want) for each, want in zip(found, wanted, strict=False)]
 
 
+_NUMBERS: Final[Mapping[Any, Callable[..., Any]]] = {
+    operator.add: operator.add, operator.sub: operator.sub, operator.mul: operator.mul,
+    operator.truediv: operator.truediv, operator.neg: operator.neg, torch.sym_float: lambda x: x,
+}  # fmt: skip
+"""What floats are made of sizes by."""
+
+
+def _of_numbers(graph: AtenGraph, node: Node, given: Sequence[Any]) -> Term:
+    """A float that is computed of sizes, as a tensor without axes."""
+    if node.target not in _NUMBERS:
+        raise UnsupportedError(f"{target_of(node)} requires a function of sizes that weft has")
+    b = graph.builder(source_line(node))
+    return _NUMBERS[node.target](*(term(b, each, F64) for each in given))
+
+
 def _checked(node: Node, found: Term | None, wanted: Any) -> Term | None:
     """The result in the element type that torch says; its dims have to be torch's."""
     if found is None or wanted is None:
         return None
     dims = dims_of(wanted)
-    pairs = zip(found.shape, dims, strict=False)
-    if len(dims) != len(found.shape) or any((one - other).constant for one, other in pairs):
+    differences = [one - other for one, other in zip(found.shape, dims, strict=False)]
+    if len(dims) != len(found.shape) or any(each.constant for each in differences):
         got = f"{list(map(str, found.shape))}, torch {list(map(str, dims))}"
         raise UnsupportedError(f"{target_of(node)} requires equal shapes, got {got}")
+    if any(each.constant is None for each in differences):  # torch knows more of the sizes
+        found = found.of(found.b.dynamic_reshape(found.value, shape=shape_attr(dims)))
     return found.cast(element_of(wanted.dtype))
 
 
@@ -130,6 +150,9 @@ def reason_against(node: Node, table: AtenTable) -> str | None:
             return None
         if not is_size(node.meta.get("val")):
             call(graph, node, of)
+        else:
+            for source in node.all_input_nodes:
+                of(source)
     except WeftError as error:
         return str(error)
     return None
@@ -143,6 +166,8 @@ def _stand_in(graph: AtenGraph, name: str, value: Any) -> Any:
         return [_stand_in(graph, f"{name}_{at}", each) for at, each in enumerate(value)]
     if is_size(value):
         return size_of(value)
+    if isinstance(value, torch.SymFloat):
+        return graph.input(name, F64, [])
     raise UnsupportedError(f"requires tensors and sizes, got {type(value).__name__} of {name}")
 
 
@@ -182,7 +207,7 @@ class Walker:
         if is_size(value):
             expr = size_of(value)
             self.values[node] = expr
-            if expr.constant is None:
+            if is_symbol(value):
                 self.symbols.setdefault(str(expr), position)
         elif isinstance(value, torch.Tensor) and position in self.frozen:
             self.values[node] = self._constant(node, self.frozen[position])
@@ -267,8 +292,3 @@ def _attribute(module: Any, path: str) -> Any:
     for name in path.split("."):
         module = getattr(module, name)
     return module
-
-
-def symbols_of(expr: Expr) -> set[str]:
-    """The names of sizes in an expression."""
-    return {atom.name for atom in expr.atoms() if isinstance(atom, Symbol)}

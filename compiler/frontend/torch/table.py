@@ -10,13 +10,19 @@ from weft.compiler.frontend.torch.ops import (
     comparison,
     composites,
     creation,
+    distances,
     elementwise,
     indexing,
+    linalg,
     normalization,
     pooling,
     products,
     rarer,
     reductions,
+    sampling,
+    segments,
+    special_functions,
+    statistics,
     views,
 )
 
@@ -33,5 +39,11 @@ ATEN: Final[AtenTable] = {
     **pooling.TABLE,
     **composites.TABLE,
     **rarer.TABLE,
+    **statistics.TABLE,
+    **special_functions.TABLE,
+    **linalg.TABLE,
+    **distances.TABLE,
+    **sampling.TABLE,
+    **segments.TABLE,
 }
 """The one table that both readers use: `aten.add.Tensor` -> the function that builds it."""

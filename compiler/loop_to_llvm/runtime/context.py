@@ -9,10 +9,9 @@ from typing import Final
 
 from llvmlite import ir
 
-from weft.compiler.abi.constants import MOST_THREADS
+from weft.compiler.abi.constants import MOST_THREADS, THREADS_VARIABLE
 from weft.compiler.loop_to_llvm.runtime.code import (
     I1,
-    I32,
     I64,
     NULL,
     POINTER,
@@ -29,14 +28,13 @@ from weft.compiler.loop_to_llvm.runtime.platform import Platform
 from weft.compiler.loop_to_llvm.runtime.pool import Pool
 from weft.compiler.loop_to_llvm.runtime.processor import Processor
 from weft.compiler.loop_to_llvm.runtime.status import Shown
+from weft.compiler.loop_to_llvm.runtime.usable_threads import INVALID, UsableThreads
 
 ALLOCATE: Final = ir.FunctionType(POINTER, [POINTER, I64, I64])
 RELEASE: Final = ir.FunctionType(VOID, [POINTER, POINTER])
 PRINT: Final = ir.FunctionType(VOID, [POINTER, POINTER, POINTER, POINTER])
 CREATE: Final = ir.FunctionType(POINTER, [POINTER])
 DESTROY: Final = ir.FunctionType(VOID, [POINTER])
-
-_CPU_SET_BYTES: Final = 1024
 
 
 class ContextFunctions:
@@ -50,17 +48,18 @@ class ContextFunctions:
         self.metadata = metadata
         self.processor = processor
         self.failure = CreateFailure(self.module, self.platform, self.prefix)
+        self.usable_threads = UsableThreads(self.module, self.platform, self.prefix)
 
     def define(self) -> None:
         self._define_allocate()
         self._define_release()
-        self._define_available_threads()
+        self.usable_threads.define()
         self._define_bind_weights()
         self._define_read_options()
         self._define_build()
         self._define_destroy()
         self._define_create()
-        own = (self._available_threads, self._bind_weights, self._read_options, self._build)
+        own = (self._bind_weights, self._read_options, self._build)
         for function in (*own, self.module.globals[f"{self.prefix}_create"]):
             compile_plainly(function)
 
@@ -76,24 +75,6 @@ class ContextFunctions:
         code = self.pool.define_own("release", RELEASE)
         self.platform.call(code, "free", [code.arguments[1]])
         code.ret_void()
-
-    @property
-    def _available_threads(self) -> ir.Function:
-        return self.pool.declare("available_threads", ir.FunctionType(I32, []))
-
-    def _define_available_threads(self) -> None:
-        """How many processors this process may run on; 0 where the system does not tell."""
-        code = Code(self._available_threads.append_basic_block("entry"))
-        words = _CPU_SET_BYTES // 8
-        cpus = code.variable(ir.ArrayType(I64, words))
-        number, total = code.variable(I64), code.variable(I64, i64(0))
-        arguments = [i32(0), i64(_CPU_SET_BYTES), cpus]
-        error = self.platform.call(code, "sched_getaffinity", arguments)
-        code.return_if(code.icmp_signed("<", error, i32(0)), i32(0))
-        with code.repeat(i64(words), number) as word:
-            ones = code.ctpop(code.load(code.element(cpus, word, I64), typ=I64))
-            code.store(code.add(code.load(total, typ=I64), ones), total)
-        code.ret(code.trunc(code.least(code.load(total, typ=I64), i64(MOST_THREADS)), I32))
 
     @property
     def _bind_weights(self) -> ir.Function:
@@ -144,7 +125,10 @@ class ContextFunctions:
             text = f"create requires at most {MOST_THREADS} threads, got {{}}"
             self._fail(code, text, [code.zext(threads, I64)])
         with code.if_then(code.icmp_unsigned("==", threads, i32(0))):
-            available = code.call(self._available_threads, [])
+            available = code.call(self.usable_threads.count, [])
+            with code.if_then(code.icmp_signed("==", available, i32(INVALID))):
+                rule = f"{THREADS_VARIABLE} of the environment to be a number of threads"
+                self._fail(code, f"create requires {rule}, at most {MOST_THREADS}")
             with code.if_then(code.icmp_unsigned("==", available, i32(0))):
                 rule = "threads to be given where the system does not tell the processors"
                 self._fail(code, f"create requires {rule}, got 0")

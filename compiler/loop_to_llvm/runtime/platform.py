@@ -24,8 +24,12 @@ _LIBC: Final = {
     "__tls_get_addr": ir.FunctionType(POINTER, [POINTER]),  # called by what LLVM emits
     "aligned_alloc": ir.FunctionType(POINTER, [I64, I64]),
     "clock_gettime": ir.FunctionType(I32, [I32, POINTER]),
+    "fclose": ir.FunctionType(I32, [POINTER]),
+    "fopen": ir.FunctionType(POINTER, [POINTER, POINTER]),
+    "fread": ir.FunctionType(I64, [POINTER, I64, I64, POINTER]),
     "free": ir.FunctionType(VOID, [POINTER]),
     "getauxval": ir.FunctionType(I64, [I64]),
+    "getenv": ir.FunctionType(POINTER, [POINTER]),
     "getpid": ir.FunctionType(I32, []),
     "memcpy": ir.FunctionType(POINTER, [POINTER, POINTER, I64]),
     "memset": ir.FunctionType(POINTER, [POINTER, I32, I64]),
@@ -35,6 +39,7 @@ _LIBC: Final = {
     "pthread_sigmask": ir.FunctionType(I32, [I32, POINTER, POINTER]),
     "sched_getaffinity": ir.FunctionType(I32, [I32, I64, POINTER]),
     "sigfillset": ir.FunctionType(I32, [POINTER]),
+    "strtol": ir.FunctionType(I64, [POINTER, POINTER, I32]),
     "syscall": ir.FunctionType(I64, [I64, POINTER, I64, I64, POINTER]),
 }
 

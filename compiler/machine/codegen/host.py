@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from llvmlite import binding
@@ -11,6 +10,7 @@ from msgspec import Struct
 from weft.compiler.machine.codegen.calibration import calibration_path, read_calibration
 from weft.compiler.target.native import native_target, table_of
 from weft.compiler.target.target import Target
+from weft.compiler.target.usable_cores import usable_cores
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
@@ -46,7 +46,7 @@ def host_target(threads: int | None = None, *, calibrated: bool = True) -> Targe
     cpu = host_cpu()
     reads = calibrated and cpu.table is None
     measured = read_calibration(cpu.calibration) if reads else None
-    cores = threads or len(os.sched_getaffinity(0))
+    cores = threads or usable_cores()
     return native_target(cpu.triple, cpu.name, cpu.features, _cache_sizes(), cores, measured)
 
 

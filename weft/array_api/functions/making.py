@@ -276,7 +276,7 @@ class Grid:
         self._own = own
 
     def __getitem__(self, index: Any) -> Any:
-        return _tensors(self._own[index], floats=False)
+        return _tensors(self._own[index])
 
 
 mgrid, ogrid = Grid(np.mgrid), Grid(np.ogrid)

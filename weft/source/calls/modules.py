@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from weft.nn.module import Module
+from weft.dialects.errors import WeftError
+from weft.nn.module import Module, locate
 from weft.source.captures import Guard
 from weft.source.expressions.attributes import attribute
 from weft.source.run import Run
@@ -52,9 +53,12 @@ def modules_of(run: Run, location: Location, module: Module) -> list[tuple[str, 
 
 def called(run: Run, location: Location, module: Module, *arguments: Any, **named: Any) -> Any:
     """`module(...)`; what it assigns to is put back with all that the program changes."""
-    return run.call(
-        run, attribute(run, module, "forward", "forward", location), arguments, named, location
-    )
+    forward = attribute(run, module, "forward", "forward", location)
+    try:
+        return run.call(run, forward, arguments, named, location)
+    except WeftError as error:
+        locate(error, module)
+        raise
 
 
 METHODS: Final[Mapping[Any, Callable[..., Any]]] = {

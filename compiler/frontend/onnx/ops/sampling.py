@@ -35,7 +35,7 @@ a division depends on how products and sums are rounded.
 """
 
 
-class _Border(Struct, frozen=True):
+class Border(Struct, frozen=True):
     """One spatial dim, and where what lies outside is reflected."""
 
     size: Term
@@ -58,7 +58,7 @@ class _Border(Struct, frozen=True):
 
 
 def _table(
-    coordinates: Sequence[Term], borders: Sequence[_Border], mode: str, padding: str
+    coordinates: Sequence[Term], borders: Sequence[Border], mode: str, padding: str
 ) -> tuple[list[Term], list[Term]]:
     """The pixels `[..., taps]` that points read along each spatial dim, and their weights."""
     positions: list[Term] = []
@@ -90,7 +90,7 @@ def _weights(mode: str, distance: Term) -> Term:
     return cubic_kernel(distance, KEYS)
 
 
-def _combined(positions: Sequence[Term], weights: Sequence[Term], dims: Shape) -> tuple[Term, Term]:
+def combined(positions: Sequence[Term], weights: Sequence[Term], dims: Shape) -> tuple[Term, Term]:
     """The pixels `[..., taps]` of all spatial dims together, in row-major order, and weights."""
     strides = row_major_strides(dims)
     index, weight = positions[-1], weights[-1]
@@ -106,7 +106,7 @@ def _combined(positions: Sequence[Term], weights: Sequence[Term], dims: Shape) -
     return index, weight
 
 
-def _resampled(image: Term, table: tuple[Term, Term]) -> Term:
+def resampled(image: Term, table: tuple[Term, Term]) -> Term:
     """An image `[n, c, spatial...]` at `[n, points, taps]`: `[n, c, points]`."""
     lead = image.shape[:2]
     flat = image.reshape((*lead, product(image.shape[2:])))
@@ -134,15 +134,15 @@ def import_grid_sample(node: OnnxNode) -> Sequence[SSAValue]:
     points = grid.shape[1:-1]
     flat = grid.reshape((grid.shape[0], product(points), len(spatial))).cast(wide)
     coordinates: list[Term] = []
-    borders: list[_Border] = []
+    borders: list[Border] = []
     for at, dim in enumerate(spatial):
         size = size_term(node.b, dim, wide)
         unit = flat.part(2, len(spatial) - 1 - at, 1).reshape(flat.shape[:2])
         scaled = (unit + 1) / 2 * (size - 1) if aligned else ((unit + 1) * size - 1) / 2
         coordinates.append(scaled)
-        borders.append(_Border(size, 0, size - 1) if aligned else _Border(size, -0.5, size - 0.5))
-    table = _combined(*_table(coordinates, borders, mode, padding), spatial)
-    result = _resampled(image, table)
+        borders.append(Border(size, 0, size - 1) if aligned else Border(size, -0.5, size - 0.5))
+    table = combined(*_table(coordinates, borders, mode, padding), spatial)
+    result = resampled(image, table)
     return [result.reshape((*image.shape[:2], *points)).cast(element).value]
 
 
@@ -200,10 +200,10 @@ def _deformed(node: OnnxNode, image: Term, kernel: Shape) -> Term:
         moves = moved.part(rank + 1, at, 1).reshape((batch * groups, *kernel, *positions))
         coordinates.append((moves + start).reshape((batch * groups, taps * count)))
     sizes = [size_term(node.b, dim, wide) for dim in spatial]
-    borders = [_Border(size, 0, size - 1) for size in sizes]
-    table = _combined(*_table(coordinates, borders, "linear", "zeros"), tuple(spatial))
+    borders = [Border(size, 0, size - 1) for size in sizes]
+    table = combined(*_table(coordinates, borders, "linear", "zeros"), tuple(spatial))
     grouped = image.reshape((batch * groups, channels // groups, *spatial))
-    sampled = _resampled(grouped, table).reshape((batch, groups, channels // groups, taps, count))
+    sampled = resampled(grouped, table).reshape((batch, groups, channels // groups, taps, count))
     if node.optional(4) is not None:
         mask = Term(node.b, node.operand(4))
         sampled = sampled * mask.reshape((batch, groups, 1, taps, count))
@@ -237,7 +237,7 @@ def import_roi_align(node: OnnxNode) -> Sequence[SSAValue]:
     count = node.shape_of(1, 2)[0]
     bins = [node.integer("output_height", 1), node.integer("output_width", 1)]
     positions, weights = _region_table(node, regions, spatial, bins, mode)
-    index, weight = _combined(positions, weights, tuple(spatial))
+    index, weight = combined(positions, weights, tuple(spatial))
     which = Term(node.b, node.operand(2)).cast(I64).reshape((count, *[1] * (len(index.shape) - 1)))
     index = index + which * size_term(node.b, product(spatial), I64)
     points, taps = bins[0] * bins[1], product(index.shape[3:])
@@ -277,7 +277,7 @@ def _region_table(
         taken = points.minimum(own - 1) + counted(node.b, bins[at]).cast(wide).insert(1) * own
         x = (start + (taken + 0.5) * step).reshape((count, most * bins[at]))
         size = size_term(node.b, spatial[at], wide)
-        (index,), (weight,) = _table([x], [_Border(size, 0, size - 1)], "linear", "border")
+        (index,), (weight,) = _table([x], [Border(size, 0, size - 1)], "linear", "border")
         weight = ((x >= -1) & (x <= size)).insert(2).where(weight, 0)
         shape = (count, bins[0], 1, most, 1, 2) if at == 0 else (count, 1, bins[1], 1, most, 2)
         full = [1 if dim == 1 else dim for dim in shape]

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block
 from xdsl.rewriter import InsertPoint
 
+from weft.compiler.frontend import matrices
+from weft.compiler.frontend.matrices import Step
 from weft.compiler.frontend.stablehlo.node import Node
 from weft.dialects.errors import UnsupportedError
-from weft.dialects.expr import Expr
-from weft.dialects.graph import CaseOp, ConditionOp, ForOp, IfOp, WhileOp, YieldOp
-from weft.dialects.graph.core.algebra import Term, shape_attr
+from weft.dialects.expr import ExprLike
+from weft.dialects.graph import CaseOp, ConditionOp, IfOp, WhileOp, YieldOp
+from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.builder import GraphBuilder
-
-Step = Callable[[Sequence[Term], Term], Sequence[Term]]
-"""What an iteration makes of the state and its number."""
 
 
 def inner_builder(node: Node, block: Block) -> GraphBuilder:
@@ -24,20 +22,9 @@ def inner_builder(node: Node, block: Block) -> GraphBuilder:
     return GraphBuilder(InsertPoint.at_end(block), node.b.ops, node.b.location)
 
 
-def repeated(node: Node, count: int | Expr, state: Sequence[Term], step: Step) -> list[Term]:
+def repeated(node: Node, count: ExprLike, state: Sequence[Term], step: Step) -> list[Term]:
     """The state after so many iterations."""
-    block = Block(arg_types=[each.type for each in state])
-    b = inner_builder(node, block)
-    name = node.scope.fresh_name("i")
-    number = Term(b, b.dims(values=shape_attr([Expr.of(name)]), scalar=UnitAttr()))
-    found = step([Term(b, argument) for argument in block.args], number)
-    values = [each.expand(like.shape) for each, like in zip(found, state, strict=True)]
-    block.add_op(YieldOp.create(operands=[each.value for each in values]))
-    values = [each.value for each in state]
-    op = node.b.builder.insert(
-        ForOp.of(Expr.of(count), name, values, block, location=node.b.location)
-    )
-    return [Term(node.b, result) for result in op.results]
+    return matrices.repeated(node.b, node.scope.fresh_name("i"), count, state, step)
 
 
 def _branch(node: Node, position: int) -> Block:

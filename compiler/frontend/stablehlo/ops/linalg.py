@@ -1,19 +1,17 @@
-"""cholesky and triangular_solve: a loop over columns or rows, of all matrices at once."""
+"""cholesky and triangular_solve."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
+from weft.compiler.frontend import matrices
+from weft.compiler.frontend.matrices import transposed
 from weft.compiler.frontend.stablehlo.node import Node
 from weft.compiler.frontend.stablehlo.ops.control import repeated
 from weft.dialects.errors import UnsupportedError
-from weft.dialects.graph.core.algebra import Term, counted, size_term
-from weft.dialects.graph.core.types import BF16, F16, F32, FLOATS, I64
-
-
-def _transposed(x: Term) -> Term:
-    rank = len(x.shape)
-    return x.transpose([*range(rank - 2), rank - 1, rank - 2])
+from weft.dialects.graph.core.algebra import Term
+from weft.dialects.graph.core.types import BF16, F16, F32, FLOATS
 
 
 def cholesky(node: Node) -> Sequence[Term]:
@@ -26,27 +24,9 @@ def cholesky(node: Node) -> Sequence[Term]:
         raise UnsupportedError(f"requires floats, got {element}")
     work = F32 if element in (F16, BF16) else element
     lower = node.flag("lower")
-    x = (a if lower else _transposed(a)).cast(work)
-    rank, size = len(x.shape), x.shape[-1]
-    zeros = x.number(0).expand(x.shape)
-
-    def step(state: Sequence[Term], index: Term) -> list[Term]:
-        (factor,) = state
-        b = index.b
-        inner = Term(b, x.value)
-        row = factor.take(index, rank - 2)  # [..., n]: row `index`, columns before it are done
-        products = factor.matmul(row.reshape([*row.shape, 1])).reshape(row.shape)
-        rest = inner.take(index, rank - 1) - products
-        pivot = rest.take(index, rank - 2).math("sqrt")
-        column = rest / pivot.reshape([*pivot.shape, 1])
-        own = counted(b, size)
-        column = (own >= index).where(column, 0.0)
-        here = own.equals(index).reshape([1, size])
-        return [here.where(column.reshape([*column.shape, 1]), factor)]
-
-    (found,) = repeated(node, size, [zeros], step)
-    found = found.cast(element)
-    return [found if lower else _transposed(found)]
+    x = (a if lower else transposed(a)).cast(work)
+    found = matrices.cholesky(partial(repeated, node), x).cast(element)
+    return [found if lower else transposed(found)]
 
 
 def triangular_solve(node: Node) -> Sequence[Term]:
@@ -59,35 +39,12 @@ def triangular_solve(node: Node) -> Sequence[Term]:
     a, b = a.cast(work), b.cast(work)
     lower, left = node.flag("lower"), node.flag("left_side")
     if node.word("transpose_a", "NO_TRANSPOSE") not in ("NO_TRANSPOSE", "TRANSPOSE_INVALID"):
-        a, lower = _transposed(a), not lower
+        a, lower = transposed(a), not lower
     if not left:
-        a, b, lower = _transposed(a), _transposed(b), not lower
+        a, b, lower = transposed(a), transposed(b), not lower
     unit = node.flag("unit_diagonal")
-    found = _solved(node, a, b, lower=lower, unit=unit)
-    return [(found if left else _transposed(found)).cast(element)]
-
-
-def _solved(node: Node, a: Term, b: Term, *, lower: bool, unit: bool) -> Term:
-    rank, size = len(a.shape), a.shape[-1]
-    zeros = b.number(0).expand(b.shape)
-
-    def step(state: Sequence[Term], number: Term) -> list[Term]:
-        (x,) = state
-        inner = number.b
-        index = number if lower else size_term(inner, size - 1, I64) - number
-        row = Term(inner, a.value).take(index, rank - 2)
-        own = counted(inner, size)
-        done = (own < index) if lower else (own > index)
-        known = done.where(row, 0.0)
-        sums = known.reshape([*row.shape[:-1], 1, size]).matmul(x)
-        right = Term(inner, b.value).take(index.reshape([1]), rank - 2) - sums
-        if not unit:
-            pivot = row.take(index, rank - 2)
-            right = right / pivot.reshape([*pivot.shape, 1, 1])
-        return [own.equals(index).reshape([size, 1]).where(right, x)]
-
-    (found,) = repeated(node, size, [zeros], step)
-    return found
+    found = matrices.solve_triangular(partial(repeated, node), a, b, lower=lower, unit=unit)
+    return [(found if left else transposed(found)).cast(element)]
 
 
 LINALG = {"cholesky": cholesky, "triangular_solve": triangular_solve}

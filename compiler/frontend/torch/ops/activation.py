@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from xdsl.ir import Operation
+
+from weft.compiler.frontend.onnx.ops.gradient import cotangents
 from weft.compiler.frontend.torch.operands import AtenTable, Operand, computed, entry, term
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.builder import GraphBuilder
@@ -18,6 +22,23 @@ def pull_back(
     """The cotangents of a graph operator's operands from that of its one result."""
     op = b.op(name, *(each.value for each in operands), **attributes)
     return [None if each is None else dy.of(each) for each in op.vjp([dy.value], b)]
+
+
+def derivatives(
+    b: GraphBuilder, function: Callable[..., Term], dy: Term, *operands: Term
+) -> list[Term]:
+    """The cotangents of operands from that of what a function computes of them."""
+    block = b.builder.insertion_point.block
+    last = block.last_op
+    found = function(*operands)
+    total = (found * dy.cast(found.type.element)).sum(list(range(len(found.shape))))
+    ops: list[Operation] = []
+    op = block.first_op if last is None else last.next_op
+    while op is not None:
+        ops.append(op)
+        op = op.next_op
+    inputs = [each.value for each in operands]
+    return [dy.of(each) for each in cotangents(b, ops, total.value, inputs)]
 
 
 def activation(name: str, b: GraphBuilder, x: Term, **attributes: AttributeValue) -> Term:

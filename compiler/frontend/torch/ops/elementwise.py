@@ -301,7 +301,6 @@ _MATH: Final = (
 )  # fmt: skip
 _STEPS: Final[dict[str, Function]] = {
     "rsqrt": lambda x: x.math("sqrt").math("reciprocal"),
-    "erfc": lambda x: 1.0 - x.math("erf"),
     "exp2": lambda x: x.of(x.b.pow(x.number(2).value, x.value)),
     "log2": log_to(2.0),
     "log10": log_to(10.0),

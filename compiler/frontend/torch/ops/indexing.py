@@ -17,7 +17,7 @@ from weft.compiler.frontend.torch.operands import (
 )
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import Expr, ExprLike
-from weft.dialects.graph.core.algebra import Term, joined
+from weft.dialects.graph.core.algebra import Term, joined, size_term
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import BOOL, FLOATS, I64, UI8
 
@@ -200,12 +200,18 @@ def index_put(
 
 
 def _masked_put(x: Term, mask: Term, values: Term, accumulate: bool) -> Term:
-    """Where a mask holds, one number instead."""
-    if values.type.size != 1:
-        raise UnsupportedError(f"a masked index requires one value, got {values.type}")
-    held = mask.reshape([*mask.shape, *[1] * (len(x.shape) - len(mask.shape))])
-    value = values.cast(x.type.element).reshape([])
-    return held.where(x + value if accumulate else value, x).expand(x.shape)
+    """Where a mask holds, one number instead, or the next slice of several."""
+    rest = len(x.shape) - len(mask.shape)
+    held = mask.reshape([*mask.shape, *[1] * rest])
+    updates = values.cast(x.type.element)
+    if values.type.size == 1:
+        updates = updates.reshape([])
+    elif len(values.shape) > rest and values.shape[0] != 1:
+        numbers = mask.reshape([mask.type.size]).cast(I64)
+        places = numbers.of(x.b.cumsum(numbers.value, axis=0, exclusive=True, reverse=False))
+        last = size_term(x.b, values.shape[0] - 1, I64)
+        updates = updates.take(places.minimum(last).reshape(mask.shape), 0)
+    return held.where(x + updates if accumulate else updates, x).expand(x.shape)
 
 
 def index_add(

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from weft.compiler.frontend.torch.operands import AtenTable, Operand, entry, only_static, term
-from weft.compiler.frontend.torch.ops.activation import pull_back
-from weft.dialects.errors import UnsupportedError
+from weft.compiler.frontend.torch.ops.activation import derivatives
+from weft.dialects.errors import WeftError
 from weft.dialects.expr import Expr, ExprLike, product
 from weft.dialects.graph.core.algebra import Term, shape_attr
 from weft.dialects.graph.core.builder import GraphBuilder
@@ -21,7 +21,7 @@ Sizes = Sequence[int]
 
 
 def _per_axis(values: Sizes, rank: int, default: Sizes = ()) -> list[int]:
-    given = list(values) or list(default)
+    given = only_static([Expr.of(each) for each in values or default], "windows")
     return given * rank if len(given) == 1 else given
 
 
@@ -79,23 +79,21 @@ def max_pool_backward(rank: int, b: GraphBuilder, dy: Term, x: Term, *arguments:
     return dy.of(found).reshape(x.shape)
 
 
-def _mean_attributes(
-    rank: int,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor_override: int | None,
-) -> tuple[dict[str, AttributeValue], float]:
-    attributes = _window(rank, kernel_size, stride, padding, ceil_mode)
-    attributes["count_include_pad"] = count_include_pad
-    if divisor_override is None:
-        return attributes, 1.0
-    if ceil_mode:
-        raise UnsupportedError("average pooling with a divisor requires ceil_mode=False")
-    attributes["count_include_pad"] = True
-    return attributes, float(np.prod(_per_axis(kernel_size, rank))) / divisor_override
+def _whole_windows(
+    y: Term, rank: int, kernel: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool
+) -> Term:
+    """An image with zeros around it, so that its windows are whole."""
+    taps = _per_axis(kernel, rank)
+    steps, pads = _per_axis(stride, rank, taps), _per_axis(padding, rank, [0])
+    around: list[ExprLike] = []
+    for at, size in enumerate(only_static(y.shape[2:], "average pooling with a divisor")):
+        room = size + 2 * pads[at] - taps[at]
+        count = -(-room // steps[at]) + 1 if ceil_mode else room // steps[at] + 1
+        if ceil_mode and (count - 1) * steps[at] >= size + pads[at]:
+            count -= 1
+        behind = (count - 1) * steps[at] + taps[at] - size - pads[at]
+        around = [pads[at], behind, *around]
+    return constant_pad(y.b, y, around)
 
 
 def average_pool(
@@ -109,32 +107,29 @@ def average_pool(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Term:
-    """The mean of each window."""
+    """The mean of each window, or its sum by a divisor."""
     y = _batched(x, rank)
-    given = (stride, padding, ceil_mode, count_include_pad, divisor_override)
-    attributes, factor = _mean_attributes(rank, kernel_size, *given)
-    found = y.of(b.average_pool(y.value, **attributes))
-    return _unbatched(found if factor == 1.0 else found * factor, x)
+    if divisor_override is not None:
+        y = _whole_windows(y, rank, kernel_size, stride, padding, ceil_mode)
+        factor = float(np.prod(_per_axis(kernel_size, rank))) / divisor_override
+        attributes = _window(rank, kernel_size, stride, (0,), False) | {"count_include_pad": False}
+        found = y.of(b.average_pool(y.value, **attributes)) * factor
+    else:
+        attributes = _window(rank, kernel_size, stride, padding, ceil_mode)
+        attributes["count_include_pad"] = count_include_pad
+        found = y.of(b.average_pool(y.value, **attributes))
+    return _unbatched(found, x)
 
 
 def average_pool_backward(
-    rank: int,
-    b: GraphBuilder,
-    dy: Term,
-    x: Term,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor_override: int | None,
+    rank: int, b: GraphBuilder, dy: Term, x: Term, kernel_size: Sizes, *arguments: object
 ) -> Term:
     """Equal parts of each cotangent to the elements of its window."""
-    given = (stride, padding, ceil_mode, count_include_pad, divisor_override)
-    attributes, factor = _mean_attributes(rank, kernel_size, *given)
-    (found,) = pull_back(b, "average_pool", _batched(dy, rank), _batched(x, rank), **attributes)
-    assert found is not None, "average pooling has a derivative"
-    return _unbatched(found if factor == 1.0 else found * factor, x)
+
+    def pooled(y: Term) -> Term:
+        return average_pool(rank, b, y, kernel_size, *arguments)  # pyright: ignore[reportArgumentType]
+
+    return derivatives(b, pooled, dy, x)[0]
 
 
 def _means(b: GraphBuilder, size: int, parts: int, like: Term) -> Term:
@@ -157,11 +152,11 @@ def adaptive_mean(rank: int, b: GraphBuilder, x: Term, output_size: Sequence[Exp
         kernel = [size // part for size, part in zip(sizes, parts, strict=True)]
         return average_pool(rank, b, x, kernel)
     for at, (size, part) in enumerate(zip(sizes, parts, strict=True)):
-        x = _along(x, len(x.shape) - rank + at, _means(b, size, part, x))
+        x = along(x, len(x.shape) - rank + at, _means(b, size, part, x))
     return x
 
 
-def _along(x: Term, axis: int, matrix: Term) -> Term:
+def along(x: Term, axis: int, matrix: Term) -> Term:
     """A matrix `[m, n]` times the lines of an axis of `n` elements."""
     rank = len(x.shape)
     order = [*(each for each in range(rank) if each != axis), axis]
@@ -177,7 +172,7 @@ def adaptive_mean_backward(rank: int, b: GraphBuilder, dy: Term, x: Term) -> Ter
         return (dy * (1 / float(np.prod(sizes)))).expand(x.shape)
     for at, (size, part) in enumerate(zip(sizes, parts, strict=True)):
         matrix = _means(b, size, part, dy).transpose([1, 0])
-        dy = _along(dy, len(dy.shape) - rank + at, matrix)
+        dy = along(dy, len(dy.shape) - rank + at, matrix)
     return dy
 
 
@@ -207,9 +202,30 @@ def mirrored_backward(
     mode: str, b: GraphBuilder, dy: Term, x: Term, padding: Sequence[ExprLike]
 ) -> Term:
     """The cotangents added up at the elements that were repeated."""
-    (found,) = pull_back(b, "pad", dy, x, pads=_pads(len(x.shape), padding), mode=mode)
-    assert found is not None, "padding has a derivative"
-    return found
+    try:
+        return derivatives(b, lambda y: mirrored(mode, b, y, padding), dy, x)[0]
+    except WeftError:  # of pads that crop, or axes without elements
+        return _repeated_backward(mode, b, dy, x, padding)
+
+
+def _repeated_backward(
+    mode: str, b: GraphBuilder, dy: Term, x: Term, padding: Sequence[ExprLike]
+) -> Term:
+    """The same by the matrices that repeat elements of each axis."""
+    for at in range(len(padding) // 2):
+        before, behind = only_static([Expr.of(each) for each in padding[2 * at : 2 * at + 2]], mode)
+        axis = len(x.shape) - 1 - at
+        (size,) = only_static([x.shape[axis]], "padding")
+        places = np.arange(-before, size + behind)
+        if mode == "edge":
+            places = places.clip(0, max(size - 1, 0))
+        else:
+            places = np.abs(places)
+            places = np.where(places >= size, 2 * (size - 1) - places, places)
+        matrix = np.zeros((size, len(places)))
+        matrix[places, np.arange(len(places))] = 1
+        dy = along(dy, axis, dy.of(b.constant_of(matrix, dy.type.element)))
+    return dy
 
 
 def _windows(dilation: Sizes, padding: Sizes, stride: Sizes) -> dict[str, AttributeValue]:

@@ -11,6 +11,7 @@ from weft.compiler.frontend.torch.operands import (
     Operand,
     computed,
     entry,
+    only_static,
     term,
     wide,
 )
@@ -65,7 +66,8 @@ def mv(b: GraphBuilder, x: Term, vec: Term) -> Term:
 
 
 def _spread(values: Sizes, rank: int) -> list[int]:
-    return list(values) * rank if len(values) == 1 else list(values)
+    given = only_static([Expr.of(each) for each in values], "windows")
+    return given * rank if len(given) == 1 else given
 
 
 def _attributes(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 from xdsl.ir import Attribute
 
 from weft.compiler.frontend.torch.operands import (
@@ -21,9 +23,10 @@ from weft.compiler.frontend.torch.operands import (
 from weft.compiler.frontend.torch.ops import indexing, pooling, products, reductions
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import Expr, ExprLike, product
-from weft.dialects.graph.core.algebra import Term, counted
+from weft.dialects.graph.core.algebra import Term, counted, joined
 from weft.dialects.graph.core.builder import GraphBuilder
-from weft.dialects.graph.core.types import BOOL, FLOATS, I32, I64
+from weft.dialects.graph.core.types import BOOL, FLOATS, I64
+from weft.dialects.weights import Array
 
 
 def addmv(
@@ -112,34 +115,6 @@ LONGEST: Final = 512
 """Elements of an axis whose running extrema are taken: each costs as many steps."""
 
 
-def kthvalue(
-    b: GraphBuilder, x: Term, k: ExprLike, dim: int = -1, keepdim: bool = False
-) -> tuple[Term, Term]:
-    """The k-th least element along an axis, and where it is."""
-    values, positions = reductions.topk(b, x, k, dim, largest=False)
-    if not x.shape:
-        return values, positions
-    axis = axis_of(x, dim)
-    picked = [each.part(axis, Expr.of(k) - 1, 1) for each in (values, positions)]
-    if not keepdim:
-        dims = [d for at, d in enumerate(x.shape) if at != axis]
-        picked = [each.reshape(dims) for each in picked]
-    return picked[0], picked[1]
-
-
-def median(b: GraphBuilder, x: Term) -> Term:
-    """The middle element, the lower of two; NaN where there is one."""
-    flat = x.reshape([x.type.size])
-    (size,) = only_static(flat.shape, "a median")
-    if size == 0:
-        raise UnsupportedError("median requires an element, got none")
-    found = kthvalue(b, flat, (size + 1) // 2, 0)[0]
-    if x.type.element not in FLOATS:
-        return found
-    greatest = flat.of(b.reduce_max(flat.value, axes=[0], keepdims=False))
-    return greatest.math("is_nan").where(greatest, found)
-
-
 def masked_scatter(b: GraphBuilder, x: Term, mask: Term, source: Term) -> Term:
     """Where a mask holds, the next element of a source."""
     held = mask.expand(x.shape)
@@ -152,53 +127,53 @@ def masked_scatter(b: GraphBuilder, x: Term, mask: Term, source: Term) -> Term:
     return held.where(picked, x)
 
 
-def searchsorted(
+def masked_scatter_backward(b: GraphBuilder, dy: Term, mask: Term, sizes: list[ExprLike]) -> Term:
+    """The cotangents of the source's elements that were taken, in front."""
+    held = mask.expand(dy.shape).reshape([dy.type.size])
+    count = product([Expr.of(each) for each in sizes])
+    numbers = held.cast(I64)
+    places = numbers.of(b.cumsum(numbers.value, axis=0, exclusive=True, reverse=False))
+    size = term(b, count if count.constant is None else count.constant, I64)
+    places = held.where(places, size).minimum(size)
+    zeros = dy.number(0).expand([count + 1])
+    values = dy.reshape([dy.type.size])
+    found = indexing.index_put(b, zeros, [places], held.where(values, 0.0), True)
+    return found.part(0, 0, count).reshape(sizes)
+
+
+def nonzero_static(b: GraphBuilder, x: Term, size: int, fill_value: int = -1) -> Term:
+    """The indices of so many elements that are not zero, as many as there are in front."""
+    dims = only_static(x.shape, "nonzero_static")
+    held = x.cast(BOOL).reshape([x.type.size])
+    numbers = held.cast(I64)
+    places = numbers.of(b.cumsum(numbers.value, axis=0, exclusive=True, reverse=False))
+    places = held.where(places, size).minimum(size)
+    columns: list[Term] = []
+    flat = counted(b, x.type.size)
+    step = math.prod(dims)
+    for dim in dims:
+        step //= max(dim, 1)
+        index = (flat / max(step, 1)).modulo(max(dim, 1))
+        start = index.number(fill_value).expand([size + 1])
+        found = indexing.index_put(b, start, [places], index)
+        columns.append(found.part(0, 0, size).insert(1))
+    if not columns:
+        return Term(b, b.constant_of(0, I64)).expand([size, 0])
+    return joined(columns, 1)
+
+
+def triangle_indices(
+    upper: bool,
     b: GraphBuilder,
-    sequence: Term,
-    x: Operand,
-    out_int32: bool = False,
-    right: bool = False,
-    side: str | None = None,
-    sorter: Term | None = None,
+    row: int,
+    col: int,
+    offset: int = 0,
+    dtype: Attribute | None = None,
 ) -> Term:
-    """How many elements of sorted lines are below others: in front of which these go."""
-    behind = right or side == "right"
-    if sorter is not None:
-        sequence = indexing.gather(b, sequence, -1, sorter)
-    lines, values = promoted(b, sequence, x)
-    (size,) = only_static([lines.shape[-1]], "searchsorted")
-    if len(lines.shape) == 1:
-        lines = lines.reshape([*[1] * len(values.shape), size])
-    else:
-        lines = lines.insert(len(lines.shape) - 1)
-    others = values.insert(len(values.shape))
-    below = lines <= others if behind else lines < others
-    if others.type.element in FLOATS:  # NaN is behind all others
-        last = others.math("is_nan")
-        below = below | (last if behind else last & lines.math("is_nan").math("logical_not"))
-    total = below.cast(I64).sum([len(below.shape) - 1])
-    return total.cast(I32) if out_int32 else total
-
-
-def bucketize(
-    b: GraphBuilder, x: Operand, boundaries: Term, out_int32: bool = False, right: bool = False
-) -> Term:
-    """Between which boundaries elements are."""
-    return searchsorted(b, boundaries, x, out_int32, right)
-
-
-def histc(b: GraphBuilder, x: Term, bins: int = 100, min: float = 0, max: float = 0) -> Term:
-    """How many elements are in each of equal parts between two numbers."""
-    if min == max:
-        raise UnsupportedError("histc requires two numbers, got a range that depends on data")
-    element = x.type.element if x.type.element in FLOATS else None
-    flat = computed(b, lambda y: y, x.reshape([x.type.size]), floats=True)
-    low, high = float(min), float(max)
-    part = ((flat - low) * float(bins) / (high - low)).math("floor").minimum(float(bins - 1))
-    inside = (flat >= low) & (flat <= high)
-    numbers = counted(b, bins).insert(1).cast(flat.type.element)
-    hits = numbers.equals(part.insert(0)) & inside.insert(0)
-    return hits.cast(element or x.type.element).sum([1])
+    """The rows and the columns of the elements of a triangle."""
+    function = np.triu_indices if upper else np.tril_indices
+    found = np.stack(function(row, offset, col)) if row and col else np.zeros((2, 0))
+    return Term(b, b.constant_of(found.astype(np.int64), dtype or I64))
 
 
 def put(b: GraphBuilder, x: Term, index: Term, source: Term, accumulate: bool = False) -> Term:
@@ -233,13 +208,39 @@ def index_reduce(
 def adaptive_max(
     rank: int, b: GraphBuilder, x: Term, output_size: list[ExprLike]
 ) -> tuple[Term, Term]:
-    """The greatest elements of equal parts of each spatial axis, and where they are."""
+    """The greatest elements of nearly equal parts of each spatial axis, and where they are."""
     parts = only_static([Expr.of(each) for each in output_size], "adaptive pooling")
     sizes = only_static(x.shape[-rank:], "adaptive pooling")
     pairs = list(zip(sizes, parts, strict=True))
-    if any(part == 0 or size % part for size, part in pairs):
-        raise UnsupportedError(f"adaptive pooling requires equal parts, got {parts} of {sizes}")
-    return pooling.max_pool(rank, b, x, [size // part for size, part in pairs])
+    if all(part and size % part == 0 for size, part in pairs):
+        return pooling.max_pool(rank, b, x, [size // part for size, part in pairs])
+    lead = len(x.shape) - rank
+    tables: list[Any] = [_part_positions(size, part) for size, part in pairs]
+    flat = x.reshape([*x.shape[:lead], product(x.shape[lead:])])
+    places: Any = tables[0]
+    for size, table in zip(sizes[1:], tables[1:], strict=True):
+        shape = (*places.shape[:-1], table.shape[0], places.shape[-1] * table.shape[1])
+        whole = places[..., None, :, None] * size + table[:, None, :]
+        places = whole.reshape(shape)
+    taps = places.shape[-1]
+    table = Term(b, b.constant_of(places.reshape(-1), I64))
+    windows = flat.take(table, lead).reshape([*x.shape[:lead], *parts, taps])
+    best = windows.of(
+        b.arg_max(windows.value, axis=lead + rank, keepdims=False, select_last_index=False)
+    )
+    rows = counted(b, len(places.reshape(-1, taps))).reshape(parts) * taps
+    indices = table.take(rows + best, 0)
+    shape = [*x.shape[:lead], product(indices.shape[lead:])]
+    values = b.gather_elements(flat.value, indices.reshape(shape).value, axis=lead)
+    return flat.of(values).reshape(indices.shape), indices
+
+
+def _part_positions(size: int, parts: int) -> Array:
+    """The places `[parts, taps]` of nearly equal parts of an axis, the last one repeated."""
+    starts = np.arange(parts) * size // parts
+    ends = -(-(np.arange(parts) + 1) * size // parts)
+    taps = int((ends - starts).max()) if parts else 1
+    return np.minimum(starts[:, None] + np.arange(taps), ends[:, None] - 1)
 
 
 def adaptive_max_backward(rank: int, b: GraphBuilder, dy: Term, x: Term, indices: Term) -> Term:
@@ -301,12 +302,7 @@ TABLE: Final[AtenTable] = {
     **entry(ldexp, "ldexp.Tensor"),
     **entry(partial(running_extremum, "max"), "cummax.default"),
     **entry(partial(running_extremum, "min"), "cummin.default"),
-    **entry(kthvalue, "kthvalue.default"),
-    **entry(median, "median.default"),
     **entry(masked_scatter, "masked_scatter.default"),
-    **entry(searchsorted, "searchsorted.Tensor", "searchsorted.Scalar"),
-    **entry(bucketize, "bucketize.Tensor", "bucketize.Scalar"),
-    **entry(histc, "histc.default"),
     **entry(put, "put.default"),
     **entry(index_reduce, "index_reduce.default"),
     **entry(partial(adaptive_max, 2), "adaptive_max_pool2d.default"),
@@ -316,4 +312,8 @@ TABLE: Final[AtenTable] = {
     **entry(as_strided_scatter, "as_strided_scatter.default"),
     **entry(zero_tensor, "_efficientzerotensor.default"),
     **entry(trilinear, "_trilinear.default"),
+    **entry(masked_scatter_backward, "masked_scatter_backward.default"),
+    **entry(nonzero_static, "nonzero_static.default"),
+    **entry(partial(triangle_indices, True), "triu_indices.default"),
+    **entry(partial(triangle_indices, False), "tril_indices.default"),
 }

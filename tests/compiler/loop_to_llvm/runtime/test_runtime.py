@@ -34,14 +34,21 @@ from tests.compiler.loop_to_llvm.runtime.runtime_library import (
     threads_1_2_8,
     triple,
 )
-from weft.compiler.abi.constants import ABI_VERSION, Status
-from weft.compiler.loop_to_llvm.runtime import LIBC_NAMES, Counts, Runtime, exported_symbols
+from weft.compiler.abi.constants import ABI_VERSION, THREADS_VARIABLE, Status
+from weft.compiler.loop_to_llvm.runtime import (
+    LIBC_NAMES,
+    Counts,
+    Runtime,
+    exported_symbols,
+    usable_threads,
+)
 from weft.compiler.loop_to_llvm.runtime.code import NULL, Code
 from weft.compiler.loop_to_llvm.runtime.layout import CALL, OPTIONS, Struct
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.codegen.jit import load_objects
 from weft.compiler.machine.codegen.object_code import compile_object
 from weft.compiler.machine.elf.link import read_objects, undefined_symbols
+from weft.compiler.target import usable_cores
 from weft.dialects.errors import UnsupportedError
 
 # Contexts and options
@@ -72,6 +79,57 @@ def test_default_is_a_thread_for_each_processor(emitted: Library):
     with emitted.context(threads=0):
         assert thread_count() - before == len(os.sched_getaffinity(0)) - 1
     assert thread_count() == before
+
+
+def test_the_environment_says_how_many_threads_there_are_by_default(
+    emitted: Library, monkeypatch: pytest.MonkeyPatch
+):
+    before = thread_count()
+    monkeypatch.setenv(THREADS_VARIABLE, "3")
+    with emitted.context(threads=0):
+        assert thread_count() - before == 2
+    with emitted.context(threads=2):
+        assert thread_count() - before == 1
+
+
+@pytest.mark.parametrize("text", ["", "0", "-2", "three", "4x", "1025", "99999999999999999999"])
+def test_create_refuses_other_numbers_of_the_environment(
+    emitted: Library, monkeypatch: pytest.MonkeyPatch, text: str
+):
+    monkeypatch.setenv(THREADS_VARIABLE, text)
+    assert emitted.create(None) is None
+    reason = b"WEFT_NUM_THREADS of the environment to be a number of threads, at most 1024"
+    assert emitted.last_error(None) == b"create requires " + reason
+
+
+@pytest.mark.parametrize(
+    ("quota", "threads"),
+    [
+        ("max 100000", None),
+        ("250000 100000", 3),
+        ("200000 100000", 2),
+        ("1000 100000", 1),
+        ("-1", None),
+        ("150000", 2),
+    ],
+)
+def test_a_control_group_grants_threads(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, quota: str, threads: int | None
+):
+    """A file of the second version has two numbers, one of the first version one."""
+    older = tmp_path / "quota", tmp_path / "period"
+    older[1].write_text("100000")
+    (older[0] if " " not in quota else tmp_path / "max").write_text(quota)
+    monkeypatch.setattr(usable_threads, "QUOTA", str(tmp_path / "max"))
+    monkeypatch.setattr(usable_threads, "OLDER_QUOTA", tuple(map(str, older)))
+    monkeypatch.setattr(usable_cores, "QUOTA", tmp_path / "max")
+    monkeypatch.setattr(usable_cores, "OLDER_QUOTA", older)
+    expected = min(threads or 1024, len(os.sched_getaffinity(0)))
+    assert usable_cores.usable_cores() == expected
+    library = loaded_library(load_objects([runtime_object(Counts(1, 1, 1)), emitted_program()]))
+    before = thread_count()
+    with library.context(threads=0):
+        assert thread_count() - before == expected - 1
 
 
 WRONG = [

@@ -1,0 +1,1 @@
+"""`vmap` beside what one would write by hand."""

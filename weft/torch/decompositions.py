@@ -1,0 +1,60 @@
+"""How operators are taken apart before weft sees them: torch's table without what weft has whole,
+and what torch has no table for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import torch
+from torch._decomp import core_aten_decompositions, get_decompositions
+
+from weft.compiler.frontend.torch.table import ATEN
+
+aten = torch.ops.aten
+NOT_CORE: Final = [
+    aten.grid_sampler_2d, aten.narrow_copy, aten._native_batch_norm_legit,
+    aten.upsample_bilinear2d.vec, aten.upsample_nearest2d.vec, aten.nll_loss_forward,
+    aten._batch_norm_with_update_functional, aten.batch_norm_backward, aten.max_unpool2d,
+]  # fmt: skip
+"""What torch can take apart beside the core."""
+
+
+def _factored(a: Any) -> tuple[Any, Any, Any]:
+    """The factors that torch makes, those of the transposed matrix where that has its columns next
+    to each other; their diagonal; and the sign of the exchanges of rows.
+    """
+    factors, pivots, _ = aten.linalg_lu_factor_ex(a.mT if a.is_contiguous() else a)
+    moved = pivots != torch.arange(1, pivots.shape[-1] + 1, dtype=pivots.dtype)
+    sign = 1 - 2 * (moved.sum(-1) % 2)
+    return factors, pivots, sign.to(a.dtype)
+
+
+def _det(a: Any) -> Any:
+    factors, pivots, sign = _factored(a)
+    return factors.diagonal(0, -2, -1).prod(-1) * sign, factors, pivots
+
+
+def _slogdet(a: Any) -> Any:
+    factors, pivots, sign = _factored(a)
+    diagonal = factors.diagonal(0, -2, -1)
+    return diagonal.sign().prod(-1) * sign, diagonal.abs().log().sum(-1), factors, pivots
+
+
+OWN: Final[dict[Any, Callable[..., Any]]] = {
+    aten._linalg_det.default: _det,
+    aten._linalg_slogdet.default: _slogdet,
+}
+
+
+def decompositions() -> dict[Any, Any]:
+    """By operator."""
+    table = dict(core_aten_decompositions().items()) | get_decompositions(NOT_CORE)
+    seeded = torch.Tag.nondeterministic_seeded
+    kept = {
+        op: function
+        for op, function in table.items()
+        if str(op) not in ATEN and seeded not in getattr(op, "tags", ())
+    }
+    return kept | OWN

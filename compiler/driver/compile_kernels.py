@@ -12,14 +12,14 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import chain
 from typing import Final, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.compiler.driver.observing.kernel_texts import FORCED, kernel_texts
+from weft.compiler.driver.observing.kernel_texts import FORCED, ObservedSteps
 from weft.compiler.driver.workers import (
     COLLECTION_THRESHOLDS,
     ForkedWorker,
@@ -34,6 +34,7 @@ from weft.compiler.driver.workers import (
     take_workers,
 )
 from weft.compiler.loop.kernel_schedule import KernelSchedule
+from weft.compiler.loop.primitives.recording import looking, record, stop_recording
 from weft.compiler.loop.schedules import Scheduled, schedule_kernel
 from weft.compiler.loop_to_llvm.kernel import emit_kernel
 from weft.compiler.machine.codegen.object_code import compile_object
@@ -80,8 +81,9 @@ class KernelTask(Struct, frozen=True):
         """
         parsed = time.perf_counter()
         target, options = self.target, self.options
-        naive = kernel.clone() if self.observed else None
-        scheduled = choose_schedule(kernel, target, options, recorded=self.observed)
+        seen = ObservedSteps(kernel) if self.observed else None
+        with nullcontext() if seen is None else looking(seen.look):
+            scheduled = choose_schedule(kernel, target, options, recorded=seen is not None)
         summarize_body(kernel)
         text = str(kernel if self.keep_texts else kernel_summary(kernel))
         done = time.perf_counter()
@@ -103,7 +105,7 @@ class KernelTask(Struct, frozen=True):
             "llvm": time.perf_counter() - emitted,
         }
         shown = ir if self.keep_texts else None
-        texts = None if naive is None else kernel_texts(naive, scheduled, ir, target)
+        texts = None if seen is None else seen.texts(scheduled, ir, target)
         return KernelCode(code, text, scheduled.used, scheduled.refused, shown, seconds, texts)
 
     @property
@@ -152,7 +154,10 @@ def choose_schedule(
         from weft.compiler.loop.schedule_file import apply_schedule  # few kernels need all passes
 
         forced = KernelSchedule(name, options.schedules[name])
+        if recorded:
+            record(kernel, ())
         apply_schedule(kernel, forced, target)
+        stop_recording(kernel)
         return Scheduled([FORCED], [], forced.steps)
     if options.naive:
         return Scheduled(["naive"], [], ())

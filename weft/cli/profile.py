@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _inputs(arguments: argparse.Namespace, executable: Executable) -> dict[str, Array]:
     """The arrays of files, and random ones for the rest."""
     specs = executable.inputs
-    given = {} if arguments.inputs is None else read_archive(specs, arguments.inputs)
+    given = {} if arguments.inputs is None else read_archive(arguments.inputs)
     given |= read_inputs(specs, arguments.input)
     drawn = [spec for spec in specs if spec.name not in given]
     return given | random_inputs(drawn, arguments.seed, arguments)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import webbrowser
-import zipfile
 from pathlib import Path
 from typing import Final
 
-import numpy as np
 from msgspec.structs import replace
 
-from weft.cli.arrays import add_random_dims
+from weft.cli.arrays import add_random_dims, read_archive
 from weft.cli.compare import bisect
 from weft.cli.model import add_compile_options, budget_from, options_from
 from weft.cli.parser import command_parser
@@ -20,8 +18,7 @@ from weft.cli.terminal import show
 from weft.compiler.driver.deadline import deadline
 from weft.compiler.driver.read_options import read_fixed_sizes
 from weft.compiler.machine.artifact.signature import TensorSpec
-from weft.dialects.errors import InputError, OptionError
-from weft.dialects.weights import Array
+from weft.dialects.errors import OptionError
 from weft.view import Page, Run, View, data
 from weft.view.measure import inputs_for
 from weft.view.page import as_json
@@ -72,7 +69,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise OptionError("--watch requires a run, got --no-time")
     texts = [*(arguments.dims or ()), *arguments.random_dim]
     dims = {each.name: each.size for each in read_fixed_sizes(texts)}
-    inputs = {} if arguments.inputs is None else _read_arrays(arguments.inputs)
+    inputs = {} if arguments.inputs is None else read_archive(arguments.inputs)
     how = Run(inputs, dims, arguments.watch, arguments.threads, not arguments.no_time)
     builds = [path for path in (arguments.model, arguments.other) if path is not None]
     budget = budget_from(arguments)
@@ -111,12 +108,3 @@ def _with_parting(view: View, arguments: argparse.Namespace, how: Run) -> View:
     if found is None:
         return view
     return replace(view, parting=replace(parting, value=found.value, node=found.node))
-
-
-def _read_arrays(path: str) -> dict[str, Array]:
-    """The arrays of a file by name. Raises InputError for a file of another form."""
-    try:
-        with np.load(path, allow_pickle=False) as found:
-            return {name: found[name] for name in found.files}
-    except (ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} requires arrays in NumPy's .npz format, got {error}") from error

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.report import Report
 from weft.compiler.machine.artifact.artifact import Compiled
+from weft.compiler.machine.python.profile import Profile
 from weft.compiler.program.call_time import call_time
 from weft.compiler.program.memory.plan_memory import kernels_of
 from weft.dialects.loop.program import number_calls
@@ -21,6 +22,7 @@ from weft.view.records import (
     Call,
     Kernel,
     Memory,
+    Size,
     Stage,
     Tensor,
     Weight,
@@ -61,6 +63,41 @@ def build_of_compilation(
         calls=_calls(plain.calls, observer, options),
         missing={},
     )
+
+
+def at_sizes(build: Build, recorded: Profile) -> Build:
+    """The build with numbers in place of what depends on sizes that the recorded calls had."""
+    calls = tuple(
+        replace(
+            call,
+            flops=call.flops if known.flops is None else known.flops,
+            bytes=call.bytes if known.bytes is None else known.bytes,
+        )
+        for call, known in zip(build.calls, recorded.kernel_calls, strict=True)
+    )
+    of_kernel = {
+        each.name: [call for call in calls if call.kernel == each.name] for each in build.kernels
+    }
+    kernels = tuple(
+        replace(
+            kernel,
+            flops=_total(kernel.flops, [call.flops for call in of_kernel[kernel.name]]),
+            bytes=_total(kernel.bytes, [call.bytes for call in of_kernel[kernel.name]]),
+        )
+        for kernel in build.kernels
+    )
+    buffers = _buffers(recorded.memory)
+    workspace: Size = build.memory.workspace
+    if isinstance(workspace, str) and len(buffers) == len(build.memory.buffers):
+        ends = [int(each.offset) + int(each.bytes) for each in buffers]
+        workspace = max(ends, default=0)
+    memory = replace(build.memory, buffers=buffers, workspace=workspace)
+    return replace(build, calls=calls, kernels=kernels, memory=memory)
+
+
+def _total(symbolic: Size, sizes: Sequence[Size]) -> Size:
+    numbers = [each for each in sizes if isinstance(each, int)]
+    return sum(numbers) if len(numbers) == len(sizes) else symbolic
 
 
 def _tensors(described: Sequence[Mapping[str, Any]]) -> tuple[Tensor, ...]:
@@ -114,18 +151,20 @@ def _calls(listed: Sequence[Call], observer: Observer, options: Options) -> tupl
     )
 
 
-def _memory(metadata: Mapping[str, Any]) -> Memory:
-    described: Sequence[Mapping[str, Any]] = metadata.get("memory", ())
+def _buffers(described: Sequence[Mapping[str, Any]]) -> tuple[Buffer, ...]:
+    """The buffers of a plan; one takes over the bytes of another that its first operation ends."""
     named: list[dict[str, Any]] = [
         {**each, "name": each["name"] or f"buffer {n}"} for n, each in enumerate(described)
     ]
-    # A buffer takes over the bytes of one that its first operation ends.
     ends = {(each["offset"], each["last"]): each["name"] for each in named if each["bytes"]}
-    buffers = tuple(
+    return tuple(
         Buffer(**each, in_place_of=None if name == each["name"] else name)
         for each in named
         for name in (ends.get((each["offset"], each["first"])),)
     )
+
+
+def _memory(metadata: Mapping[str, Any]) -> Memory:
     inputs, outputs = metadata["inputs"], metadata["outputs"]
     donated = tuple(
         (inputs[source]["name"], outputs[result]["name"])
@@ -133,4 +172,5 @@ def _memory(metadata: Mapping[str, Any]) -> Memory:
     )
     stored = {each["offset"]: each for each in metadata.get("weights", ())}
     weights = tuple(Weight(each["name"], each["bytes"]) for each in stored.values())
+    buffers = _buffers(metadata.get("memory", ()))
     return Memory(metadata.get("workspace_bytes", 0), buffers, weights, donated)

@@ -45,7 +45,8 @@ class Observer:
         self.module = module
         if any(isinstance(op, FuncOp) for op in module.ops):
             self.graphs.append((stage, self.table.add(module)))
-            self._look_at_groups(module)
+            if len(self.graphs) < 2 or self.graphs[-1][1] != self.graphs[-2][1]:
+                self._look_at_groups(module)
             return
         self.program = next(op for op in module.ops if isinstance(op, ProgramOp))
         if stage == GraphToLoopPass.name:

@@ -29,7 +29,7 @@ from weft.dialects.errors import ArtifactError, InputError, OptionError
 from weft.dialects.weights import Array
 from weft.probing.differences import differences
 from weft.probing.watching import watching
-from weft.view.build import build_of_compilation, build_of_metadata
+from weft.view.build import at_sizes, build_of_compilation, build_of_metadata
 from weft.view.measure import histogram, inputs_for, measured_limits, time_of
 from weft.view.observe import Observer
 from weft.view.records import Build, Histogram, OutputDifference, Parting, View
@@ -209,8 +209,9 @@ def _measured(
     build = replace(build, values=tuple(values))
     if not run.timed:
         return replace(build, missing=build.missing | dict.fromkeys(TIMED, "timing was left out"))
-    time = time_of(profiles[executable])
-    return replace(build, time=time, limits=measured_limits(time.threads))
+    recorded = profiles[executable]
+    time = time_of(recorded)
+    return replace(at_sizes(build, recorded), time=time, limits=measured_limits(time.threads))
 
 
 def _values(

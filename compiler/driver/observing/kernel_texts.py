@@ -11,9 +11,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from weft.compiler.loop.kernel_schedule import KernelSchedule
+from weft.compiler.loop.primitives.recording import steps_of
 from weft.compiler.loop.pseudocode import pseudocode
-from weft.compiler.loop.schedule_file import apply_schedule
 from weft.compiler.loop.schedules import Scheduled, contraction
 from weft.compiler.loop.schedules.gemm.choose_plan import Rated
 from weft.compiler.loop.schedules.planned import Explanation, explain
@@ -75,18 +74,34 @@ class KernelTexts(Struct, frozen=True):
     assembly: str
 
 
-def kernel_texts(naive: KernelOp, scheduled: Scheduled, ir: str, target: Target) -> KernelTexts:
-    """How a kernel was made; schedules the naive kernel in place."""
-    has_plans = not {contraction.NAME, FORCED}.isdisjoint(scheduled.used)
-    plans = tuple(map(plans_of, explain(naive, target))) if has_plans else ()
-    before = pseudocode(naive)
-    texts = [before]
-    done: list[Step] = []
-    for call in scheduled.steps:
-        apply_schedule(naive, KernelSchedule(naive.sym_name.data, (call,)), target)
-        texts.append(pseudocode(naive))
-        done.append(Step(call, tuple(edits_between(texts[-2], texts[-1]))))
-    return KernelTexts(before, tuple(done), plans, ir, compile_assembly(ir, target, comments=True))
+class ObservedSteps:
+    """A naive kernel, and its pseudocode behind each step while it is scheduled, by the steps so
+    far: a schedule that refuses the kernel begins anew.
+    """
+
+    def __init__(self, kernel: KernelOp):
+        self.naive = kernel.clone()
+        self._texts: dict[tuple[str, ...], str] = {(): pseudocode(kernel)}
+        self._last: tuple[str, ...] = ()
+
+    def look(self, kernel: KernelOp) -> None:
+        """Is shown the kernel behind a step."""
+        self._last = steps_of(kernel)
+        self._texts[self._last] = pseudocode(kernel)
+
+    def texts(self, scheduled: Scheduled, ir: str, target: Target) -> KernelTexts:
+        """How the kernel was made, once it is."""
+        has_plans = not {contraction.NAME, FORCED}.isdisjoint(scheduled.used)
+        plans = tuple(map(plans_of, explain(self.naive, target))) if has_plans else ()
+        # A plan that is forced in place of steps is made of some.
+        calls = scheduled.steps if scheduled.steps in self._texts else self._last
+        texts = [self._texts[calls[:number]] for number in range(len(calls) + 1)]
+        steps = tuple(
+            Step(call, tuple(edits_between(before, after)))
+            for call, before, after in zip(calls, texts[:-1], texts[1:], strict=True)
+        )
+        assembly = compile_assembly(ir, target, comments=True)
+        return KernelTexts(texts[0], steps, plans, ir, assembly)
 
 
 def plans_of(each: Explanation) -> Plans:

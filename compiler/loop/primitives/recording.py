@@ -4,10 +4,12 @@ does again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
 from inspect import Signature, signature
-from typing import ParamSpec, TypeVar, cast
+from typing import Final, ParamSpec, TypeVar, cast
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
@@ -23,6 +25,8 @@ from weft.dialects.loop.types import LayoutAttr
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
+
+_LOOK: Final[ContextVar[Callable[[KernelOp], None] | None]] = ContextVar("look", default=None)
 
 STEPS = "schedule"
 """The attribute of a kernel that holds its steps while they are recorded."""
@@ -48,9 +52,24 @@ def primitive(function: Callable[Arguments, Result]) -> Callable[Arguments, Resu
             done = (step,)
         finally:
             record(kernel, (*before, *done))
+        look = _LOOK.get()
+        if look is not None:
+            look(kernel)
         return result
 
     return recorded
+
+
+@contextmanager
+def looking(look: Callable[[KernelOp], None]) -> Generator[None]:
+    """Around what schedules a kernel that records its schedule: `look` is shown the kernel behind
+    each step.
+    """
+    token = _LOOK.set(look)
+    try:
+        yield
+    finally:
+        _LOOK.reset(token)
 
 
 def step_name(function: Callable[..., object]) -> str:

@@ -70,6 +70,13 @@ def test_sizes_that_nobody_says_leave_times_out():
     assert "require a size for each name" in build.missing["time"]
 
 
+def test_what_depends_on_sizes_is_a_number_once_it_ran():
+    (build,) = weft.view.data(dense_model("rows"), run=Run(dims={"rows": 3})).builds
+    assert build.kernels[0].flops == 3 * 80 * (2 * 96 + 2)
+    assert isinstance(build.calls[0].bytes, int)
+    assert all(isinstance(each.offset, int) for each in build.memory.buffers)
+
+
 def test_an_executable_and_a_function_have_pages():
     exe = weft.compile(add_model())
     (build,) = exe.view(run=UNTIMED).data.builds

@@ -85,9 +85,11 @@ function placeAcross(layers) {
       x += item.width + BOX_GAP;
     }
   }
-  const sides = [["up"], ["down"], ["up", "down"], ["down", "up"], ["up", "down"], ["up", "down"]];
-  for (const [number, own] of sides.entries())
-    for (const layer of number % 2 ? [...layers].reverse() : layers) settle(layer, own);
+  const sweeps = layers.length > 1500 ? 6 : 30;
+  for (let sweep = 0; sweep < sweeps; sweep += 1) {
+    const sides = sweep > 1 ? ["up", "down"] : [sweep ? "down" : "up"];
+    for (const layer of sweep % 2 ? [...layers].reverse() : layers) settle(layer, sides);
+  }
 }
 
 // Least squares under the order of a layer, by merging neighbors that would overlap.

@@ -6,7 +6,7 @@ function memoryPanel(build) {
   const placed = buffers.filter(({ offset, bytes }) => typeof offset === "number" && typeof bytes === "number");
   const total = sum(weights.map((each) => each.bytes));
   const peak = peakOf(placed);
-  const tiles = [["workspace", bytesText(workspace)], ["weights", bytesText(total)], ["most alive at once", peak ? bytesText(peak.bytes) : ""], ["buffers", String(buffers.length)], ["computed in place", String(buffers.filter((each) => each.in_place_of).length)]];
+  const tiles = [["workspace", typeof workspace === "number" && bytesText(workspace)], ["weights", bytesText(total)], ["most alive at once", peak ? bytesText(peak.bytes) : ""], ["buffers", String(buffers.length)], ["computed in place", String(buffers.filter((each) => each.in_place_of).length)]];
   const kernelAt = new Map(build.calls.map((call) => [call.position, call]));
   const marks = new Map();
 
@@ -58,7 +58,7 @@ function memoryPanel(build) {
     sortedTable([{ title: "weight", text: (row) => row.name }, bytes], weights, { choose, chosen, order: [1, true], label: "Weights" }),
   ];
   follow(mark);
-  const chart = placed.length ? responsive("plotbox", draw).element : el("p", {}, buffers.length ? "Sizes vary from call to call: offsets are expressions, in the table." : "The program needs no buffers of its own.");
+  const chart = placed.length ? responsive("plotbox", draw).element : el("p", {}, buffers.length ? `Sizes vary from call to call: offsets are expressions, in the table. The arena has ${workspace} bytes.` : "The program needs no buffers of its own.");
   const pairs = donated.map(([input, output]) => el("li", {}, `output ${output} takes the memory of input ${input}`));
   return {
     element: el("div.page", {},

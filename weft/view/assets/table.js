@@ -36,7 +36,8 @@ function sortedTable(columns, rows, { choose, chosen = () => false, order = null
   function drawRow(row) {
     const cells = columns.map((each) => {
       const text = each.text(row);
-      const cell = el("td", { class: each.number ? "number" : null, title: each.title_of?.(row) }, text ?? "");
+      const long = String(text ?? "").length > 24; // an expression over sizes
+      const cell = el("td", { class: each.number && !long ? "number" : null, title: each.title_of?.(row) }, text ?? "");
       if (each.bar) cell.append(meter(each.bar(row)));
       return cell;
     });

@@ -37,12 +37,35 @@ declare void @exit(i32)
 declare ptr @{prefix}_create(ptr)
 declare i32 @{prefix}_run(ptr, ptr)
 declare void @{prefix}_destroy(ptr)
+declare void @{prefix}_set_profile(ptr, ptr, ptr)
 declare i32 @{prefix}_self_test(ptr)
 declare ptr @{prefix}_last_error(ptr)
 declare i32 @puts(ptr)
 declare i32 @strcmp(ptr, ptr)
 @refused = internal constant [52 x i8]
   c"create requires weft_options of 96 bytes, got 95\\00\\00\\00\\00"
+@told = internal global [2 x i64] zeroinitializer ; spans of kernels, and of whole calls
+define internal void @tell(ptr %counts, ptr %span) {{
+  %number.at = getelementptr i8, ptr %span, i64 40
+  %number = load i32, ptr %number.at
+  %is.kernel = icmp sge i32 %number, 0
+  %is.call = icmp eq i32 %number, -1
+  %one.kernel = zext i1 %is.kernel to i64
+  %one.call = zext i1 %is.call to i64
+  %calls = getelementptr i8, ptr %counts, i64 8
+  %begin.at = getelementptr i8, ptr %span, i64 8
+  %end.at = getelementptr i8, ptr %span, i64 16
+  %begin = load i64, ptr %begin.at
+  %end = load i64, ptr %end.at
+  %forwards = icmp ule i64 %begin, %end
+  br i1 %forwards, label %count, label %leave
+count:
+  %kernels.before = atomicrmw add ptr %counts, i64 %one.kernel monotonic
+  %calls.before = atomicrmw add ptr %calls, i64 %one.call monotonic
+  br label %leave
+leave:
+  ret void
+}}
 define void @start() {{
   %x = call ptr @aligned_alloc(i64 64, i64 {input_memory})
   %y = call ptr @aligned_alloc(i64 64, i64 {output_memory})
@@ -102,11 +125,23 @@ run:
   store ptr %w, ptr %c32
   %c40 = getelementptr i8, ptr %call, i64 40
   store i64 {workspace}, ptr %c40
+  call void @{prefix}_set_profile(ptr %context, ptr @tell, ptr @told)
   %status = call i32 @{prefix}_run(ptr %context, ptr %call)
   %fine = icmp eq i32 %status, 0
-  br i1 %fine, label %write_it, label %failed
+  br i1 %fine, label %profiled, label %failed
 failed:
   call void @exit(i32 3)
+  unreachable
+profiled:
+  %kernels = load i64, ptr @told
+  %calls.at = getelementptr i8, ptr @told, i64 8
+  %calls = load i64, ptr %calls.at
+  %some = icmp sgt i64 %kernels, 0
+  %one = icmp eq i64 %calls, 1
+  %complete = and i1 %some, %one
+  br i1 %complete, label %write_it, label %untold
+untold:
+  call void @exit(i32 6)
   unreachable
 write_it:
   call void @{prefix}_destroy(ptr %context)
@@ -116,8 +151,9 @@ write_it:
   call void @exit(i32 0)
   unreachable
 }}"""
-"""Reads `input`, calls the model, writes `output`; exits with 1 to 5 at fault, and where it gets no
-context, with 2, it says why. With 5 it was not told why wrong options were refused.
+"""Reads `input`, calls the model, writes `output`; exits with 1 to 6 at fault, and where it gets no
+context, with 2, it says why. With 5 it was not told why wrong options were refused, with 6 the
+profile had no kernels or not one call.
 """
 
 

@@ -11,7 +11,8 @@ from weft.dialects.graph.core.algebra import Term, counted, size_term
 from weft.dialects.graph.core.types import BF16, F16, F32, FLOATS, I64
 
 
-def _transposed(x: Term) -> Term:
+def transposed(x: Term) -> Term:
+    """Matrices with their dims exchanged."""
     rank = len(x.shape)
     return x.transpose([*range(rank - 2), rank - 1, rank - 2])
 
@@ -26,7 +27,12 @@ def cholesky(node: Node) -> Sequence[Term]:
         raise UnsupportedError(f"requires floats, got {element}")
     work = F32 if element in (F16, BF16) else element
     lower = node.flag("lower")
-    x = (a if lower else _transposed(a)).cast(work)
+    found = factor_of(node, (a if lower else transposed(a)).cast(work)).cast(element)
+    return [found if lower else transposed(found)]
+
+
+def factor_of(node: Node, x: Term) -> Term:
+    """The lower factor of matrices whose lower half is read."""
     rank, size = len(x.shape), x.shape[-1]
     zeros = x.number(0).expand(x.shape)
 
@@ -45,8 +51,7 @@ def cholesky(node: Node) -> Sequence[Term]:
         return [here.where(column.reshape([*column.shape, 1]), factor)]
 
     (found,) = repeated(node, size, [zeros], step)
-    found = found.cast(element)
-    return [found if lower else _transposed(found)]
+    return found
 
 
 def triangular_solve(node: Node) -> Sequence[Term]:
@@ -59,15 +64,16 @@ def triangular_solve(node: Node) -> Sequence[Term]:
     a, b = a.cast(work), b.cast(work)
     lower, left = node.flag("lower"), node.flag("left_side")
     if node.word("transpose_a", "NO_TRANSPOSE") not in ("NO_TRANSPOSE", "TRANSPOSE_INVALID"):
-        a, lower = _transposed(a), not lower
+        a, lower = transposed(a), not lower
     if not left:
-        a, b, lower = _transposed(a), _transposed(b), not lower
+        a, b, lower = transposed(a), transposed(b), not lower
     unit = node.flag("unit_diagonal")
-    found = _solved(node, a, b, lower=lower, unit=unit)
-    return [(found if left else _transposed(found)).cast(element)]
+    found = solution(node, a, b, lower=lower, unit=unit)
+    return [(found if left else transposed(found)).cast(element)]
 
 
-def _solved(node: Node, a: Term, b: Term, *, lower: bool, unit: bool) -> Term:
+def solution(node: Node, a: Term, b: Term, *, lower: bool, unit: bool) -> Term:
+    """`x` with `a * x = b`."""
     rank, size = len(a.shape), a.shape[-1]
     zeros = b.number(0).expand(b.shape)
 

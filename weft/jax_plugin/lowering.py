@@ -21,9 +21,7 @@ def register_rules() -> None:
     _register(linalg.householder_product_p, batched(householder_product, 2), several=False)
     _register(linalg.eigh_p, _eigh)
     _register(linalg.svd_p, _svd)
-    mlir: Any = import_module("jax._src.interpreters.mlir")
-    fallback = partial(ann._approx_top_k_lowering, fallback=True)
-    mlir.register_lowering(ann.approx_top_k_p, fallback, platform=PLATFORM)
+    _register(ann.approx_top_k_p, partial(_top_k, ann.approx_top_k_p))
 
 
 def _register(primitive: Any, function: Callable[..., Any], *, several: bool = True) -> None:
@@ -40,3 +38,17 @@ def _eigh(a: Any, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any, 
 def _svd(a: Any, *, full_matrices: bool, compute_uv: bool, subset_by_index: Any, **_: Any) -> Any:
     options = {"full": full_matrices, "vectors": compute_uv, "subset": subset_by_index}
     return batched(partial(svd, **options), 2)(a)
+
+
+def _top_k(
+    primitive: Any, a: Any, *, reduction_dimension: int, is_max_k: bool, **others: Any
+) -> Any:
+    """The greatest or least elements, all of them: approximate ones may be exact."""
+    jax: Any = import_module("jax")
+    given = {"reduction_dimension": reduction_dimension, "is_max_k": is_max_k, **others}
+    shaped = jax.eval_shape(partial(primitive.bind, **given), a)
+    count = shaped[0].shape[reduction_dimension]
+    last = jax.numpy.moveaxis(a, reduction_dimension, -1)
+    values, places = jax.lax.top_k(last if is_max_k else -last, count)
+    found = (values if is_max_k else -values, places)
+    return [jax.numpy.moveaxis(each, -1, reduction_dimension) for each in found]

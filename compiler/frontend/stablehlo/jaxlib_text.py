@@ -17,6 +17,8 @@ from weft.dialects.weights import Array
 MOST_WRITTEN: Final = 64
 """Constants up to this many elements are part of the text."""
 
+_SHARDING: Final = "sdy.sharding"
+
 
 def read_bytecode(data: bytes, name: str) -> tuple[str, list[Array]]:
     """The text of a portable artifact, and the constants that it leaves out in their order.
@@ -69,6 +71,12 @@ def _drop_shardings(module: Any) -> None:
     def visit(op: Any) -> Any:
         if op.name in ("sdy.mesh", "sdy.sharding_constraint"):
             found.append(op)
+        if _SHARDING in op.attributes:
+            del op.attributes[_SHARDING]
+        for name in ("arg_attrs", "res_attrs"):
+            if name in op.attributes:
+                dictionaries = [_without_sharding(each) for each in op.attributes[name]]
+                op.attributes[name] = ir.ArrayAttr.get(dictionaries)
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
@@ -76,6 +84,12 @@ def _drop_shardings(module: Any) -> None:
         for result, operand in zip(op.results, op.operands, strict=True):
             result.replace_all_uses_with(operand)
         op.erase()
+
+
+def _without_sharding(dictionary: Any) -> Any:
+    ir: Any = import_module("jaxlib.mlir.ir")
+    kept = {each.name: each.attr for each in dictionary if each.name != _SHARDING}
+    return ir.DictAttr.get(kept)
 
 
 def _array(op: Any) -> Array | None:

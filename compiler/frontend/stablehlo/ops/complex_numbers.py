@@ -39,10 +39,12 @@ from weft.compiler.frontend.stablehlo.ops.complex_functions import (
     squared,
     tangent,
 )
-from weft.compiler.frontend.stablehlo.ops.elementwise import (
-    is_finite,
+from weft.compiler.frontend.stablehlo.ops.complex_linalg import (
+    complex_cholesky,
+    complex_triangular_solve,
 )
-from weft.compiler.frontend.stablehlo.ops.movement import constant
+from weft.compiler.frontend.stablehlo.ops.elementwise import is_finite
+from weft.compiler.frontend.stablehlo.ops.movement import constant, iota
 from weft.compiler.frontend.stablehlo.types import Declared, declared, is_complex
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.graph.core.algebra import Term, joined
@@ -80,10 +82,35 @@ def _abs(node: Node) -> Sequence[Term]:
 def _compare(node: Node) -> Sequence[Term]:
     one, other = _pairs(node)
     direction = node.word("comparison_direction")
-    if direction not in ("EQ", "NE"):
-        raise UnsupportedError(f"requires EQ or NE of complex numbers, got {direction}")
     same = one.real.equals(other.real) & one.imag.equals(other.imag)
-    return [same if direction == "EQ" else same.math("logical_not")]
+    if direction in ("EQ", "NE"):
+        return [same if direction == "EQ" else same.math("logical_not")]
+    found = _less(one, other) if direction[0] == "L" else _less(other, one)
+    return [found | same if direction[1] == "E" else found]
+
+
+def _less(one: Pair, other: Pair) -> Term:
+    """By the real parts, then by the imaginary ones."""
+    second = one.real.equals(other.real) & (one.imag < other.imag)
+    return (one.real < other.real) | second
+
+
+def _extremum(node: Node) -> Sequence[Term]:
+    one, other = _pairs(node)
+    greatest = node.op.name == "stablehlo.maximum"
+    chosen = _less(other, one) if greatest else _less(one, other)
+    return [chosen.where(one.real, other.real), chosen.where(one.imag, other.imag)]
+
+
+def _iota(node: Node) -> Sequence[Term]:
+    (real,) = iota(RealNode(node.scope, node.op, node.b, []))
+    return [real, real.number(0).expand(real.shape)]
+
+
+def _bitcast(node: Node) -> Sequence[Term]:
+    if node.op.operands[0].type != node.op.results[0].type:
+        raise UnsupportedError("requires numbers of one type for a bitcast of complex ones")
+    return node.operands
 
 
 def _convert(node: Node) -> Sequence[Term]:
@@ -131,9 +158,9 @@ def fft(node: Node) -> Sequence[Term]:
     z = Pair(parts[0], parts[1] if len(parts) > 1 else parts[0] * 0.0)
     rank, inverse = len(z.real.shape), kind in ("IFFT", "IRFFT")
     axes = list(range(rank - len(lengths), rank))
-    if kind == "IRFFT":
-        z = _hermitian(node, z, axes[-1], lengths[-1])
     for axis, length in zip(axes, lengths, strict=True):
+        if kind == "IRFFT" and axis == axes[-1]:
+            z = _hermitian(z, axis, length)
         z = _transformed(node, z, axis, length, inverse)
     if kind == "RFFT":
         kept = lengths[-1] // 2 + 1
@@ -142,10 +169,8 @@ def fft(node: Node) -> Sequence[Term]:
     return [each.cast(element) for each in found]
 
 
-def _hermitian(node: Node, z: Pair, axis: int, length: int) -> Pair:
+def _hermitian(z: Pair, axis: int, length: int) -> Pair:
     """The rest of a spectrum of reals, along the last axis of those that are transformed."""
-    if len(node.integers("fft_length")) > 1:
-        raise UnsupportedError("requires one dim of an inverse transform to reals, got more")
     if length < 2:
         return Pair(z.real.part(axis, 0, length), z.imag.part(axis, 0, length) * 0.0)
     rest = (length - 1) // 2
@@ -205,15 +230,21 @@ COMPLEX: dict[str, HloImporter] = {
     **{f"stablehlo.{name}": of_pairs(function) for name, function in _FUNCTIONS.items()},
     **{f"chlo.{name}": of_pairs(function) for name, function in _CHLO_FUNCTIONS.items()},
     "stablehlo.abs": _abs,
+    "stablehlo.bitcast_convert": _bitcast,
+    "stablehlo.cholesky": complex_cholesky,
     "stablehlo.compare": _compare,
     "stablehlo.complex": lambda node: node.operands,
     "stablehlo.constant": constant,
     "stablehlo.convert": _convert,
     "stablehlo.fft": fft,
     "stablehlo.imag": lambda node: [node.operands[1]],
+    "stablehlo.iota": _iota,
     "stablehlo.is_finite": _is_finite,
+    "stablehlo.maximum": _extremum,
+    "stablehlo.minimum": _extremum,
     "stablehlo.real": lambda node: [node.operands[0]],
     "stablehlo.select": _select,
+    "stablehlo.triangular_solve": complex_triangular_solve,
 }
 """Operators of complex numbers by their names."""
 

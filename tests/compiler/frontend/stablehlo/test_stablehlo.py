@@ -287,6 +287,32 @@ def test_linear_algebra():
     np.testing.assert_allclose(root.T @ solution, b, rtol=1e-4, atol=1e-4)
 
 
+def test_complex_linear_algebra():
+    """A Hermitian system by its factor, through the adjoint."""
+    x, y = floats(3, 3), floats(3, 3)
+    z = x + 1j * y
+    hermitian = (z @ z.conj().T + np.eye(3)).astype(np.complex64)
+    factor = "tensor<3x3xcomplex<f32>>"
+    found = run(
+        f"""
+        func.func @main(%x: tensor<3x3xf32>, %y: tensor<3x3xf32>) -> (tensor<3x3xf32>, tensor<3x3xf32>) {{
+          %a = stablehlo.complex %x, %y : {factor}
+          %l = stablehlo.cholesky %a, lower = true : {factor}
+          %s = "stablehlo.triangular_solve"(%l, %a) <{{left_side = true, lower = true, unit_diagonal = false, transpose_a = #stablehlo<transpose NO_TRANSPOSE>}}> : ({factor}, {factor}) -> {factor}
+          %u = "stablehlo.triangular_solve"(%l, %s) <{{left_side = true, lower = true, unit_diagonal = false, transpose_a = #stablehlo<transpose ADJOINT>}}> : ({factor}, {factor}) -> {factor}
+          %p = stablehlo.maximum %u, %l : {factor}
+          %q = stablehlo.real %p : ({factor}) -> tensor<3x3xf32>
+          %r = stablehlo.imag %u : ({factor}) -> tensor<3x3xf32>
+          return %q, %r : tensor<3x3xf32>, tensor<3x3xf32>
+        }}
+        """,
+        hermitian.real.copy(), hermitian.imag.copy(),
+    )  # fmt: skip
+    lower = np.linalg.cholesky(hermitian)
+    np.testing.assert_allclose(found[0], np.maximum(np.eye(3), lower.real), atol=1e-5)
+    np.testing.assert_allclose(found[1], np.zeros((3, 3)), atol=1e-5)
+
+
 def test_complex_numbers_are_pairs():
     x, y = floats(2, 3), floats(2, 3)
     real, imag, size = run(

@@ -17,8 +17,8 @@ from benchmarks.torch.comparing import (
 from benchmarks.torch.models import MODELS, as_function, generation_of, step_of
 
 SEEDS = (2, 3, 4)
-"""Of the inputs of a model, whose results are wrong if they are for each: an activation near zero may
-round to the other sign, and then its gradient differs.
+"""Of the inputs of a model, whose results are wrong if they are for each: an activation near zero
+may round to the other sign, and then its gradient differs.
 """
 
 APART = ("linalg.", "fft.", "special.")

@@ -106,7 +106,8 @@ def _ask(worker: subprocess.Popen[str], name: str, timeout: int) -> dict[str, An
     if line:
         return json.loads(line)
     worker.kill()
-    error = f"ended with {worker.wait()}" if ready else f"no answer in {timeout} s"
+    status = worker.wait()
+    error = f"ended with {status}" if ready else f"no answer in {timeout} s"
     return {"name": name, "status": "error", "error": error}
 
 

@@ -95,8 +95,8 @@ def _transformer(name: str, suffix: str = "Model") -> torch.nn.Module:
     return getattr(transformers, whole)(configuration).eval()
 
 
-def _tokens() -> torch.Tensor:
-    return torch.randint(3, 96, (2, 16), generator=torch.Generator().manual_seed(2))
+def _tokens(seed: int = 2) -> torch.Tensor:
+    return torch.randint(3, 96, (2, 16), generator=torch.Generator().manual_seed(seed))
 
 
 _LARGER: Final = (
@@ -105,21 +105,21 @@ _LARGER: Final = (
 )  # fmt: skip
 
 
-def _inputs(name: str) -> dict[str, torch.Tensor]:
+def _inputs(name: str, seed: int) -> dict[str, torch.Tensor]:
     if name not in IMAGES:
-        return {"input_ids": _tokens()}
+        return {"input_ids": _tokens(seed)}
     side = 64 if name in _LARGER else 32
-    generator = torch.Generator().manual_seed(2)
+    generator = torch.Generator().manual_seed(seed)
     return {"pixel_values": torch.randn(2, 3, side, side, generator=generator)}
 
 
-def step_of(name: str) -> tuple[Callable[..., Any], list[torch.Tensor]]:
+def step_of(name: str, seed: int) -> tuple[Callable[..., Any], list[torch.Tensor]]:
     """A model as a function of its parameters, buffers and inputs, and these."""
     if name in vision.NAMES:
-        model, given = vision.model(name), vision.inputs(name)
+        model, given = vision.model(name), vision.inputs(name, seed)
         return as_function(model, lambda *inputs: (inputs, {}), given)
     model = _transformer(name)
-    named = _inputs(name)
+    named = _inputs(name, seed)
     rest = _taken(model, {"use_cache": False} if "input_ids" in named else {})
     return as_function(
         model,

@@ -52,6 +52,10 @@ def backend(
     fallback = chosen.get("fallback", "partition")
     if fallback not in FALLBACKS:
         raise OptionError(f"fallback requires one of {', '.join(FALLBACKS)}, got {fallback!r}")
+    for each in example_inputs:
+        if isinstance(each, torch.Tensor) and (each.is_nested or each.layout is not torch.strided):
+            got = "a nested one" if each.is_nested else each.layout
+            raise UnsupportedError(f"weft requires dense tensors, got {got}")
     threads = int(chosen.get("threads", torch.get_num_threads()))
 
     def compiled(graph: GraphModule, _: Sequence[Any]) -> Callable[..., Any]:

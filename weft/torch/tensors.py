@@ -86,7 +86,8 @@ def may_be_negative(value: Any) -> bool:
     """Whether torch has found no reason for a symbol to be a size."""
     if not is_symbol(value):
         return False
-    return bool(value.node.shape_env.var_to_range[value.node.expr].lower < 0)
+    bounds = value.node.shape_env.var_to_range.get(value.node.expr)
+    return bounds is not None and bool(bounds.lower < 0)
 
 
 def hint(value: Any) -> int:

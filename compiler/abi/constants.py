@@ -22,3 +22,4 @@ class Status(IntEnum):
     BAD_TENSOR = 8
     BAD_RESULT = 9
     CANCELLED = 10
+    LOST_RANK = 11

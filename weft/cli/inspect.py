@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from msgspec.structs import asdict
 
+from weft.bench.timing import median_ms
 from weft.cli.arrays import add_random_dims, random_inputs
 from weft.cli.model import add_compile_options, is_artifact, progressing_from
 from weft.cli.parser import command_parser
 from weft.cli.table import shown_bytes, shown_flops, table
 from weft.cli.terminal import show
-from weft.cli.timing import median_ms
 from weft.cli.why import shown_plans
 from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.machine.artifact.artifact import check_runs_on, load, read_metadata

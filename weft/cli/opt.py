@@ -23,7 +23,7 @@ from weft.compiler.driver.lowering import LOWERING, passes_between
 from weft.compiler.frontend.from_graph_file import DIGEST, STAMP
 from weft.compiler.graph.check_indices import CheckIndicesPass
 from weft.compiler.graph.differentiate.differentiate import DifferentiatePass
-from weft.compiler.graph.passes import GRAPH_PASSES
+from weft.compiler.graph.passes import GRAPH_PASSES, PARTITIONING_PASSES
 from weft.compiler.graph.probe import ProbePass
 from weft.compiler.loop.primitive_passes import PRIMITIVE_PASSES
 from weft.compiler.program.buckets import MergeProgramsPass
@@ -44,6 +44,7 @@ ALL_PASSES: tuple[type[ModulePass], ...] = (
     SetTargetPass,
     SetOptionsPass,
     *GRAPH_PASSES,
+    *(each for each in PARTITIONING_PASSES if each not in GRAPH_PASSES),
     CheckIndicesPass,
     DifferentiatePass,
     ProbePass,

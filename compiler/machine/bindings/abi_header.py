@@ -7,7 +7,18 @@ from enum import IntEnum
 from typing import Final
 
 from weft.compiler.abi.constants import ABI_VERSION, WORKSPACE_ALIGNMENT, Status
-from weft.compiler.abi.structs import CALL, DIM, LEVEL, OPTIONS, STEP, SYMBOL, TABLE, TENSOR
+from weft.compiler.abi.structs import (
+    CALL,
+    COLLECTIVE,
+    COMMUNICATION,
+    DIM,
+    LEVEL,
+    OPTIONS,
+    STEP,
+    SYMBOL,
+    TABLE,
+    TENSOR,
+)
 from weft.dialects.steps import Step
 
 _TABLE_NUMBERS: Final = """\
@@ -123,6 +134,8 @@ SHARED: Final = f"""\
 {_macros("WEFT", Status)}
 typedef struct weft_context weft_context;
 
+{COLLECTIVE.declaration}
+{COMMUNICATION.declaration}
 {OPTIONS.declaration}
 {CALL.declaration}
 {_TABLE_NUMBERS}

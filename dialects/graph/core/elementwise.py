@@ -25,6 +25,7 @@ from weft.dialects.graph.core.broadcast import (
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.op import GraphOp
+from weft.dialects.graph.core.sharding_rule import ShardingRule, broadcast_factors
 from weft.dialects.graph.core.types import (
     BOOL,
     FLOATS,
@@ -78,6 +79,11 @@ class ElementwiseOp(GraphOp):
         result = self.result_type.shape
         shapes = [each.shape for each in self.tensor_types()]
         return [pair for shape in shapes for pair in broadcast_assumptions(shape, result)]
+
+    def sharding_rule(self) -> ShardingRule | None:
+        shapes = [each.shape for each in self.tensor_types()]
+        operands, result = broadcast_factors(shapes, self.result_type.shape)
+        return ShardingRule(operands, (result,))
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         shapes = [each.shape for each in self.tensor_types()]

@@ -45,6 +45,8 @@ WRITTEN: Mapping[str, tuple[Any, list[str], Any]] = {
     "max_iterations": (9, ["--max-iterations", "9"], 9),
     "max_weights_bytes": ("1.1x", ["--max-weights-bytes", "1.1x"], "1.1x"),
     "check_indices": (True, ["--check-indices"], True),
+    "mesh": ("data=2", ["--mesh", "data=2"], "data=2"),
+    "shard": ({"w": ",data"}, ["--shard", "w=,data"], ("w=,data",)),
     "buckets": (["n=1,4"], ["--bucket", "n=1,4"], (Bucket(("n",), ((1,), (4,))),)),
     "bucket_else": ("dynamic", ["--bucket-else", "dynamic"], "dynamic"),
     "bucket_fit": ("pad", ["--bucket-fit", "pad"], "pad"),

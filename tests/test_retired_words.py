@@ -99,6 +99,7 @@ EXCEPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "weft/source/statements/loop_carried.py": "loop-carried variables",
         "weft/tracing/control.py": "loop-carried values",
     },
+    "timeline": {"compiler/machine/python/spans.py": "what a thread does over time"},
     "far": {
         "compiler/graph/schedule_memory.py": "a jump pointer to a far ancestor",
         "compiler/loop_to_llvm/runtime": "the cancellations so far",

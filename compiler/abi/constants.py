@@ -23,3 +23,13 @@ class Status(IntEnum):
     BAD_RESULT = 9
     CANCELLED = 10
     LOST_RANK = 11
+
+
+class SpanNumber(IntEnum):
+    """Numbers of spans that are not of kernels: a whole call, what its program does between
+    kernels, and waiting for other threads.
+    """
+
+    CALL = -1
+    OTHER = -2
+    WAIT = -3

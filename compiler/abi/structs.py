@@ -17,6 +17,7 @@ _TYPES: Final[dict[str, tuple[str, Any]]] = {
     "uint16_t": ("H", ctypes.c_uint16),
     "uint32_t": ("I", ctypes.c_uint32),
     "uint64_t": ("Q", ctypes.c_uint64),
+    "int32_t": ("i", ctypes.c_int32),
     "int64_t": ("q", ctypes.c_int64),
     "void *": ("Q", ctypes.c_void_p),
 }
@@ -169,6 +170,20 @@ CALL: Final = CStruct(
   uint64_t reserved[2]; /* 0 */
 """,
 )
+
+SPAN: Final = CStruct(
+    "weft_span",
+    """\
+  uint64_t size;    /* sizeof(weft_span); that of a later version may be longer */
+  uint64_t begin;   /* nanoseconds of CLOCK_MONOTONIC */
+  uint64_t end;
+  uint64_t thread;  /* pthread_self() of the thread that it is of */
+  const char *name; /* of the kernel, or of what else it is; lives as long as the artifact */
+  int32_t number;   /* of the kernel's call in the metadata's list calls, or WEFT_SPAN_... */
+  uint32_t reserved;
+""",
+)
+"""What a thread did for a time; a host's `profile` is called with each."""
 
 TABLE: Final = CStruct(
     "weft_table",

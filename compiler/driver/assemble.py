@@ -56,7 +56,7 @@ from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.codegen.object_code import compile_object
 from weft.compiler.machine.weights.prepare import Weights
 from weft.compiler.machine.weights.prepared import weight_offsets
-from weft.compiler.program.describe import describe_kernels, describe_memory
+from weft.compiler.program.describe import describe_calls, describe_kernels, describe_memory
 from weft.compiler.program.parallelize_calls import describe_concurrent
 from weft.compiler.program.time_calls import timed_calls
 from weft.compiler.target.features import baseline
@@ -72,6 +72,7 @@ from weft.dialects.loop.program import (
     KernelOp,
     ProgramOp,
     donated_pairs,
+    number_calls,
 )
 from weft.dialects.loop.types import buffer_type_of
 from weft.dialects.weights import WeightStore
@@ -137,7 +138,7 @@ def assemble(
         for level in levels:
             objects |= _level_objects(level, keys, options)
     exports = (
-        *exported_symbols(options.prefix),
+        *exported_symbols(options.prefix, options.target),
         *external_weight_exports(options.prefix, outside),
         *standalone_exports(options.target, options.prefix),
         *self_test_exports(options.prefix, golden),
@@ -212,16 +213,20 @@ def _level_objects(
     """
     own = level.options
     programs = {p.sym_name.data: p for p in level.bodies if p is not level.program}
+    numbers = number_calls(level.bodies)
     texts = {
         name: emit_program(
-            p, own.target, prefix=own.prefix, weights=weights, name=bucket_prefix(own.prefix, p)
+            p, own.target, prefix=own.prefix, weights=weights, name=bucket_prefix(own.prefix, p),
+            numbers=numbers,
         )
         for name, p in programs.items()
-    }
+    }  # fmt: skip
     texts["program"] = (
         emit_choice(level.program, level.bodies, own.target, prefix=own.prefix)
         if programs
-        else emit_program(level.program, own.target, prefix=own.prefix, weights=weights)
+        else emit_program(
+            level.program, own.target, prefix=own.prefix, weights=weights, numbers=numbers
+        )
     )
     code = {name: compile_object(text, own.target) for name, text in texts.items()}
     code |= level.code
@@ -303,6 +308,7 @@ def _description(level: CompiledLevel) -> dict[str, object]:
         "costs": asdict(options.target.cost),
         "operators": dict(sorted(report.graph.items())),
         "kernels": describe_kernels(program, level.kernels, report.schedules, report.refused),
+        "calls": describe_calls(level.bodies, level.kernels),
         "memory": describe_memory(program, exact=bool(options.guarded)),
         "repeats": any(REPEATS in each.attributes for each in level.bodies),
         "concurrent": describe_concurrent(program, level.kernels, options.target),

@@ -18,7 +18,7 @@ from weft.compiler.machine.artifact.replace_file import replacing
 from weft.compiler.machine.codegen.object_code import compile_assembly
 from weft.compiler.target.module_target import target_of
 from weft.dialects.errors import OptionError
-from weft.dialects.loop.program import KernelOp, ProgramOp
+from weft.dialects.loop.program import KernelOp, ProgramOp, number_calls
 from weft.dialects.module_attributes import code_options
 
 
@@ -67,9 +67,11 @@ def save_graph(source: Source | ImportedModel, output: Path, session: Session) -
 def llvm_modules(module: ModuleOp) -> Iterator[tuple[str, str]]:
     """The LLVM IR of each kernel and program by name, for the module's target."""
     target, options = target_of(module), code_options(module)
+    numbers = number_calls(op for op in module.ops if isinstance(op, ProgramOp))
     for op in module.ops:
         if isinstance(op, ProgramOp):
-            yield op.sym_name.data, emit_program(op, target, prefix=options.prefix)
+            text = emit_program(op, target, prefix=options.prefix, numbers=numbers)
+            yield op.sym_name.data, text
         elif isinstance(op, KernelOp):
             guarded, strict = bool(options.guarded), options.strict_fp
             text = emit_kernel(op, target, prefix=options.prefix, strict_fp=strict, guarded=guarded)

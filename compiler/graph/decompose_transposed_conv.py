@@ -143,35 +143,57 @@ def _replace(conv: ConvTransposeOp, result: Term) -> None:
 def _blocks(b: GraphBuilder, conv: ConvTransposeOp, weights: WeightStore) -> Term:
     """The blocks `[n, m, stride..., position...]`, joined of the convolutions of their phases."""
     of_axes = _phases_of(conv)
-    found = {each: _convolved(b, conv, each, weights) for each in product(*of_axes)}
-    for axis in reversed(range(len(of_axes))):
+    summed = [[each for each in of_axis if each.taps] for of_axis in of_axes]
+    empty = [sum(each.size for each in of_axis if not each.taps) for of_axis in of_axes]
+    operands = conv.operands[1:2] if any(empty) else conv.operands[1:]
+    found = {each: _convolved(b, conv, operands, each, weights) for each in product(*summed)}
+    for axis in reversed(range(len(summed))):
         found = {
-            outer: joined([found[*outer, inner] for inner in of_axes[axis]], 2 + axis)
-            for outer in product(*of_axes[:axis])
+            outer: joined([found[*outer, inner] for inner in summed[axis]], 2 + axis)
+            for outer in product(*summed[:axis])
         }
-    return found[()]
+    return _with_empty_phases(found[()], conv, empty)
+
+
+def _with_empty_phases(blocks: Term, conv: ConvTransposeOp, empty: Sequence[int]) -> Term:
+    """The blocks with so many phases without taps on each axis, which are what the bias is."""
+    if not any(empty):
+        return blocks
+    rank = len(blocks.shape)
+    pads = shape_attr([*(0 for _ in range(rank + 2)), *empty, *(0 for _ in empty)])
+    padded = blocks.of(blocks.b.pad(blocks.value, pads=pads, mode="constant"))
+    bias = [blocks.of(value) for value in conv.operands[2:]]
+    return (
+        padded + bias[0].reshape((bias[0].shape[0], *(1 for _ in range(rank - 2))))
+        if bias
+        else padded
+    )
 
 
 def _convolved(
-    b: GraphBuilder, conv: ConvTransposeOp, phases: Sequence[_Phases], weights: WeightStore
+    b: GraphBuilder,
+    conv: ConvTransposeOp,
+    stored: Sequence[SSAValue],
+    phases: Sequence[_Phases],
+    weights: WeightStore,
 ) -> Term:
-    """The results `[n, m, phase..., position...]` of phases with equally many taps."""
-    filters, *bias = (Term(b, value) for value in conv.operands[1:])
+    """The results `[n, m, phase..., position...]` of phases with equally many taps, of the filter
+    and perhaps the bias that are stored.
+    """
+    filters, *bias = (Term(b, value) for value in stored)
     image, strides = Term(b, conv.image), conv.window().strides
     counts, taps = [each.size for each in phases], [each.taps for each in phases]
     most = [max(each.taps for each in of_axis) for of_axis in _phases_of(conv)]
     positions = [dim + reach - 1 for dim, reach in zip(image.shape[2:], most, strict=True)]
     channels = filters.shape[1] * conv.groups
     shape = (image.shape[0], channels, *counts, *positions)
-    if 0 in taps:
-        rest = (channels, *(1 for _ in (*counts, *positions)))
-        alone = [each.reshape(rest) for each in bias] or [image.number(0)]
-        return alone[0].expand(shape)
     folded = _filter_of(filters, conv.groups, strides, phases)
     operands = [folded, *(_repeated(each, prod(counts)) for each in bias)]
     pads = [each - 1 for each in (*taps, *most)]
-    stored = _stored(conv, operands, phases, weights)
-    return Term(b, b.conv(conv.image, *stored, group=conv.groups, pads=pads)).reshape(shape)
+    filters_and_bias = _stored(conv, operands, phases, weights)
+    return Term(b, b.conv(conv.image, *filters_and_bias, group=conv.groups, pads=pads)).reshape(
+        shape
+    )
 
 
 def _stored(

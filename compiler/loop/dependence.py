@@ -342,23 +342,26 @@ def _substitute(bound: Bound, values: dict[Atom, Expr]) -> Bound:
 
 
 def _joined(equations: list[tuple[Expr, Expr]]) -> list[tuple[Expr, Expr]]:
-    """The equations, and those that make `x` of `x floordiv c` and `x mod c` in two of them."""
+    """The equations, and those that make `f * x` of `x floordiv c` and `f * (x mod c)` in two of
+    them.
+    """
     joined = list(equations)
     for position, (left, right) in enumerate(joined):
-        divisor = _remainder_divisor(left)
-        if divisor is None or len(joined) > 4 * len(equations):
+        scale = _turn_of_remainder(left)
+        if scale is None or len(joined) > 4 * len(equations):
             continue
         for other_left, other_right in joined[:]:
-            whole = other_left * divisor + left
-            if _remainder_divisor(whole) != divisor and _quotients(other_left):
-                joined.insert(position + 1, (whole, other_right * divisor + right))
+            whole = other_left * scale + left
+            if _turn_of_remainder(whole) != scale and _quotients(other_left):
+                joined.insert(position + 1, (whole, other_right * scale + right))
     return joined
 
 
-def _remainder_divisor(expr: Expr) -> Expr | None:
-    for monomial in expr.terms:
+def _turn_of_remainder(expr: Expr) -> Expr | None:
+    """How far a remainder's term reaches before it starts anew: its factor times its divisor."""
+    for monomial, factor in expr.terms.items():
         if len(monomial) == 1 and isinstance(monomial[0], Remainder):
-            return monomial[0].divisor
+            return monomial[0].divisor * factor
     return None
 
 

@@ -12,11 +12,19 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from weft.compiler.program.memory.plan_memory import buffer_bytes, lifetimes
+from weft.compiler.program.memory.plan_memory import buffer_bytes, lifetimes, number_operations
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.loop.arithmetic import GeluOp, is_function
 from weft.dialects.loop.ops import ForOp, WhileOp
-from weft.dialects.loop.program import FLOPS, REPEATS, CallOp, KernelOp, ProgramOp
+from weft.dialects.loop.program import (
+    FLOPS,
+    REPEATS,
+    CallOp,
+    KernelOp,
+    ProgramOp,
+    nodes_around,
+    number_calls,
+)
 from weft.dialects.loop.scalar import is_float
 from weft.dialects.loop.types import ExprsAttr, buffer_type_of
 
@@ -110,6 +118,29 @@ def describe_kernels(
         }
         for name, of_name in calls.items()
     ]
+
+
+def describe_calls(
+    programs: Sequence[ProgramOp], kernels: Mapping[str, KernelOp]
+) -> list[dict[str, Any]]:
+    """Each call of a kernel by its number: the kernel, the nodes of the model that it computes, its
+    flops and bytes, and for those of the last program its position among what `describe_memory`
+    counts.
+    """
+    positions = number_operations(programs[-1])
+    described: list[dict[str, Any]] = []
+    for call in number_calls(programs):
+        step = {"step": positions[call][0]} if call in positions else {}
+        described.append(
+            {
+                "kernel": call.kernel,
+                "nodes": nodes_around(call),
+                "flops": _plain(call_flops(call, kernels[call.kernel])),
+                "bytes": _plain(call_bytes(call)),
+                **step,
+            }
+        )
+    return described
 
 
 def call_flops(call: CallOp, kernel: KernelOp) -> Expr:

@@ -12,16 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct, field
-from xdsl.dialects.builtin import ArrayAttr, FusedLoc, NameLoc
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.utils.hints import isa
+from xdsl.ir import Operation, SSAValue
 
 from weft.dialects.expr import Atom, Expr, Extremum, Quotient, Symbol, product
 from weft.dialects.interval import Range
 from weft.dialects.loop.arithmetic import IndexedOp, IndexOp
 from weft.dialects.loop.dynamic import CopyOp, RequireEqualOp
 from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, StoreOp, enclosing_loops
-from weft.dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp
+from weft.dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp, nodes_around
 from weft.dialects.loop.types import BufferType, buffer_type_of
 
 
@@ -229,18 +227,6 @@ def _first(reasons: Iterator[str | None]) -> str | None:
 
 def _node(op: Operation) -> str:
     """The nodes of the model that an operation, or the one around it, came from."""
-    around: Operation | None = op
-    while around is not None:
-        names = _names(around.location)
-        if names:
-            return f"node {' and '.join(repr(name) for name in names)}"
-        around = around.parent_op()
+    if names := nodes_around(op):
+        return f"node {' and '.join(repr(name) for name in names)}"
     return op.kernel if isinstance(op, CallOp) else op.name
-
-
-def _names(location: Attribute) -> list[str]:
-    if isinstance(location, NameLoc):
-        return [location.desc.data]
-    if isinstance(location, FusedLoc) and isa(location.locations, ArrayAttr):
-        return [name for each in location.locations for name in _names(each)]
-    return []

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from weft.compiler.target import TARGETS
-from weft.compiler.target.cost import GENERIC, CostModel
+from weft.compiler.target.cost import CALIBRATED, GENERIC, CostModel
 from weft.compiler.target.target import Target
 from weft.compiler.target.x86 import WHOLE_VECTORS
+
+_ONLY_AMD = "sse4a"
+"""A feature of all CPUs of one vendor and of none of the other."""
 
 NATIVE = "native"
 """The name of the target of this machine."""
@@ -25,14 +28,18 @@ def native_target(
     in bytes by the fields of Target.
 
     A CPU with a table has its costs and its caches, so that it makes the same choices on every
-    machine; the last cache is smaller where there is less of it. Another has the caches that are
-    detected, and costs that were `calibrated`, or else those of its generic level.
+    machine. Another has the caches that are detected, and costs that were `calibrated`, or else
+    those of the nearest table. The last cache, which others may share, is none larger than the
+    table's.
     """
     arch = triple.split("-", 1)[0]
     table = table_of(arch, cpu, features)
+    nearest = table or nearest_table(arch, features)
+    if nearest.cost.source != GENERIC:
+        last = min(nearest.l3_bytes, caches.get("l3_bytes", nearest.l3_bytes))
+        caches = {**caches, "l3_bytes": last}
     if table is not None:
-        last = min(table.l3_bytes, caches.get("l3_bytes", table.l3_bytes))
-        caches = {"l1_bytes": table.l1_bytes, "l2_bytes": table.l2_bytes, "l3_bytes": last}
+        caches = {**caches, "l1_bytes": table.l1_bytes, "l2_bytes": table.l2_bytes}
         # Linux names few features of an Arm CPU.
         features = {name[1:]: True for name in table.features if name[0] == "+"} | dict(features)
     vector_bytes, has_fma = _vectors(arch, features)
@@ -47,7 +54,7 @@ def native_target(
         has_fma=has_fma,
         factor_registers=1 if has_fma and arch == "x86_64" else 3,
         cores=cores,
-        cost=(table or generic_level(arch, features)).cost if calibrated is None else calibrated,
+        cost=nearest.cost if calibrated is None else calibrated,
         **caches,
     )
 
@@ -60,17 +67,34 @@ def table_of(arch: str, cpu: str, features: Mapping[str, bool]) -> Target | None
     return next((each for each in found if _has_features(each, features)), None)
 
 
-def generic_level(arch: str, features: Mapping[str, bool]) -> Target:
-    """The last level of an architecture that has no more features than these; the first target of
-    all for one that weft does not know.
+def nearest_table(arch: str, features: Mapping[str, bool]) -> Target:
+    """For a CPU that has no table: of the CPUs with vectors of 512 bits that have none but these
+    features, on x86-64 of the same vendor, the one with the most. A virtual machine may give a CPU
+    the name of an older one, and LLVM has several names for one core. Those of narrower vectors are
+    of a decade, so that they have the last level of the architecture; one that weft does not know
+    has the first target of all.
     """
-    levels = [each for each in TARGETS if each.arch == arch and each.cost.source == GENERIC]
+    amd = features.get(_ONLY_AMD, False)
     able = [
         each
-        for each in levels
-        if all(features.get(name[1:], False) for name in each.features if name[0] == "+")
+        for each in TARGETS
+        if each.arch == arch and all(features.get(name, False) for name in _needed(each))
     ]
-    return [*levels[:1], *able][-1] if levels else TARGETS[0]
+    wide = [
+        each
+        for each in able
+        if each.vector_bytes == 64
+        and each.cost.source != GENERIC
+        and (_ONLY_AMD in _needed(each)) == amd
+    ]
+    levels = [each for each in TARGETS if each.arch == arch and each.cost.source == GENERIC]
+    able_levels = [each for each in levels if each in able]
+    first = levels[:1] or TARGETS[:1]
+    return [*first, *able_levels, *sorted(wide, key=lambda each: len(_needed(each)))][-1]
+
+
+def _needed(target: Target) -> list[str]:
+    return [name[1:] for name in target.features if name[0] == "+"]
 
 
 def calibration_advice(cpu: str, source: str) -> str:
@@ -78,9 +102,10 @@ def calibration_advice(cpu: str, source: str) -> str:
     where nobody did; nothing where they are its own, or it is no CPU but a level.
     """
     levels = (each.cpu for each in TARGETS if each.cost.source == GENERIC)
-    if source != GENERIC or cpu in levels:
+    if source in (CALIBRATED, cpu) or cpu in levels:
         return ""
-    return f"{cpu} has no table of costs: `weft calibrate` measures them in some seconds"
+    taken = "" if source == GENERIC else f", those of {source} are taken"
+    return f"{cpu} has no table of costs{taken}: `weft calibrate` measures them in some seconds"
 
 
 def _has_features(target: Target, features: Mapping[str, bool]) -> bool:

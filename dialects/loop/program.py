@@ -4,13 +4,15 @@ them, and the weights it names.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Self, cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
+    FusedLoc,
     IntAttr,
+    NameLoc,
     StringAttr,
     SymbolNameConstraint,
     SymbolRefAttr,
@@ -295,6 +297,30 @@ class CallOp(IRDLOperation):
         if self.arguments:
             printer.print_string(" : ")
             printer.print_list([value.type for value in self.arguments], printer.print_attribute)
+
+
+def number_calls(programs: Iterable[ProgramOp]) -> dict[CallOp, int]:
+    """The calls of kernels in programs of one artifact, numbered as its metadata lists them."""
+    calls = (op for program in programs for op in program.walk() if isinstance(op, CallOp))
+    return {call: number for number, call in enumerate(calls)}
+
+
+def nodes_of(op: Operation) -> list[str]:
+    """The nodes of the model, or lines of the source, that an operation comes from."""
+    location = op.location
+    fused = location.locations if isinstance(location, FusedLoc) else None
+    listed = list(fused) if isa(fused, ArrayAttr) else [location]
+    return [each.desc.data for each in listed if isinstance(each, NameLoc)]
+
+
+def nodes_around(op: Operation) -> list[str]:
+    """The nodes of the model that an operation, or the one around it, comes from."""
+    around: Operation | None = op
+    while around is not None:
+        if names := nodes_of(around):
+            return names
+        around = around.parent_op()
+    return []
 
 
 def origin_of(call: CallOp) -> int | None:

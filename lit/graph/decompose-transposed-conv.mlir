@@ -44,10 +44,13 @@ func.func @unequal(%x: !graph.tensor<[1, 1, n], f32>) -> !graph.tensor<[1, 1, 2*
 
 // -----
 
-// Two taps on three phases: the last phase has none, and is the bias.
+// Two taps on three phases: the last phase has none, and is the bias, which all get behind it.
 // CHECK-LABEL: func.func @bare
-// CHECK: %[[BARE:[a-z_0-9]+]] = graph.expand %{{.*}} {shape = #graph.shape<[1, 1, 1, 4]>}
-// CHECK: graph.concat %{{.*}}, %[[BARE]] {axis = 2 : i64}
+// CHECK: %[[CONV:[a-z_0-9]+]] = graph.conv %x, %{{[a-z_0-9]+}} {
+// CHECK: %[[BLOCKS:[a-z_0-9]+]] = graph.reshape %[[CONV]]
+// CHECK: %[[PADDED:[a-z_0-9]+]] = graph.pad %[[BLOCKS]] {pads = #graph.shape<[0, 0, 0, 0, 0, 0, 1, 0]>, mode = "constant"}
+// CHECK: graph.add %[[PADDED]], %{{.*}}
+// CHECK-NOT: graph.concat
 func.func @bare(%x: !graph.tensor<[1, 1, 4], f32>, %w: !graph.tensor<[1, 1, 2], f32>, %b: !graph.tensor<[1], f32>) -> !graph.tensor<[1, 1, 11], f32> {
   %y = graph.conv_transpose %x, %w, %b {group = 1 : i64, strides = array<i64: 3>} : (!graph.tensor<[1, 1, 4], f32>, !graph.tensor<[1, 1, 2], f32>, !graph.tensor<[1], f32>) -> !graph.tensor<[1, 1, 11], f32>
   func.return %y : !graph.tensor<[1, 1, 11], f32>

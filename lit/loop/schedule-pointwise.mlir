@@ -92,13 +92,38 @@ func.func @main(%x: !graph.tensor<[96, 1], f32>) -> !graph.tensor<[96, 2], f32> 
 
 // -----
 
-// Runs of three fill no vector of eight: each element is stored to a run.
+// Runs of three fill no vector of eight, but three vectors.
 // CHECK-LABEL: loop.kernel @expand_
-// CHECK-NEXT: loop.for %i = 0 to 96 parallel {
-// CHECK-NEXT: loop.for %j = 0 to 3 vector(4) {
+// CHECK-NEXT: loop.for %{{[a-z]+}} = 0 to 12 parallel {
+// CHECK-NEXT: loop.for %[[I:[a-z]+]] = 0 to 24 unroll vector(8) {
+// CHECK-NEXT: loop.load %a0[{{.*}}(%[[I]] floordiv 3), 0]
 func.func @main(%x: !graph.tensor<[96, 1], f32>) -> !graph.tensor<[96, 3], f32> {
   %y = graph.expand %x {shape = #graph.shape<[96, 3]>} : (!graph.tensor<[96, 1], f32>) -> !graph.tensor<[96, 3], f32>
   func.return %y : !graph.tensor<[96, 3], f32>
+}
+
+// -----
+
+// Two rows side by side: each vector holds four elements of each, and the rest of both fills less.
+// CHECK-LABEL: loop.kernel @transpose_
+// CHECK-NEXT: loop.for %[[Z:[a-z]+]]o = 0 to 6 parallel {
+// CHECK-NEXT: loop.for %[[Z]]i = 0 to 32 unroll vector(8) {
+// CHECK-NEXT: loop.load %a0[(%[[Z]]i mod 2), 16 * %[[Z]]o + (%[[Z]]i floordiv 2)]
+// CHECK: loop.for %[[Z]]r = 0 to 10 vector(8) {
+// CHECK-NEXT: loop.load %a0[(%[[Z]]r mod 2), (%[[Z]]r floordiv 2) + 96]
+func.func @main(%x: !graph.tensor<[2, 101], f32>) -> !graph.tensor<[101, 2], f32> {
+  %y = graph.transpose %x {permutation = array<i64: 1, 0>} : (!graph.tensor<[2, 101], f32>) -> !graph.tensor<[101, 2], f32>
+  func.return %y : !graph.tensor<[101, 2], f32>
+}
+
+// -----
+
+// Of five rows a vector would hold runs of one element: the rows stay apart.
+// CHECK-LABEL: loop.kernel @transpose_
+// CHECK-NOT: mod 5
+func.func @main(%x: !graph.tensor<[5, 101], f32>) -> !graph.tensor<[101, 5], f32> {
+  %y = graph.transpose %x {permutation = array<i64: 1, 0>} : (!graph.tensor<[5, 101], f32>) -> !graph.tensor<[101, 5], f32>
+  func.return %y : !graph.tensor<[101, 5], f32>
 }
 
 // -----

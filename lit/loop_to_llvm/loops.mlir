@@ -81,12 +81,15 @@ loop.kernel @pair(%x: !loop.buffer<[2], f32>, %y: !loop.buffer<[2], f32>) {
 
 // -----
 
-// A program calls its kernels on pointers of the caller's and on places in the caller's workspace.
+// A program calls its kernels on pointers of the caller's and on places in the caller's workspace, and
+// says before which call that is, and behind the last that no kernel runs.
 // CHECK-LABEL: define hidden i64 @"weft.workspace"
 // CHECK:       ret i64 96
 // CHECK:       define hidden i32 @"weft.program"
 // CHECK:       %[[T:.*]] = getelementptr i8, ptr %{{.*}}, i64 64
+// CHECK-NEXT:  call void @"weft.profile.enter"(ptr %".1", i32 0, ptr @"profile.name.k")
 // CHECK-NEXT:  call void @"weft.k"(ptr %{{.*}}, ptr %{{.*}}, ptr %[[T]])
+// CHECK-NEXT:  call void @"weft.profile.enter"(ptr %".1", i32 -2, ptr @"profile.name.other")
 loop.program @main(%x: !loop.buffer<[8], f32>, %y: !loop.buffer<[8], f32>) inputs 1 {
   %t = loop.alloc workspace at 64 : !loop.buffer<[8], f32>
   loop.call @k(%x, %t) : !loop.buffer<[8], f32>, !loop.buffer<[8], f32>

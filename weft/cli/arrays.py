@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -78,6 +79,22 @@ def _read_array(path: str) -> Array:
     if type(array) is not np.ndarray:
         raise InputError(f"{path} requires one array in NumPy's format, got several")
     return array
+
+
+def read_archive(specs: Sequence[TensorSpec], path: str) -> dict[str, Array]:
+    """The arrays of a file in NumPy's .npz format, by input. Raises InputError for another form or
+    other names.
+    """
+    try:
+        found: Any = np.load(path, allow_pickle=False)
+        arrays: dict[str, Array] = {name: found[name] for name in found.files}
+    except (ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path} requires arrays in NumPy's .npz format, got {error}") from error
+    names = [spec.name for spec in specs]
+    unknown = [name for name in arrays if name not in names]
+    if unknown:
+        raise InputError(f"{path} requires arrays named as inputs, {names}, got {unknown}")
+    return arrays
 
 
 def random_inputs(specs: Sequence[TensorSpec], seed: int, arguments: Namespace) -> dict[str, Array]:

@@ -21,6 +21,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "compile": "compile a model to a shared object, or to any level on the way",
     "run": "run a model or an artifact on arrays",
     "inspect": "show what a model or an artifact takes, does and needs",
+    "profile": "show where the time of a call goes, by kernel, operator and node",
     "verify": "check that an artifact is whole, and what it needs",
     "compare": "show how far two forms of a model differ, and where they part",
     "bench": "time a model beside other engines and the machine's limits",

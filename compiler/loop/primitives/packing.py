@@ -57,16 +57,21 @@ def _require_positions(type: BufferType, layout: LayoutAttr) -> None:
         )
 
 
-def panels(type: BufferType, axis: int, width: int) -> LayoutAttr:
+def panels(type: BufferType, axis: int, width: int, group: int | None = None) -> LayoutAttr:
     """The layout in panels of `width` along an axis: number slowest, position in one fastest.
 
-    The last panel is padded where the width does not divide the dim.
+    The last panel is padded where the width does not divide the dim, or that of each `group` of so
+    many elements.
     """
-    along = Expr.of(Operand(axis))
+    along, size = Expr.of(Operand(axis)), type.shape[axis]
     others = [(Expr.of(Operand(d)), dim) for d, dim in enumerate(type.shape) if d != axis]
-    inner = [expr for expr, _ in others]
-    subscripts = (along // width, *inner, along % width)
-    storage = (type.shape[axis].ceildiv(width), *(dim for _, dim in others), Expr.of(width))
+    outer: list[tuple[Expr, Expr]] = []
+    if group is not None:
+        outer = [(along // group, size.ceildiv(group))]
+        along, size = along % group, Expr.of(group)
+    outer.append((along // width, size.ceildiv(width)))
+    dims = [*outer, *others, (along % width, Expr.of(width))]
+    subscripts, storage = zip(*dims, strict=True)
     return LayoutAttr(ExprsAttr(subscripts), ExprsAttr(storage))
 
 

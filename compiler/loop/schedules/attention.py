@@ -58,10 +58,10 @@ from weft.compiler.loop.schedules.innermost_loops import (
     lanes_for,
     lanes_of,
     parallelize_outermost,
-    stride,
     vectorize_innermost,
 )
 from weft.compiler.loop.schedules.simplify import drop_stored_only
+from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.expr import Expr

@@ -22,7 +22,8 @@ from weft.compiler.loop.primitives import (
 from weft.compiler.loop.schedules.gemm.blocked_summation import block_long_sum, block_of
 from weft.compiler.loop.schedules.gemm.plan import LONGEST_SUM
 from weft.compiler.loop.schedules.gemm.unroll_tile import register_accesses, unroll_k
-from weft.compiler.loop.schedules.innermost_loops import lanes_for, stride, vectorize_innermost
+from weft.compiler.loop.schedules.innermost_loops import lanes_for, vectorize_innermost
+from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import Target
 from weft.dialects.loop.ops import ForOp
 from weft.dialects.loop.types import buffer_type_of

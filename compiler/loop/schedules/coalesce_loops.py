@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 from weft.compiler.loop.nest import accesses_to
 from weft.compiler.loop.primitives import collapse, flatten, pack, stage_tile
 from weft.compiler.loop.schedules.gemm.accumulation import aligned
-from weft.compiler.loop.schedules.innermost_loops import is_contiguous
+from weft.compiler.loop.strides import is_contiguous
 from weft.dialects.expr import Atom, Expr, Operand
 from weft.dialects.loop.ops import AllocOp, ForOp
 from weft.dialects.loop.program import KernelOp

@@ -45,9 +45,9 @@ from weft.compiler.loop.schedules.innermost_loops import (
     lanes_for,
     main_and_remainder,
     privatize,
-    stride,
     vectorize_innermost,
 )
+from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.expr import Expr, Operand

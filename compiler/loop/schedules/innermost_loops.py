@@ -14,7 +14,6 @@ from weft.compiler.loop.nest import (
     accesses_in,
     accesses_to,
     child_loops,
-    element_address,
     is_branch,
     is_inside,
     loads_in,
@@ -35,7 +34,9 @@ from weft.compiler.loop.primitives import (
     unroll,
     vectorize,
 )
+from weft.compiler.loop.schedules.interleave import interleave
 from weft.compiler.loop.schedules.unroll_and_jam import jam_factor
+from weft.compiler.loop.strides import is_contiguous, is_strided, stride
 from weft.compiler.target.target import LINE, Target
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.expr import Expr, Quotient, product
@@ -62,9 +63,6 @@ LEAST_LANES = 4
 
 PREFETCH_BYTES = 4096
 """Bytes by which contiguous accesses are prefetched: across the end of a page too."""
-
-LINE_ELEMENTS = 8
-"""Elements of stride from which on each load is taken to touch a line of its own."""
 
 LARGEST_SCRATCH = 32 * 1024
 """Bytes of a temporary that moves onto the stack of the thread that computes the row."""
@@ -143,30 +141,6 @@ def prefers_streams(target: Target) -> bool:
     return target.vector_bytes < LINE
 
 
-def stride(access: AccessOp, loop: ForOp) -> Expr | None:
-    """The elements between accesses of consecutive iterations; None where that varies."""
-    address = element_address(access)
-    return address.coefficient(loop.index) if address.is_affine_in(loop.index) else None
-
-
-def is_strided(access: AccessOp, loop: ForOp) -> bool:
-    """Whether consecutive iterations access different lines, or may do so."""
-    step = stride(access, loop)
-    return step is not None and (step.constant is None or abs(step.constant) >= LINE_ELEMENTS)
-
-
-def is_contiguous(outer: ForOp, inner: ForOp) -> bool:
-    """Whether each access of the outer loop continues where the inner one ends, so that both could
-    be one loop.
-    """
-    return all(_continues(access, outer, inner) for access in accesses_in(inner))
-
-
-def _continues(access: AccessOp, outer: ForOp, inner: ForOp) -> bool:
-    outside, inside = stride(access, outer), stride(access, inner)
-    return outside is not None and inside is not None and outside == inside * inner.extent
-
-
 def collapse_contiguous(loop: ForOp) -> ForOp:
     """Collapses nested loops, both reductions or both none, wherever every access has one stride
     through both; returns the new outermost.
@@ -194,6 +168,8 @@ def vectorize_innermost(loop: ForOp, target: Target) -> None:
     if any(is_branch(op) for op in nest[-1].body.block.ops):
         return
     if transpose_copy(nest, lanes_of([nest[0]], target)):
+        return
+    if interleave(nest, target):
         return
     candidates = sorted((each for each in nest if most_iterations(each) != 1), key=_vector_cost)
     if not any(_try_vectorize(loop, target) for loop in candidates):

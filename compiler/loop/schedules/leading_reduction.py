@@ -12,11 +12,10 @@ from weft.compiler.loop.primitives import collapse, reorder, split_at, tile, unr
 from weft.compiler.loop.schedules.gemm.accumulation import overlap
 from weft.compiler.loop.schedules.innermost_loops import (
     collapse_contiguous,
-    is_contiguous,
     lanes_for,
     parallelize_outermost,
-    stride,
 )
+from weft.compiler.loop.strides import is_contiguous, stride
 from weft.compiler.target.target import Target
 from weft.dialects.expr import product
 from weft.dialects.loop.ops import ForOp

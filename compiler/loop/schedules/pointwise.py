@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from weft.compiler.loop.matchers import is_straight_line
 from weft.compiler.loop.nest import accesses_in, perfect_nest, stores_in
-from weft.compiler.loop.primitives import collapse, hoist, nontemporal, tile, unroll, vectorize
+from weft.compiler.loop.primitives import hoist, nontemporal, tile, unroll, vectorize
 from weft.compiler.loop.schedules.innermost_loops import (
     collapse_contiguous,
     interleaved_lanes,
@@ -17,9 +17,10 @@ from weft.compiler.loop.schedules.innermost_loops import (
     is_streaming_store,
     lanes_for,
     parallelize_outermost,
-    stride,
     unscheduled,
 )
+from weft.compiler.loop.schedules.interleave import interleave
+from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.loop.ops import ForOp, LoadOp, StoreOp
@@ -49,8 +50,10 @@ def matches(loop: ForOp) -> bool:
 def apply(loop: ForOp, target: Target) -> None:
     """Collapses, tiles, vectorises and parallelises the nest, with loops that repeat elements."""
     nest = perfect_nest(collapse_contiguous(loop))
-    if len(nest) > 1 and _repeats(nest[-2], nest[-1], target):
-        nest[-2:] = [collapse(nest[-2], nest[-1])]
+    if tops := interleave(nest, target):
+        for top in tops:
+            parallelize_outermost(top)
+        return
     inner = nest[-1]
     lanes = lanes_for(inner, target)
     if lanes == 1 or _only_stores_strided(inner):
@@ -89,19 +92,6 @@ def _stream_stores(loop: ForOp, target: Target) -> None:
         if stride(store, loop) == 1 and is_streaming_store(store, target):
             with suppress(IllegalSchedule):  # the kernel reads it again
                 nontemporal(store)
-
-
-def _repeats(outer: ForOp, inner: ForOp, target: Target) -> bool:
-    """Whether two loops store contiguously where the inner, shorter than a vector, broadcasts one
-    element: as one loop they fill vectors, and a vector holds whole runs of broadcasts.
-    """
-    count, lanes = inner.extent.constant, lanes_for(outer, target)
-    if count is None or not 1 < count < lanes or lanes % count:
-        return False
-    steps = [(a, stride(a, outer), stride(a, inner)) for a in accesses_in(inner)]
-    contiguous = [over == count and along == 1 for _, over, along in steps]
-    repeated = [isinstance(a, LoadOp) and over == 1 and along == 0 for a, over, along in steps]
-    return all(x or y for x, y in zip(contiguous, repeated, strict=True)) and any(repeated)
 
 
 def _only_stores_strided(loop: ForOp) -> bool:

@@ -42,11 +42,11 @@ from weft.compiler.loop.schedules.innermost_loops import (
     parallelize_outermost,
     prefers_streams,
     privatize,
-    stride,
     unscheduled,
     vectorize_innermost,
 )
 from weft.compiler.loop.schedules.unroll_and_jam import jam_factor_of_pass
+from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops

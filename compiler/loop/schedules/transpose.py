@@ -39,15 +39,15 @@ from weft.compiler.loop.schedules import pointwise
 from weft.compiler.loop.schedules.innermost_loops import (
     copied_by,
     is_streaming_store,
-    is_strided,
     lanes_for,
     main_and_remainder,
     parallelize_outermost,
-    stride,
     transpose_blocks,
     unscheduled,
     vectorize_innermost,
 )
+from weft.compiler.loop.schedules.interleave import interleave
+from weft.compiler.loop.strides import is_strided, stride
 from weft.compiler.target.target import LINE, PAGE, Target
 from weft.dialects.loop.ops import ForOp, LoadOp, StoreOp
 from weft.dialects.loop.program import KernelOp
@@ -102,6 +102,10 @@ def apply(nest: list[ForOp], target: Target) -> bool:
     found = _across(nest)
     if found is None:
         return False
+    if tops := interleave(nest, target):
+        for top in tops:
+            parallelize_outermost(top)
+        return True
     stores, loads, across = found
     lanes, copy = lanes_for(stores, target), copied_by(nest[-1])
     # Blocks that are transposed in registers pay where half of each vector is filled.

@@ -28,6 +28,9 @@ WIDEST_STRIDE = 4
 """Up to this distance between lanes, all elements between them are loaded and shuffled into place.
 """
 
+LEAST_RUN = 2
+"""Lanes for each run of neighbouring elements that pay for loading and shuffling it."""
+
 
 class LoadEmitter:
     """Emits the loads of vectors of one function."""
@@ -59,6 +62,9 @@ class LoadEmitter:
                 return self._first_strided(storage, base, stride, lanes)
             if 1 < stride <= WIDEST_STRIDE:
                 return self._strided(storage, base, stride, lanes.count, lanes.mask)
+        runs = _runs([offsets[lane] for lane in lanes.first]) if lanes.is_constant else []
+        if lanes.is_constant and len(runs) * LEAST_RUN <= len(lanes.first):
+            return self._of_runs(storage, base, runs, offsets, lanes)
         if not lanes.is_constant:
             return self._gather_at(storage, self.addresses.pointers(storage, base, offsets), lanes)
         return self._each(storage, [base + offset for offset in offsets], lanes)
@@ -86,6 +92,28 @@ class LoadEmitter:
         pointer = self.addresses.pointer(storage, base)
         window = self.frame.builder.load(pointer, typ=vector_type, align=storage.alignment)
         return self.frame.builder.shuffle_vector(window, window, lane_numbers(*offsets))
+
+    def _of_runs(
+        self,
+        storage: Storage,
+        base: Expr,
+        runs: Sequence[range],
+        offsets: Sequence[int],
+        lanes: Lanes,
+    ) -> ir.Value:
+        """Elements of a few runs of neighbouring ones, each loaded once and shuffled into place."""
+        builder, count = self.frame.builder, lanes.count
+        value: ir.Value = ir.Constant(ir.VectorType(storage.storage_type, count), None)
+        for run in runs:
+            window = self._window(storage, base + run.start, len(run), None)
+            places = [lane for lane in lanes.first if offsets[lane] in run]
+            spread = [0] * count
+            for lane in places:
+                spread[lane] = offsets[lane] - run.start
+            wide = builder.shuffle_vector(window, window, lane_numbers(*spread))
+            order = [count + lane if lane in places else lane for lane in range(count)]
+            value = builder.shuffle_vector(value, wide, lane_numbers(*order))
+        return value
 
     def _descending(self, storage: Storage, base: Expr, lanes: Lanes) -> ir.Value:
         run = self._run(storage, base - (lanes.count - 1), lanes)
@@ -175,3 +203,14 @@ class LoadEmitter:
         operands = [pointers, alignment, lanes.all(), ir.Constant(vector_type, None)]
         over = (vector_type, pointers.type)
         return intrinsic(self.frame.builder, "masked.gather", vector_type, operands, *over)
+
+
+def _runs(offsets: Sequence[int]) -> list[range]:
+    """The runs of neighbouring elements that offsets make up."""
+    runs: list[range] = []
+    for offset in sorted(set(offsets)):
+        if runs and runs[-1].stop == offset:
+            runs[-1] = range(runs[-1].start, offset + 1)
+        else:
+            runs.append(range(offset, offset + 1))
+    return runs

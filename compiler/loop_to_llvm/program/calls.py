@@ -18,7 +18,7 @@ from weft.compiler.loop_to_llvm.body import BodyEmitter, Unit
 from weft.compiler.loop_to_llvm.frame import Frame
 from weft.compiler.loop_to_llvm.kernel import kernel_symbol, kernel_type
 from weft.compiler.loop_to_llvm.memory.storage import Storage
-from weft.compiler.loop_to_llvm.program.concurrent import KernelCall, emit_branches
+from weft.compiler.loop_to_llvm.program.concurrent import KernelCall, emit_branches, leave_kernels
 from weft.compiler.loop_to_llvm.runtime import Runtime
 from weft.compiler.loop_to_llvm.scalar.elements import I8, I64, POINTER, VOID
 from weft.dialects.loop.concurrent import ConcurrentOp
@@ -51,7 +51,8 @@ class Arrays(Struct, frozen=True):
 
 class CallEmitter(BodyEmitter):
     """Emits calls of kernels. Buffers that it has no pointer of are looked up where they are used
-    first: arguments, weights, those in the arena, and views; `others` knows all else.
+    first: arguments, weights, those in the arena, and views; `others` knows all else. The run time
+    is told of calls with `numbers`, and of what the program itself does between them.
     """
 
     def __init__(
@@ -59,10 +60,12 @@ class CallEmitter(BodyEmitter):
         frame: Frame,
         unit: Unit,
         arrays: Arrays,
+        numbers: Mapping[CallOp, int],
         others: Callable[[SSAValue], Storage] | None = None,
     ):
         super().__init__(frame, unit, {})
         self.arrays = arrays
+        self.numbers = numbers
         self.runtime = Runtime(frame.builder.module, unit.target, unit.prefix)
         self.others = others
 
@@ -122,10 +125,12 @@ class CallEmitter(BodyEmitter):
 
     def call(self, op: CallOp | ConcurrentOp) -> None:
         """Calls a kernel, or several side by side."""
-        if isinstance(op, CallOp):
-            self._prepared(op).emit(self.frame, self.frame.local(self.unit.context))
-        else:
+        if isinstance(op, ConcurrentOp):
             self._concurrent(op)
+            return
+        self._prepared(op).emit(self.frame, self.runtime, self.unit.context)
+        if op in self.numbers and not isinstance(_next_work(op), CallOp):
+            leave_kernels(self.frame, self.runtime, self.unit.context)
 
     def _prepared(self, op: CallOp) -> KernelCall:
         name = kernel_symbol(self.unit.prefix, op.kernel)
@@ -135,7 +140,7 @@ class CallEmitter(BodyEmitter):
             callee = hidden(module, kernel_type(len(op.sizes.data), len(op.arguments)), name)
         sizes = [self.index.uniform(size) for size in op.sizes.data]
         buffers = [self.frame.local(self.storage(each).pointer) for each in op.arguments]
-        return KernelCall(callee, [*sizes, *buffers])
+        return KernelCall(callee, [*sizes, *buffers], op.kernel, self.numbers.get(op))
 
     def _concurrent(self, op: ConcurrentOp) -> None:
         """Finds the buffers and sizes of all branches, then runs these."""
@@ -178,7 +183,7 @@ class CallEmitter(BodyEmitter):
         function.attributes.add("nounwind")
         frame = Frame(function, self.frame)
         unit = replace(self.unit, sizes=self.index.sizes)
-        part = CallEmitter(frame, unit, self.arrays, self.storage)
+        part = CallEmitter(frame, unit, self.arrays, self.numbers, self.storage)
         for call in calls:
             part.call(call)
         frame.builder.ret_void()
@@ -230,6 +235,14 @@ def is_plain(op: Operation) -> bool:
     if isinstance(op, AllocOp):
         return is_in_arena(op)
     return isinstance(op, CallOp | ConcurrentOp | ViewOp | WeightOp)
+
+
+def _next_work(op: Operation) -> Operation | None:
+    """The next operation of the block that does something when it is run."""
+    following = op.next_op
+    while following is not None and is_plain(following) and not _calls(following):
+        following = following.next_op
+    return following
 
 
 def _calls(op: Operation) -> int:

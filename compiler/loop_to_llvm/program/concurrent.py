@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from llvmlite import ir
 from msgspec import Struct
 
+from weft.compiler.abi.constants import SpanNumber
 from weft.compiler.loop_to_llvm.frame import Frame
 from weft.compiler.loop_to_llvm.parallel import BODY_TYPE
 from weft.compiler.loop_to_llvm.runtime import Runtime
@@ -17,15 +18,34 @@ from weft.compiler.loop_to_llvm.scalar.elements import I64, POINTER
 
 
 class KernelCall(Struct, frozen=True):
-    """A kernel, and the sizes and buffers that it is called with."""
+    """A kernel, and the sizes and buffers that it is called with; the number of the call, where the
+    run time is told of it.
+    """
 
     kernel: ir.Function
     arguments: Sequence[ir.Value]
+    name: str
+    number: int | None
 
-    def emit(self, frame: Frame, context: ir.Value) -> None:
-        """Calls the kernel at the end of a frame."""
+    def emit(
+        self, frame: Frame, runtime: Runtime, context: ir.Value, *, alone: bool = False
+    ) -> None:
+        """Calls the kernel at the end of a frame, `alone` on this thread."""
+        if self.number is not None:
+            _enter_span(frame, runtime, context, self.number, self.name)
+        own = ir.Constant(POINTER, None) if alone else frame.local(context)
         arguments = [frame.local(argument) for argument in self.arguments]
-        frame.builder.call(self.kernel, [context, *arguments])
+        frame.builder.call(self.kernel, [own, *arguments])
+
+
+def leave_kernels(frame: Frame, runtime: Runtime, context: ir.Value) -> None:
+    """Tells the run time that the program itself does something from now on."""
+    _enter_span(frame, runtime, context, SpanNumber.OTHER, "other")
+
+
+def _enter_span(frame: Frame, runtime: Runtime, context: ir.Value, number: int, name: str) -> None:
+    runtime.enter_span(frame.builder, frame.local(context), number, name)
+    frame.builder.position_at_end(frame.builder.block)
 
 
 Branch = Sequence[KernelCall]
@@ -49,17 +69,27 @@ def emit_branches(
     fits = builder.and_(enough, builder.icmp_unsigned("<=", number, most))
     with builder.if_else(fits) as (then, otherwise):
         with then:
-            body = _outlined(frame, branches)
+            body = _outlined(frame, runtime, context, branches)
             closure = frame.closure(body.captured)
             count, one = ir.Constant(I64, len(branches)), ir.Constant(I64, 1)
             function = builder.bitcast(body.function, POINTER)
             runtime.parallel_for(builder, context, count, one, function, closure)
         with otherwise:
-            for call in (call for branch in branches for call in branch):
-                call.emit(frame, context)
+            _emit_branch(frame, runtime, context, [call for each in branches for call in each])
 
 
-def _outlined(outer: Frame, branches: Sequence[Branch]) -> Frame:
+def _emit_branch(
+    frame: Frame, runtime: Runtime, context: ir.Value, calls: Branch, *, alone: bool = False
+) -> None:
+    for call in calls:
+        call.emit(frame, runtime, context, alone=alone)
+    if calls and calls[-1].number is not None:
+        leave_kernels(frame, runtime, context)
+
+
+def _outlined(
+    outer: Frame, runtime: Runtime, context: ir.Value, branches: Sequence[Branch]
+) -> Frame:
     """The function `void (closure, begin, end)` that runs branches by number."""
     module = outer.builder.module
     name = module.get_unique_name(f"{outer.function.name}.branches")
@@ -82,8 +112,7 @@ def _outlined(outer: Frame, branches: Sequence[Branch]) -> Frame:
         block = frame.block(f"branch{position}")
         switch.add_case(ir.Constant(I64, position), block)
         builder.position_at_end(block)
-        for call in branch:
-            call.emit(frame, ir.Constant(POINTER, None))
+        _emit_branch(frame, runtime, context, branch, alone=True)
         builder.branch(after)
     builder.position_at_end(after)
     number.add_incoming(builder.add(number, ir.Constant(I64, 1)), after)

@@ -12,11 +12,10 @@ in order.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from llvmlite import ir
-from xdsl.dialects.builtin import ArrayAttr, FusedLoc, NameLoc
 from xdsl.ir import BlockArgument, Operation, SSAValue
-from xdsl.utils.hints import isa
 
 from weft.compiler.abi.constants import Status
 from weft.compiler.loop_to_llvm.body import Unit
@@ -66,6 +65,7 @@ from weft.dialects.loop.program import (
     ProgramOp,
     ViewOp,
     WeightOp,
+    nodes_of,
     size_ranges,
 )
 from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type_of
@@ -85,10 +85,12 @@ def emit_program(
     weights: Sequence[WeightKey] | None = None,
     name: str | None = None,
     alone: bool = False,
+    numbers: Mapping[CallOp, int] = MappingProxyType({}),
 ) -> str:
     """The LLVM IR of a program as text; weights are numbered as `weights` lists them, which may be
     more than this program's, or else as `program_weights` does. `name` starts the names of the
-    functions, by default the prefix. One without a run time of its prefix stands `alone`.
+    functions, by default the prefix. One without a run time of its prefix stands `alone`. Calls
+    with `numbers` tell the run time when they begin.
     """
     module = ir.Module(program.sym_name.data)
     module.triple = target.triple
@@ -102,9 +104,9 @@ def emit_program(
     frame = _frame(function, program)
     unit = Unit(target, _sizes(frame, program, dims), context, prefix, contracts=False)
     own = program_weights(program)
-    numbers = {key: number for number, key in enumerate(own if weights is None else weights)}
-    arrays = Arrays(inputs, outputs, program.inputs.data, workspace, numbers)
-    emitter = ProgramEmitter(frame, unit, arrays, program)
+    places = {key: number for number, key in enumerate(own if weights is None else weights)}
+    arrays = Arrays(inputs, outputs, program.inputs.data, workspace, places)
+    emitter = ProgramEmitter(frame, unit, arrays, program, numbers)
     emitter.communication.require_ranks()
     if is_long(program.body.block):
         emitter.in_parts(program.body.block)
@@ -215,8 +217,15 @@ class ProgramEmitter(CallEmitter):
     memory and the sizes that are found on the way.
     """
 
-    def __init__(self, frame: Frame, unit: Unit, arrays: Arrays, program: ProgramOp):
-        super().__init__(frame, unit, arrays)
+    def __init__(
+        self,
+        frame: Frame,
+        unit: Unit,
+        arrays: Arrays,
+        program: ProgramOp,
+        numbers: Mapping[CallOp, int],
+    ):
+        super().__init__(frame, unit, arrays, numbers)
         self.program = program
         self.weights: dict[WeightKey, Storage] = {}
         blocks = _blocks(program)
@@ -412,9 +421,7 @@ class ProgramEmitter(CallEmitter):
 
 def _origin(op: Operation) -> str:
     """The nodes or lines that an operation comes from, for the end of an error's text."""
-    fused = op.location.locations if isinstance(op.location, FusedLoc) else None
-    listed = list(fused) if isa(fused, ArrayAttr) else [op.location]
-    return origin([each.desc.data for each in listed if isinstance(each, NameLoc)])
+    return origin(nodes_of(op))
 
 
 def _allocation(op: ReallocOp | CurrentViewOp | TransferOwnershipOp) -> AllocOp:

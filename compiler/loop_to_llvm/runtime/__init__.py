@@ -14,7 +14,7 @@ from llvmlite import ir
 
 from weft.compiler.abi.constants import Status
 from weft.compiler.loop_to_llvm.runtime.cancel import ask_to_go_on, cancels_so_far, define_cancel
-from weft.compiler.loop_to_llvm.runtime.code import POINTER, Code, constant_bytes, i64
+from weft.compiler.loop_to_llvm.runtime.code import POINTER, Code, constant_bytes, i32, i64
 from weft.compiler.loop_to_llvm.runtime.context import ALLOCATE, PRINT, RELEASE, ContextFunctions
 from weft.compiler.loop_to_llvm.runtime.dlpack import DlpackCall
 from weft.compiler.loop_to_llvm.runtime.entry import CHECK, RUN, EntryPoints
@@ -44,9 +44,14 @@ EXPORTS = (
 )  # fmt: skip
 
 
-def exported_symbols(prefix: str) -> tuple[str, ...]:
-    """The symbols that an artifact shows to others."""
-    return tuple(f"{prefix}_{name}" for name in EXPORTS)
+"""What every artifact of this version of the ABI has; `set_profile` came later."""
+
+
+def exported_symbols(prefix: str, target: Target | None = None) -> tuple[str, ...]:
+    """The symbols that an artifact for a target shows to others."""
+    has_profile = target is None or Platform(target).has_clock
+    names = (*EXPORTS, "set_profile") if has_profile else EXPORTS
+    return tuple(f"{prefix}_{name}" for name in names)
 
 
 class Runtime:
@@ -82,7 +87,8 @@ class Runtime:
         EntryPoints(self.pool, self.metadata, table, processor.refusal).define()
         DlpackCall(self.pool, self.metadata, table).define()
         run = self.pool.declare(RUN, CHECK)
-        called = (self.pool.parallel_for, run, self.writer)  # by the other modules of a model
+        # What the other modules of a model call:
+        called = [self.pool.parallel_for, run, self.writer, *self.pool.profile.shared]
         self._hide_internals({*(each.name for each in called), *processor.shared})
 
     def define_self_test(self, golden: Golden, counts: Counts) -> None:
@@ -132,6 +138,15 @@ class Runtime:
         """How many threads compute, the caller's among them: an i64."""
         with Code.continuing(builder) as code:
             return CONTEXT.load(code, context, "threads")
+
+    def enter_span(self, builder: ir.IRBuilder, context: ir.Value, number: int, name: str) -> None:
+        """Notes that the thread is at a call of a kernel from now on, or at something else, where
+        the context has a profile; `number` as in a weft_span.
+        """
+        profile = self.pool.profile
+        if profile.is_available:
+            with Code.continuing(builder) as code:
+                code.call(profile.enter, [context, i32(number), profile.name(name)])
 
     def weight_pointer(self, builder: ir.IRBuilder, context: ir.Value, index: int) -> ir.Value:
         """The address of a weight, by its place in what `define` was given."""

@@ -252,8 +252,19 @@ class EntryPoints:
         visible = self._export("run", I32, [POINTER, POINTER])
         code = Code(self._check(RUN).append_basic_block("entry"))
         visible.ret(visible.call(code.function, visible.arguments, tail=True))
-        context, call = code.arguments
+        context, _ = code.arguments
         code.return_if(code.is_null(context), i32(Status.NULL_POINTER))
+        checked = self._checked_run()
+        if self.pool.profile.is_available:
+            profiled = self.pool.profile.define_run(checked)
+            with code.unlikely(self.pool.profile.is_on(code, context)):
+                code.ret(code.call(profiled, code.arguments))
+        code.ret(code.call(checked, code.arguments, tail=True))
+
+    def _checked_run(self) -> ir.Function:
+        """Runs the program where the call is as it has to be."""
+        code = Code(self._check("checked_run").append_basic_block("entry"))
+        context, call = code.arguments
         for name in ("check_head", "check_tables", "check_dims", "check_workspace"):
             status = code.call(self._check(name), [context, call])
             with code.unlikely(code.icmp_unsigned("!=", status, i32(Status.OK))):
@@ -261,6 +272,7 @@ class EntryPoints:
         names = ("inputs", "outputs", "dims", "workspace")
         arguments = [context, *(CALL.load(code, call, name) for name in names)]
         code.ret(code.call(self.pool.declare("program", PROGRAM), arguments, tail=True))
+        return code.function
 
 
 def is_missing(code: Code, array: ir.Value, count: ir.Value) -> ir.Value:

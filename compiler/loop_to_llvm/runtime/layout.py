@@ -118,6 +118,7 @@ SYMBOL: Final = _of(structs.SYMBOL)
 TENSOR: Final = _of(structs.TENSOR)
 DIM: Final = _of(structs.DIM)
 STEP: Final = _of(structs.STEP)
+SPAN: Final = _of(structs.SPAN)
 
 DLTENSOR: Final = Struct(
     48,
@@ -147,7 +148,7 @@ COUNTS: Final = Struct(
 # What the caller of a parallel loop writes, what all claim from, and what all report to are on
 # lines of their own.
 CONTEXT: Final = Struct(
-    24 * _LINE,
+    25 * _LINE,
     threads=Field(I64, 0),
     workers=Field(I64, 8),
     handles=Field(POINTER, 16),
@@ -171,6 +172,8 @@ CONTEXT: Final = Struct(
     count=Field(I64, 3 * _LINE + 16),
     chunks=Field(I64, 3 * _LINE + 24),
     share=Field(I64, 3 * _LINE + 32),
+    part_name=Field(POINTER, 3 * _LINE + 40),
+    part_number=Field(I32, 3 * _LINE + 48),
     ticket=Field(I64, 4 * _LINE),
     epoch=Field(I32, 5 * _LINE),
     sleepers=Field(I32, 6 * _LINE),
@@ -178,4 +181,6 @@ CONTEXT: Final = Struct(
     finished=Field(I32, 7 * _LINE),
     error_busy=Field(I32, 8 * _LINE - 4),
     error=Field(I8, 8 * _LINE, ERROR_BYTES),
+    profile=Field(POINTER, 24 * _LINE),
+    profile_user=Field(POINTER, 24 * _LINE + 8),
 )

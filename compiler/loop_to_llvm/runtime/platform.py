@@ -25,6 +25,7 @@ SIG_SETMASK: Final = 2
 _LIBC: Final = {
     "__tls_get_addr": ir.FunctionType(POINTER, [POINTER]),  # called by what LLVM emits
     "aligned_alloc": ir.FunctionType(POINTER, [I64, I64]),
+    "clock_gettime": ir.FunctionType(I32, [I32, POINTER]),
     "free": ir.FunctionType(VOID, [POINTER]),
     "getauxval": ir.FunctionType(I64, [I64]),
     "getpid": ir.FunctionType(I32, []),
@@ -32,6 +33,7 @@ _LIBC: Final = {
     "memset": ir.FunctionType(POINTER, [POINTER, I32, I64]),
     "pthread_create": ir.FunctionType(I32, [POINTER, POINTER, POINTER, POINTER]),
     "pthread_join": ir.FunctionType(I32, [I64, POINTER]),
+    "pthread_self": ir.FunctionType(I64, []),
     "pthread_sigmask": ir.FunctionType(I32, [I32, POINTER, POINTER]),
     "sched_getaffinity": ir.FunctionType(I32, [I32, I64, POINTER]),
     "sigfillset": ir.FunctionType(I32, [POINTER]),
@@ -57,6 +59,11 @@ class Platform:
     @property
     def has_threads(self) -> bool:
         """Whether there may be more than one thread."""
+        return self.arch != _ALONE
+
+    @property
+    def has_clock(self) -> bool:
+        """Whether the system tells the time."""
         return self.arch != _ALONE
 
     def call(self, code: Code, name: str, arguments: list[ir.Value]) -> ir.Value:

@@ -44,6 +44,7 @@ from weft.compiler.loop_to_llvm.runtime.code import (
 )
 from weft.compiler.loop_to_llvm.runtime.layout import CONTEXT, Field, Struct
 from weft.compiler.loop_to_llvm.runtime.platform import SIG_SETMASK, SIGSET_BYTES, Platform
+from weft.compiler.loop_to_llvm.runtime.profile import Part, Profile
 from weft.compiler.loop_to_llvm.runtime.status import fail
 
 CHUNKS_PER_THREAD: Final = 8
@@ -61,11 +62,14 @@ _THREAD: Final = ir.FunctionType(POINTER, [POINTER])
 
 # What a loop of the host's gets as argument: the loop of ours that its indices are chunks of.
 _SHARED: Final = Struct(
-    32,
+    56,
     body=Field(POINTER, 0),
     argument=Field(POINTER, 8),
     count=Field(I64, 16),
     chunks=Field(I64, 24),
+    context=Field(POINTER, 32),
+    part_name=Field(POINTER, 40),
+    part_number=Field(I32, 48),
 )
 
 
@@ -77,11 +81,12 @@ class Loop(msgspec.Struct, frozen=True):
     count: ir.Value
     chunks: ir.Value
 
-    def run(self, code: Code, begin: ir.Value, end: ir.Value) -> None:
-        code.call_pointer(self.body, BODY, [self.argument, begin, end])
+    def part(self, begin: ir.Value, end: ir.Value) -> Part:
+        """Iterations of it."""
+        return Part(self.body, [self.argument, begin, end])
 
     def run_all(self, code: Code) -> None:
-        self.run(code, i64(0), self.count)
+        self.part(i64(0), self.count).run(code)
 
     def start(self, code: Code, chunk: ir.Value) -> ir.Value:
         """The first iteration of a chunk; chunks differ by at most one iteration."""
@@ -97,6 +102,7 @@ class Pool:
         self.module = module
         self.platform = platform
         self.prefix = prefix
+        self.profile = Profile(module, platform, prefix)
 
     def declare(self, name: str, function_type: ir.FunctionType) -> ir.Function:
         """A function of the model's own, hidden from others."""
@@ -112,6 +118,8 @@ class Pool:
 
     def define(self) -> None:
         """Defines parallel_for, start_workers and stop_workers, and what these need."""
+        if self.profile.is_available:
+            self.profile.define()
         self._define_parallel_for()
         self._define_share()
         self._define_share_part()
@@ -185,6 +193,8 @@ class Pool:
         _SHARED.store(code, shared, "argument", argument)
         _SHARED.store(code, shared, "count", count)
         _SHARED.store(code, shared, "chunks", chunks)
+        _SHARED.store(code, shared, "context", context)
+        self.profile.note_span(code, context, (_SHARED, shared))
         host = CONTEXT.load(code, context, "parallel_for")
         user = CONTEXT.load(code, context, "parallel_for_user")
         code.call_pointer(host, HOST_PARALLEL_FOR, [user, chunks, self._share_part, shared])
@@ -198,9 +208,12 @@ class Pool:
         """The body that the host runs: chunks `begin` to `end` are one run of iterations."""
         code = Code(self._share_part.append_basic_block("entry"))
         shared, begin, end = code.arguments
-        loop = Loop(*(_SHARED.load(code, shared, name) for name in _SHARED.fields))
+        described = ("body", "argument", "count", "chunks")
+        loop = Loop(*(_SHARED.load(code, shared, name) for name in described))
         code.return_if(code.icmp_signed(">=", begin, end))
-        loop.run(code, loop.start(code, begin), loop.start(code, end))
+        part = loop.part(loop.start(code, begin), loop.start(code, end))
+        context = _SHARED.load(code, shared, "context")
+        self.profile.run_part(code, context, (_SHARED, shared), part)
         code.ret_void()
 
     def _define_fork_join(self) -> None:
@@ -219,6 +232,7 @@ class Pool:
             ("share", share),
         ):
             CONTEXT.store_atomic(code, context, name, value, "monotonic")
+        self.profile.note_span(code, context, (CONTEXT, context))
         CONTEXT.store_atomic(code, context, "finished", i32(0), "monotonic")
         last = CONTEXT.load_atomic(code, context, "ticket", "monotonic")
         number = code.add(code.lshr(last, i64(2 * _COUNT_BITS)), i64(1))
@@ -231,7 +245,11 @@ class Pool:
             others = code.trunc(code.sub(chunks, i64(1)), I32)
             self.platform.wake(code, CONTEXT.address(code, context, "epoch"), others)
         code.call(self._claim, [context, I1(1)])
-        code.call(self._wait_finished, [context, code.trunc(chunks, I32)])
+        awaited = code.trunc(chunks, I32)
+        finished = CONTEXT.load_atomic(code, context, "finished", "acquire")
+        waits = code.icmp_unsigned("!=", finished, awaited)
+        with self.profile.waiting(code, context, waits):
+            code.call(self._wait_finished, [context, awaited])
         code.ret_void()
 
     @property
@@ -256,7 +274,11 @@ class Pool:
             with code.if_then(claimed):
                 taken = code.and_(code.lshr(ticket, i64(_COUNT_BITS)), i64(_COUNT_MASK))
                 chunk = _next_chunk(code, loop.chunks, share, left, taken, is_caller)
-                loop.run(code, loop.start(code, chunk), loop.start(code, code.add(chunk, i64(1))))
+                following = code.add(chunk, i64(1))
+                part = loop.part(loop.start(code, chunk), loop.start(code, following))
+                # A worker's span is told before the chunk counts as finished: then the caller may
+                # return, and its host forget what it profiles into.
+                self.profile.run_part(code, context, (CONTEXT, context), part)
                 self._report(code, context, loop)
         code.ret_void()
 

@@ -29,7 +29,7 @@ from weft.compiler.loop_to_llvm.runtime.code import (
 )
 from weft.compiler.loop_to_llvm.runtime.layout import CHECK_SIZES, CONTEXT, PROGRAM, WORKSPACE
 from weft.compiler.loop_to_llvm.runtime.message import message_writer
-from weft.compiler.loop_to_llvm.runtime.pool import PARALLEL_FOR, Pool
+from weft.compiler.loop_to_llvm.runtime.pool import Pool
 from weft.compiler.target.cpuid import STATE, XSAVE, Register
 from weft.compiler.target.features import Word, needed_bits
 from weft.compiler.target.hwcap import AuxiliaryEntry
@@ -209,7 +209,7 @@ class Processor:
 
     def _forwarders(self, level: Level) -> list[tuple[ir.Function, ir.Function]]:
         """What a level calls by names of its own, with what there is for all levels."""
-        shared = self.pool.parallel_for, message_writer(self.module)
+        shared = [self.pool.parallel_for, message_writer(self.module), *self.pool.profile.shared]
         own = (each.name.removeprefix(f"{self.pool.prefix}.") for each in shared)
         names = (f"{level.prefix}.{name}" for name in own)
         declared = (
@@ -222,7 +222,8 @@ class Processor:
         for function, shared in self._forwarders(level):
             code = Code(function.append_basic_block("entry"))
             result = code.call(shared, code.arguments, tail=True)
-            code.ret_void() if shared.function_type is PARALLEL_FOR else code.ret(result)
+            returns = shared.function_type.return_type != VOID
+            code.ret(result) if returns else code.ret_void()
 
     def _define_check_sizes(self) -> None:
         """What any level requires: no context says which one will run."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Final
 
-from weft.compiler.abi.constants import ABI_VERSION, WORKSPACE_ALIGNMENT, Status
+from weft.compiler.abi.constants import ABI_VERSION, WORKSPACE_ALIGNMENT, SpanNumber, Status
 from weft.compiler.abi.structs import (
     CALL,
     COLLECTIVE,
@@ -14,6 +14,7 @@ from weft.compiler.abi.structs import (
     DIM,
     LEVEL,
     OPTIONS,
+    SPAN,
     STEP,
     SYMBOL,
     TABLE,
@@ -138,6 +139,8 @@ typedef struct weft_context weft_context;
 {COMMUNICATION.declaration}
 {OPTIONS.declaration}
 {CALL.declaration}
+{_macros("WEFT_SPAN", SpanNumber)}
+{SPAN.declaration}
 {_TABLE_NUMBERS}
 {_macros("WEFT_STEP", Step)}
 {TABLE.declaration}

@@ -27,6 +27,8 @@ const weft_table *{prefix}_query(void);
 int32_t {prefix}_run_dlpack(weft_context *context, const weft_call *call);
 void {prefix}_cancel(weft_context *context);
 void {prefix}_set_poll(weft_context *context, int32_t (*poll)(void *user), void *user);
+void {prefix}_set_profile(weft_context *context,
+                          void (*profile)(void *user, const weft_span *span), void *user);
 """
 
 _BIND = """\

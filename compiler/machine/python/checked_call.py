@@ -162,6 +162,10 @@ class CheckedCall:
         """The last error of a context, or of the thread's last `m_create`."""
         return self._last_error(context).decode(errors="replace")
 
+    def symbols(self, arrays: Sequence[Any]) -> dict[str, int]:
+        """The sizes that inputs have. Raises InputError for what a call would not take."""
+        return self._bind_symbols([self._accept(n, array) for n, array in enumerate(arrays)])
+
     def self_test(self) -> None:
         """Calls `m_self_test`. Raises ArtifactError with its reason."""
         test = self._function("self_test", ctypes.c_int32, ctypes.c_void_p)

@@ -6,9 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from weft.compiler.machine.artifact.signature import Signature, TensorSpec
 from weft.compiler.machine.python.checked_call import CheckedCall, Library
 from weft.compiler.machine.python.fast_call import Call, fast_call
+from weft.compiler.machine.python.profile import Profile
+from weft.compiler.machine.python.record_profile import record_profile
 from weft.compiler.machine.python.strings import output_names, string_call
 from weft.dialects.errors import InputError, OptionError, printable
 from weft.dialects.weights import Array
@@ -55,6 +59,7 @@ class Executable(_Callable):
         self._signature = signature
         self.compile_watched: Callable[[Sequence[str]], Executable] | None = None
         self.save_graph: Callable[[Path], None] | None = None
+        self.last_profile: Profile | None = None
         self._exporter = exporter
         self.metadata = dict(metadata or {})
         shared = None if base is None else base._checked
@@ -123,6 +128,29 @@ class Executable(_Callable):
         results = self(**inputs) if takes_names else self(*self._checked.arrange((), inputs))
         names = output_names(self._signature.outputs, self.metadata)
         return dict(zip(names, results, strict=True))
+
+    def profile(self, inputs: Mapping[str, Any] | Sequence[Any], *, calls: int = 25) -> Profile:
+        """Runs the model so many times on the same inputs, by name or in order, and returns what
+        each thread did when: kernels, waiting and what is between them, in nanoseconds. No other
+        call may run in this executable meanwhile. Raises as a call, and OptionError for an artifact
+        of a weft whose artifacts had no profile.
+        """
+        named = dict(inputs) if isinstance(inputs, Mapping) else None
+        arrays = () if named is not None else tuple(inputs)
+        if self._strings is None:
+            arrays = self._checked.arrange(arrays, named or {})
+            named = None
+        donated = {source for source, _ in self.donated}
+
+        def call() -> None:
+            # What a call overwrites is not there for the next.
+            given = [np.array(x) if n in donated else x for n, x in enumerate(arrays)]
+            self(*given, **(named or {}))
+
+        symbols = self._checked.symbols(arrays) if self._strings is None else {}
+        made = record_profile(self._checked, self._prefix, self.metadata, symbols, call, calls)
+        self.last_profile = made
+        return made
 
     def cancel(self) -> None:
         """Ends the calls that are running now, from another thread: each raises CancelledError when

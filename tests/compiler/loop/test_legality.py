@@ -9,7 +9,7 @@ from tests.compiler.loop.kernels import kernel, loops, pointwise
 from weft.compiler.loop.dependence import Relation, may_clash
 from weft.compiler.loop.legality import carried_pair
 from weft.compiler.loop.nest import accesses_in, subscripts
-from weft.compiler.loop.primitives import collapse, tile
+from weft.compiler.loop.primitives import collapse, reorder, tile
 from weft.dialects.loop.builder import LoopBuilder
 
 FACTORS = st.integers(-3, 3)
@@ -150,6 +150,21 @@ def test_three_collapsed_loops_are_seen_through():
     op = kernel(cube, x=[2, 3, 4], y=[2, 3, 4])
     i, j, k = loops(op, "i", "j", "k")
     assert carried_pair(collapse(collapse(i, j), k)) is None
+
+
+def test_tiles_that_divide_a_collapsed_row_are_seen_through_beside_another_loop():
+    """Of x[o, t floordiv 4, 7 * (t mod 4) + i] no dim alone tells tiles apart, and not the address,
+    in which `o` may differ too.
+    """
+
+    def planes(b: LoopBuilder, x, y):
+        with b.loops([3, 5, 28], "ohw") as index:
+            b.store(y, index, b.load(x, index))
+
+    op = kernel(planes, x=[3, 5, 28], y=[3, 5, 28])
+    o, h, w = loops(op, "o", "h", "w")
+    outer, inner, _ = tile(collapse(h, w), 7)
+    assert carried_pair(reorder(outer, o, inner)[0]) is None
 
 
 def test_a_symbolic_main_part_and_remainder_do_not_overlap():

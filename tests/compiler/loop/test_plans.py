@@ -99,13 +99,34 @@ def test_rows_that_share_sets_of_l1_cost_more_than_others():
 def test_columns_that_are_gathered_cost_more_than_packed_ones():
     (found,) = explain(kernels.product(512, 64, 6000, transposed=True), ROOMY)
     best = {each.plan.packing: time_of(each) for each in reversed(found.rated)}
-    assert 1.5 * best["whole"] < best["none"]
+    assert 1.3 * best["whole"] < best["none"]
 
 
 def test_columns_may_index_either_operand():
     found = explained(1000, 12, 300, ZEN_4)
     assert {each.plan.panel for each in found.rated} == {0, 1}
-    assert found.rated[0].plan == found.chosen
+
+
+def test_a_loop_of_few_panels_is_inside_so_that_all_of_them_are_read_again():
+    few, many = (explained(456, panels * 32, 1444, ZEN_4) for panels in (9, 18))
+
+    def panel(found: Explanation, packing: str) -> float:
+        tile = ("none" if packing == "none" else "tile", 12, 2)
+        each = next(
+            each.plan
+            for each in found.rated
+            if (each.plan.packing, each.plan.rows, each.plan.vectors) == tile
+        )
+        return cost(found.problem, each, ZEN_4).panel
+
+    assert panel(few, "none") > 1.3 * panel(few, "tile")
+    assert panel(many, "none") == panel(many, "tile")
+
+
+def test_plans_without_a_cost_are_not_compared():
+    small = replace(ZEN_4, l2_bytes=256 * 1024)
+    found = explained(456, 288, 1444, small)
+    assert found.rated[0].cost is not None
 
 
 def test_a_plan_for_dynamic_sizes_has_a_cost_for_each_sample():

@@ -124,6 +124,23 @@ def test_repeating_loads_read_a_vector_once():
     assert emit_kernel(parse_kernel(text), HOST).count("load <4 x float>") == 1
 
 
+@pytest.mark.parametrize("extent", [24, 41])
+@pytest.mark.parametrize("rows", [2, 3, 5])
+def test_loads_out_of_several_rows_are_interleaved(rows: int, extent: int):
+    columns = -(-extent // rows)
+    source, target = f"!loop.buffer<[{rows}, {columns}], f32>", f"!loop.buffer<[{extent}], f32>"
+    x, y = np.random.rand(rows, columns).astype(np.float32), np.zeros(extent, np.float32)
+    index = f"(%i mod {rows}), (%i floordiv {rows})"
+    CompiledKernel(copy_kernel(source, index, target, "%i", extent))(x, y)
+    np.testing.assert_array_equal(y, x.T.reshape(-1)[:extent])
+
+
+def test_no_lane_of_a_run_is_loaded_alone():
+    source, target = "!loop.buffer<[2, 8], f32>", "!loop.buffer<[16], f32>"
+    text = copy_kernel(source, "(%i mod 2), (%i floordiv 2)", target, "%i", 16)
+    assert " = load float," not in emit_kernel(parse_kernel(text), HOST)
+
+
 @pytest.mark.parametrize("extent", [8, 19])
 def test_descending_loads_reverse(extent: int):
     buffer = f"!loop.buffer<[{extent}], f32>"

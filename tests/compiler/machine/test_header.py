@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.compiler.abi.constants import ABI_VERSION, WORKSPACE_ALIGNMENT, Status
+from weft.compiler.abi.constants import ABI_VERSION, WORKSPACE_ALIGNMENT, SpanNumber, Status
 from weft.compiler.loop_to_llvm.runtime import exported_symbols
 from weft.compiler.loop_to_llvm.runtime import table as table_reader
 from weft.compiler.loop_to_llvm.runtime.layout import (
@@ -14,6 +14,7 @@ from weft.compiler.loop_to_llvm.runtime.layout import (
     DIM,
     LEVEL,
     OPTIONS,
+    SPAN,
     STEP,
     SYMBOL,
     TABLE,
@@ -58,6 +59,7 @@ FUNCTION_TYPES = {
     "run_dlpack": "int32_t @(weft_context *, const weft_call *)",
     "cancel": "void @(weft_context *)",
     "set_poll": "void @(weft_context *, int32_t (*)(void *), void *)",
+    "set_profile": "void @(weft_context *, void (*)(void *, const weft_span *), void *)",
 }
 
 
@@ -99,7 +101,7 @@ def layout_conditions(name: str, struct: Struct) -> list[str]:
 def test_structs_have_the_layout_that_the_run_time_reads(tmp_path: Path, language: str):
     structs = {
         "options": OPTIONS, "call": CALL, "table": TABLE, "level": LEVEL, "symbol": SYMBOL,
-        "tensor": TENSOR, "dim": DIM, "step": STEP,
+        "tensor": TENSOR, "dim": DIM, "step": STEP, "span": SPAN,
     }  # fmt: skip
     conditions = [
         condition
@@ -114,6 +116,7 @@ def test_numbers_are_those_of_the_run_time(tmp_path: Path, language: str):
         f"WEFT_ABI_VERSION == {ABI_VERSION}",
         f"WEFT_WORKSPACE_ALIGNMENT == {WORKSPACE_ALIGNMENT}",
         *(f"WEFT_{status.name} == {status.value}" for status in Status),
+        *(f"WEFT_SPAN_{number.name} == {number.value}" for number in SpanNumber),
         *(f"WEFT_STEP_{step.name} == {step.value}" for step in table_reader.Step),
         f"WEFT_HAS_SELF_TEST == {model_table.HAS_SELF_TEST}",
         f"WEFT_IS_MADE == {model_table.IS_MADE}",

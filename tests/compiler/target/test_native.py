@@ -1,12 +1,14 @@
 """The target of a machine: its CPU's table, or what was measured, or its level's."""
 
+import pytest
 from msgspec.structs import replace
 
 from weft.compiler.target.arm import NEOVERSE_N1
 from weft.compiler.target.cost import CALIBRATED, GENERIC, CostModel
 from weft.compiler.target.native import calibration_advice, native_target
+from weft.compiler.target.target import Target
 from weft.compiler.target.x86 import X86_64_V2, X86_64_V3, X86_64_V4
-from weft.compiler.target.x86_cpus import ICE_LAKE, ZEN_3, ZEN_4
+from weft.compiler.target.x86_cpus import ICE_LAKE, SAPPHIRE_RAPIDS, ZEN_3, ZEN_4, ZEN_5
 
 X86 = "x86_64-unknown-linux-gnu"
 MB = 1024 * 1024
@@ -39,6 +41,15 @@ def test_a_cpu_without_a_table_has_the_costs_of_its_level_and_its_own_caches():
         assert (target.cost, target.l1_bytes) == (level.cost, 4096)
         assert target.vector_bytes == level.vector_bytes
         assert "znver99 has no table" in calibration_advice(target.cpu, target.cost.source)
+
+
+@pytest.mark.parametrize("table", [SAPPHIRE_RAPIDS, ZEN_5])
+def test_a_core_by_another_name_has_the_costs_of_the_nearest_table(table: Target):
+    more = names(table) | {"amx-tile": True}
+    target = native_target(X86, "rocketlake", more, ELSEWHERE, 4)
+    assert (target.cost, target.l1_bytes, target.l3_bytes) == (table.cost, 4096, table.l3_bytes)
+    advice = calibration_advice(target.cpu, target.cost.source)
+    assert f"those of {table.name} are taken" in advice
 
 
 def test_what_was_measured_is_part_of_the_target():

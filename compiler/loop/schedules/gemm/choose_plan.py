@@ -85,7 +85,8 @@ def rated_plans(problem: Problem, view: View, target: Target) -> tuple[Rated, ..
         plans |= {(view, plan): None for plan in tile_plans(problem, view, target)}
     for other in others:
         across = islice(packed_plans(problem, other, target), 1 if dynamic else None)
-        plans |= {(other, plan): None for plan in across if _has_cost(other, plan)}
+        plans |= {(other, plan): None for plan in across}
+    plans = {each: None for each in plans if _has_cost(*each)}
     return tuple(rate(problem, each, plan, target) for each, plan in plans)
 
 

@@ -13,6 +13,7 @@ from math import ceil, gcd, inf, prod
 
 from msgspec import Struct
 
+from weft.compiler.loop.schedules.gemm.loop_order import ENOUGH_TASKS
 from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.gemm.problem import Operand, Problem
 from weft.compiler.loop.schedules.gemm.remainders import tile_heights
@@ -137,12 +138,14 @@ class _Product:
         return (step.constant or 0) * self.other.bits // 8
 
     def cost(self) -> Cost:
-        """All terms."""
+        """All terms, the loops in the order of those possible that moves the fewest bytes."""
         cycles = 1 / self.target.cost.ghz
+        orders = [(self._panel(first), self._rows(first)) for first in self._panels_first()]
+        panel, rows = min(orders, key=sum)
         return Cost(
             compute=self._compute() * cycles,
-            panel=self._panel() * cycles,
-            rows=self._rows() * cycles,
+            panel=panel * cycles,
+            rows=rows * cycles,
             packing=self._packing() * cycles,
             once=self._once() * cycles,
         )
@@ -194,12 +197,29 @@ class _Product:
         apart = gcd(step, target.l1_bytes // ways)
         return apart >= LINE and rows * apart > FULL * target.l1_bytes
 
-    def _panel(self) -> float:
-        """The cycles in which panels come to L1 again for each tile of rows behind the first."""
+    def _panels_first(self) -> list[bool]:
+        """Whether the loop over panels may be around that over tiles of rows, and the reverse, as
+        loops are ordered for threads to share: one that is too short for them is outermost only
+        where it has to be.
+        """
+        plan = self.plan
+        fixed = plan.packing in ("tile", "strided") or plan.shared or plan.prefetched
+        if fixed or plan.batch or plan.packed_rows or self.others > 1:
+            return [True]
+        enough = [count >= ENOUGH_TASKS for count in (self.panels, self.tiles)]
+        if not any(enough):
+            return [self.panels >= self.tiles]
+        return [first for first, long in zip((True, False), enough, strict=True) if long]
+
+    def _panel(self, panels_first: bool) -> float:
+        """The cycles in which panels come to L1 again for each tile of rows behind the first: one
+        of them, or all where these are the loop inside.
+        """
         bytes = self.depth * self.plan.width * self.panel.bits / 8 * self.panel_reads
         beside = self.plan.rows * self.depth * self.other.bits / 8 * self.other_reads
+        kept = bytes if panels_first else self.panel_bytes
         again = self.panels * self.others * (self.tiles - 1)
-        return again * (bytes / self._bandwidth(bytes + beside) + self._translation())
+        return again * (bytes / self._bandwidth(kept + beside) + self._translation())
 
     def _translation(self) -> float:
         """The cycles of a panel's pages in whose addresses the first TLB has no room."""
@@ -207,9 +227,10 @@ class _Product:
             return 0.0
         return self.depth * (TLB_MISS if self.depth <= self.target.cost.l2_tlb else PAGE_WALK)
 
-    def _rows(self) -> float:
-        """The cycles in which rows come to L1 again for each panel behind the first, or are copied
-        once, a tile of rows at a time; and those of their pages and of lines that are read in part.
+    def _rows(self, panels_first: bool) -> float:
+        """The cycles in which rows come to L1 again for each panel behind the first: all of them,
+        or a tile of them where panels are the loop inside; or are copied once, a tile of rows at a
+        time; and those of their pages and of lines that are read in part.
         """
         own = self.other_bytes / self.others if self.other_reads else 0.0
         panel = self.depth * self.plan.width * self.panel.bits / 8
@@ -222,7 +243,8 @@ class _Product:
         pages = 0.0
         if self.apart >= PAGE and self.depth > self.target.cost.l1_tlb:
             pages = self.tiles * times * self.depth * TLB_MISS
-        return self.others * (again / self._bandwidth(min(own, rows) + panel) + pages)
+        kept = min(own, rows) if panels_first else rows / self.tiles
+        return self.others * (again / self._bandwidth(kept + panel) + pages)
 
     def _packing(self) -> float:
         """The cycles of packing panels in a call."""

@@ -48,8 +48,9 @@ from weft.compiler.loop.schedules.gemm.register_tile import (
 )
 from weft.compiler.loop.schedules.gemm.remainders import is_whole, split_columns
 from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_k
-from weft.compiler.loop.schedules.innermost_loops import parallelize_outermost, stride
+from weft.compiler.loop.schedules.innermost_loops import parallelize_outermost
 from weft.compiler.loop.schedules.simplify import drop_stored_only
+from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.loop.ops import ForOp, LoadOp, enclosing_loops
@@ -126,14 +127,13 @@ def _pack(kernel: KernelOp, load: LoadOp, column: ForOp, plan: Plan) -> SSAValue
     panel, axes = load.buffer, indexed_dims(load, column)
     match plan.packing:
         case "stored":
-            layout = panels(buffer_type_of(panel), axes[0], plan.width)
+            layout = panels(buffer_type_of(panel), axes[0], plan.width, plan.group)
             if plan.terms > 1:
                 (terms,) = indexed_dims(load, enclosing_loops(load)[-1])
                 layout = interleave(layout, terms, plan.terms)
             return pack(panel, layout)
         case "whole":
-            widened = plan.widened_panel
-            return pack_operand(kernel, panel, axes[0], plan.width, plan.lanes, widened=widened)
+            return pack_operand(kernel, panel, axes[0], plan)
         case "flat":
             return pack_flat_operand(kernel, panel, axes[0], plan.width, plan.lanes)
         case _:

@@ -38,12 +38,10 @@ from weft.compiler.loop.primitives import (
     vectorize,
     widen,
 )
+from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.gemm.remainders import split_columns
-from weft.compiler.loop.schedules.innermost_loops import (
-    parallelize_outermost,
-    stride,
-    vectorize_innermost,
-)
+from weft.compiler.loop.schedules.innermost_loops import parallelize_outermost, vectorize_innermost
+from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.expr import product
@@ -61,22 +59,35 @@ is written together.
 """
 
 
-def pack_operand(
-    kernel: KernelOp, operand: SSAValue, axis: int, size: int, lanes: int, *, widened: bool
-) -> SSAValue:
-    """Packs all of an operand into panels of so many columns, in parallel; returns the copy, with
-    narrow floats in the type of the accumulators where it is to be `widened`. What the kernel
-    itself computed before is stored in panels from the start.
+def pack_operand(kernel: KernelOp, operand: SSAValue, axis: int, plan: Plan) -> SSAValue:
+    """Packs all of an operand into the plan's panels, in parallel; returns the copy, with narrow
+    floats in the type of the accumulators where the plan widens it. What the kernel itself computed
+    before is stored in panels from the start.
     """
     staged = stage_tile(operand, kernel, "workspace")
-    copy = pack(staged.buffer, panels(buffer_type_of(staged.buffer), axis, size))
-    if widened and isinstance(copy.owner, AllocOp):
+    layout = panels(buffer_type_of(staged.buffer), axis, plan.width, plan.group)
+    copy = pack(staged.buffer, layout)
+    if plan.widened_panel and isinstance(copy.owner, AllocOp):
         copy = widen(copy.owner).result
     if not staged.load_in:
         return copy
-    for nest in fill_panels(staged.load_in, axis, size, lanes):
+    if plan.group is not None:
+        loops = _split_groups(staged.load_in, axis, plan.group)
+        fill_panels(loops, axis, plan.width, plan.lanes)
+        return copy
+    for nest in fill_panels(staged.load_in, axis, plan.width, plan.lanes):
         parallelize(nest[0])
     return copy
+
+
+def _split_groups(loops: Sequence[ForOp], axis: int, group: int) -> list[ForOp]:
+    """Makes a parallel loop over groups of columns; returns the loops inside."""
+    atoms = subscripts(accesses_in(loops[0])[-1])[axis].atoms()
+    column = next(loop for loop in loops if loop.index in atoms)
+    others = [loop for loop in loops if loop is not column]
+    groups, inside, _ = tile(reorder(column, *others)[0], group)
+    parallelize(groups)
+    return [inside, *others]
 
 
 def pack_flat_operand(
@@ -122,11 +133,10 @@ def fill_panels(
     if column is None:
         return []
     others = [loop for loop in loops if loop is not column]
-    lines = [loop for loop in others if stride(load, loop) == 1]
-    if not lines or stride(load, column) == 1 or (most_iterations(lines[0]) or lanes) < lanes:
+    line = None if stride(load, column) == 1 else _line(load, others, column)
+    if line is None or (most_iterations(line) or lanes) < lanes:
         return [_fill(column, others, None, size, lanes)]
-    (line,) = lines
-    others = [loop for loop in others if loop is not line]
+    others.remove(line)
     reorder(line, *others, column)
     ko, ki, rest = tile(line, lanes)
     nests = [_fill(column, [ko, *others], ki, size, lanes)]
@@ -136,6 +146,24 @@ def fill_panels(
         line, others = (first, more[:-1]) if has_constant_extent else (None, [first, *more[:-1]])
         nests.append(_fill(more[-1], others, line, size, lanes))
     return nests
+
+
+def _line(load: AccessOp, others: list[ForOp], column: ForOp) -> ForOp | None:
+    """The loop along which the operand is contiguous, after collapsing all those whose iterations
+    continue it, such as the taps of a filter, which alone are no vector; None if there is none.
+    """
+    line = next((loop for loop in others if stride(load, loop) == 1), None)
+    while line is not None:
+        length = line.extent
+        around = next((loop for loop in others if stride(load, loop) == length), None)
+        if around is None or around is line:
+            return line
+        others.remove(around)
+        others.remove(line)
+        reorder(*others, column, around, line)
+        line = collapse(around, line)
+        others.append(line)
+    return None
 
 
 def _fill(

@@ -46,6 +46,8 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     lanes: int = 1
     narrow: bool = False
     packing: Packing = "none"
+    group: int | None = None
+    """Columns of a group, in each of which panels start anew; None where all are one group."""
     per_tile: bool = False
     """Whether a thread computes all rows with a panel, of which it fetches the next ones."""
     k_block: int | None = None

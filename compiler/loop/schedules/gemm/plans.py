@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
 from weft.compiler.loop.layouts import LONGEST_STRIDE
 from weft.compiler.loop.schedules.gemm.gemv import ROWS as STREAMS
@@ -89,7 +90,7 @@ class _Choice:
         if panel is None or not view.packable:
             return ["none"]
         along = panel.along[view.column]
-        whole_tiles = len(along.dims) == 1 and along.multiple % self.width == 0
+        whole_tiles = self._starts_panels(along)
         if whole_tiles and panel.is_weight:
             return ["stored"]
         found: list[Packing] = ["none"]
@@ -107,12 +108,17 @@ class _Choice:
             and plain
             and contiguous
             and held
-            and (self.columns or 0) >= self.width
+            and self._tasks() >= LEAST_PANELS
         ):
             found.append("flat" if _is_flat(panel, along) else "tile")
         if whole_tiles and view.row is not None and self.columns is not None:
             found.append("whole")
         return found
+
+    def _tasks(self) -> int:
+        """How many panels there are in all for threads to share."""
+        extents = [self.problem.extents[n].constant or LEAST_PANELS for n in self.view.batch]
+        return prod(extents) * ((self.columns or 0) // self.width)
 
     def packed(self, packing: Packing) -> Plan:
         """The plan with one of the packings."""
@@ -145,6 +151,7 @@ class _Choice:
             prefetched=not packed_rows and self._prefetches(packing),
             shared=self._shares(packing),
             terms=problem.terms,
+            group=self._group(packing),
         )
 
     def _default(self) -> Params:
@@ -155,7 +162,7 @@ class _Choice:
         if self.panel is None or not self.view.packable:
             return "none"
         along = self.panel.along[self.view.column]
-        whole_tiles = len(along.dims) == 1 and along.multiple % self.width == 0
+        whole_tiles = self._starts_panels(along)
         if whole_tiles and self.panel.is_weight:
             return "stored"
         if whole_tiles and not self.per_tile and (self._pays_to_copy() or self._gathers(along)):
@@ -163,6 +170,21 @@ class _Choice:
         if self.per_tile and not self.panel.is_weight:
             return "flat" if _is_flat(self.panel, along) else "tile"
         return "strided" if self._packs_strided(along) else "none"
+
+    def _starts_panels(self, along: Along) -> bool:
+        """Whether panels of the width start where tiles of columns do: in all of a dim, or in each
+        group of columns.
+        """
+        return len(along.dims) == 1 and (
+            along.multiple % self.width == 0 or along.multiple == self.columns
+        )
+
+    def _group(self, packing: Packing) -> int | None:
+        """The columns of a group, where panels of all of the dim would cross into the next."""
+        if packing not in ("stored", "whole"):
+            return None
+        multiple = self._panel.along[self.view.column].multiple
+        return multiple if multiple % self.width else None
 
     def _pays_per_tile(self, params: Params) -> bool:
         """Whether an operand is better packed a panel at a time, by the thread that computes with

@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 from weft.compiler.loop.nest import accesses_to, loads_in, loops_in, stores_in
 from weft.compiler.loop.primitives import prefetch, stage_tile, tile, unroll
 from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_tile
-from weft.compiler.loop.schedules.innermost_loops import stride
+from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import LINE
 from weft.dialects.loop.ops import AllocOp, ForOp, enclosing_loops
 from weft.dialects.loop.scalar import width

@@ -35,7 +35,8 @@ from weft.compiler.loop.schedules.gemm.prefetch_operands import (
 )
 from weft.compiler.loop.schedules.gemm.remainders import is_whole, rows_of_tile, split_rows
 from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_tile
-from weft.compiler.loop.schedules.innermost_loops import is_strided, stride, transpose_copy
+from weft.compiler.loop.schedules.innermost_loops import transpose_copy
+from weft.compiler.loop.strides import is_strided, stride
 from weft.compiler.target.target import Target
 from weft.dialects.expr import product
 from weft.dialects.loop.ops import ForOp

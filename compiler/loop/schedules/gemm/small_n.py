@@ -38,7 +38,8 @@ from weft.compiler.loop.schedules.gemm.pack_panels import column_axis
 from weft.compiler.loop.schedules.gemm.prefetch_operands import load_and_prefetch
 from weft.compiler.loop.schedules.gemm.split_k import matrix_product
 from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_tile
-from weft.compiler.loop.schedules.innermost_loops import lanes_of, stride, vectorize_innermost
+from weft.compiler.loop.schedules.innermost_loops import lanes_of, vectorize_innermost
+from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import Target
 from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp
 from weft.dialects.loop.program import KernelOp

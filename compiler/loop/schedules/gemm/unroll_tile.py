@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 from weft.compiler.loop.layouts import is_in_blocks
 from weft.compiler.loop.nest import accesses_in, loops_in
 from weft.compiler.loop.primitives import tile, unroll, vectorize
-from weft.compiler.loop.schedules.innermost_loops import stride
+from weft.compiler.loop.strides import stride
 from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp
 
 UNROLLED_K = (4, 5, 3, 2)

@@ -17,8 +17,8 @@ from xdsl.passes import ModulePass, PassPipeline
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
-from weft.cli.opt_options import SetOptionsPass, SetTargetPass
-from weft.cli.opt_targets import OUTPUTS
+from weft.cli.opt.options import SetOptionsPass, SetTargetPass
+from weft.cli.opt.targets import OUTPUTS
 from weft.compiler.driver.lowering import LOWERING, passes_between
 from weft.compiler.frontend.from_graph_file import DIGEST, STAMP
 from weft.compiler.graph.check_indices import CheckIndicesPass

@@ -198,9 +198,9 @@ def step(
     """
     from weft.probing.inside import build_trapped
 
-    if mesh is not None:
-        changes["mesh"], changes["shard"] = mesh, shardings
     chosen = options_for(function, "step", options, changes)
+    if mesh is not None or shardings:
+        chosen = chosen.changed(mesh=mesh, shard=shardings)
     if chosen.mesh and trap_nan:
         raise OptionError(f"trap_nan requires a program of one rank, got a mesh {chosen.mesh}")
     world = current_world() if chosen.mesh else World()

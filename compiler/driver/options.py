@@ -407,8 +407,6 @@ class FunctionChanges(TypedDict, total=False):
     max_iterations: int | None
     max_weights_bytes: str | int | None
     check_indices: bool
-    mesh: object
-    shard: Mapping[str, Any] | Sequence[str] | None
     buckets: Buckets | Sequence[str | Bucket]
     bucket_else: str
     bucket_fit: str
@@ -424,3 +422,5 @@ class Changes(FunctionChanges, total=False):
     """What `Options.changed` takes."""
 
     donate: Mapping[str, str] | Sequence[str | Donation] | None
+    mesh: object
+    shard: Mapping[str, Any] | Sequence[str] | None

@@ -13,7 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from weft.cli.parser import command_parser
+from weft.compiler.loop_to_llvm.transport.segment import segment_bytes
 from weft.dialects.errors import OptionError, RankError
+from weft.distributed.processors import share
+from weft.distributed.shared_memory import AREA, Segment
 from weft.distributed.world import (
     LIMIT,
     LIMIT_VARIABLE,
@@ -67,8 +70,6 @@ def run(arguments: argparse.Namespace) -> None:
     if ranks < 1 or arguments.timeout <= 0:
         got = f"{ranks} and {arguments.timeout:g}"
         raise OptionError(f"launch requires a rank or more and a positive timeout, got {got}")
-    from weft.distributed.shared_memory import AREA, Segment, segment_bytes
-
     descriptor = os.memfd_create("weft-ranks")  # which goes with the last process that has it
     os.ftruncate(descriptor, segment_bytes(ranks, AREA))
     segment = Segment(ranks, descriptor)
@@ -80,7 +81,7 @@ def run(arguments: argparse.Namespace) -> None:
             env=_environment(rank, ranks, descriptor, arguments.timeout),
             stdout=hidden if rank else None,
             pass_fds=[descriptor],
-            preexec_fn=_prepare(_share(rank, ranks), os.getpid()),
+            preexec_fn=_prepare(share(rank, ranks), os.getpid()),
         )
         for rank in range(ranks)
     ]
@@ -100,14 +101,6 @@ def _environment(rank: int, ranks: int, descriptor: int, timeout: float) -> dict
         LIMIT_VARIABLE: timeout,
     }
     return os.environ | {name: str(value) for name, value in own.items()}
-
-
-def _share(rank: int, ranks: int) -> Sequence[int]:
-    """The processors of a rank: those of this process in equal parts, or one of fewer."""
-    cores = sorted(os.sched_getaffinity(0))
-    if len(cores) < ranks:
-        return [cores[rank % len(cores)]]
-    return cores[rank * len(cores) // ranks : (rank + 1) * len(cores) // ranks]
 
 
 def _prepare(cores: Sequence[int], parent: int) -> Callable[[], None]:

@@ -30,6 +30,10 @@ how many seconds they wait for each other.
 """
 
 
+_STARTED_BY_MPI: Final = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MPI_LOCALRANKID")
+"""What launchers of MPI set in their processes' environments."""
+
+
 class Once:
     """What ranks of one process compile, each once: the first compiles, the others wait for it."""
 
@@ -94,6 +98,10 @@ def _of_process() -> World:
         segment = Segment(count, int(os.environ[SEGMENT_VARIABLE]))
         limit = float(os.environ.get(LIMIT_VARIABLE, LIMIT))
         return World(number, count, segment.table(number, limit))
+    if any(name in os.environ for name in _STARTED_BY_MPI):
+        from weft.distributed.mpi import join_ranks  # mpi4py need not be installed
+
+        return World(*join_ranks())
     return World()
 
 

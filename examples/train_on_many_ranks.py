@@ -38,7 +38,7 @@ def main():
     step = weft.step(train, parameters, x, y, donate=[0], mesh=mesh, shardings=rows)
     for number in range(51):
         parameters, loss = step(parameters, x, y)
-        if number % 10 == 0:
+        if number % 10 == 0 and weft.rank() == 0:  # mpirun shows what every rank prints
             print(f"step {number}: loss {float(loss):.5f}")
 
 

@@ -306,6 +306,8 @@ class Options:
             object.__setattr__(self, "tuned", tuned_for(self.tuned, self.target))
         if self.buckets.sizes and (self.timed or self.schedule or self.donate):
             raise OptionError("buckets require no clocks, schedules and donated inputs, got some")
+        if self.shard and not self.mesh:
+            raise OptionError(f"shardings require a mesh, got {', '.join(self.shard)} without")
         if self.mesh and (self.buckets.sizes or self.artifact.self_test):
             raise OptionError("a mesh requires no buckets and no self-test, got some")
         if self.artifact.self_test and (self.timed or self.donate):

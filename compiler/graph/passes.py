@@ -14,6 +14,7 @@ from weft.compiler.graph.fuse.fuse_matmuls import FuseMatmulsPass
 from weft.compiler.graph.fuse.fuse_quantized import FuseQuantizedPass
 from weft.compiler.graph.fuse.recognize_gelu import RecognizeGeluPass
 from weft.compiler.graph.fuse.recognize_norms import RecognizeNormsPass
+from weft.compiler.graph.partition.bucket_collectives import BucketCollectivesPass
 from weft.compiler.graph.partition.decompose_collectives import DecomposeCollectivesPass
 from weft.compiler.graph.partition.partition import PartitionPass
 from weft.compiler.graph.partition.propagate_shardings import PropagateShardingsPass
@@ -38,6 +39,7 @@ PARTITIONING_PASSES: tuple[type[ModulePass], ...] = (
     PartitionPass,
     SimplifyCollectivesPass,  # while collectives are along any axis
     DecomposeCollectivesPass,
+    BucketCollectivesPass,  # of what programs have in the end
 )
 """Of a program for a mesh of ranks; what follows them sees the graph of one rank."""
 

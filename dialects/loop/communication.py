@@ -103,7 +103,8 @@ class CommunicationOp(GroupOp):
             "reduction": StringAttr(reduction),
             "number": IntegerAttr(number, i64),
         }
-        return cls.create(operands=[source, target], properties=group_properties(axes) | own)
+        properties = dict(sorted((group_properties(axes) | own).items()))
+        return cls.create(operands=[source, target], properties=properties)
 
     def verify_(self) -> None:
         source, target = buffer_type_of(self.source), buffer_type_of(self.target)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 from functools import cache
 from typing import Any, Final
 
@@ -25,8 +26,10 @@ from weft.compiler.machine.codegen.object_code import compile_object
 AREA: Final = 1 << 20
 """Bytes that a rank puts into the segment at a time: so many stay in a cache."""
 
-SPINS: Final = 200
-"""How often a rank looks for another before it sleeps: ranks may share a processor."""
+SPINS: Final = 4000
+"""How often a rank looks for another before it sleeps; less where ranks share processors."""
+
+FEW_SPINS: Final = 100
 
 
 class _Table(ctypes.Structure):
@@ -68,7 +71,8 @@ class Segment:
         needs.
         """
         nanoseconds = int(limit * 1e9)
-        endpoint = _Endpoint(self.address, rank, self.ranks, AREA, nanoseconds, SPINS)
+        spins = SPINS if self.ranks <= (os.cpu_count() or 1) else FEW_SPINS
+        endpoint = _Endpoint(self.address, rank, self.ranks, AREA, nanoseconds, spins)
         assert ctypes.sizeof(endpoint) == ENDPOINT.size, "an endpoint is as the code has it"
         code = _code()
         functions = map(code.address, EXPORTS)

@@ -59,8 +59,6 @@ class PropagateShardingsPass(ModulePass):
         options = code_options(op)
         mesh, written = read_mesh(options.mesh), read_shardings(options.shard)
         if mesh is None:
-            if written:
-                raise OptionError(f"shardings require a mesh, got {', '.join(written)} without")
             return
         for function in op.ops:
             if isinstance(function, FuncOp) and function.sym_name.data == "main":

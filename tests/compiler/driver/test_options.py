@@ -56,7 +56,8 @@ WRITTEN: Mapping[str, tuple[Any, list[str], Any]] = {
     "isa": (["v3", "v1"], ["--isa", "v3,v1"], (X86_TARGETS[0], X86_TARGETS[2])),
     "self_test": (True, ["--self-test"], SelfTest()),
 }
-PADDED = {"buckets": ["n=1,4"], "bucket_fit": "pad"}
+BESIDE = {"bucket_masks": {"buckets": ["n=1,4"], "bucket_fit": "pad"}, "shard": {"mesh": "data=2"}}
+"""What an option requires."""
 
 
 def of_command_line(*words: str) -> Options:
@@ -69,7 +70,7 @@ def of_command_line(*words: str) -> Options:
 @pytest.mark.parametrize("keyword", WRITTEN)
 def test_keywords_and_flags_are_the_same_options(keyword: str):
     written, words, held = WRITTEN[keyword]
-    beside = PADDED if keyword == "bucket_masks" else {}
+    beside = BESIDE.get(keyword, {})
     said = [word for name in beside for word in WRITTEN[name][1]]
     made = Options(artifact=Artifact("net")).changed(**{**beside, keyword: written})
     assert made == of_command_line("--prefix", "net", *said, *words)

@@ -46,11 +46,11 @@ def losses(command: list[str], folder: Path) -> list[str]:
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    return sorted(done.stdout.splitlines())
+    return done.stdout.splitlines()
 
 
 def test_four_ranks_of_mpi_train_as_one(tmp_path: Path):
     command = launcher()
     one, four = losses([], tmp_path), losses(command, tmp_path)
     assert len(one) == 6
-    assert four == sorted(one * 4)
+    assert four == one

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.dialects.func import FuncOp
 
 from tests.support.random_meshes import RandomProgram, parts_of
+from weft.compiler.graph.partition.bucket_collectives import BucketCollectivesPass
 from weft.compiler.graph.partition.decompose_collectives import DecomposeCollectivesPass
 from weft.compiler.graph.partition.partition import PartitionPass
 from weft.compiler.graph.partition.propagate_shardings import PropagateShardingsPass
@@ -25,6 +26,7 @@ from weft.dialects.module_attributes import CodeOptions, set_code_options
 
 PASSES = (
     PropagateShardingsPass, PartitionPass, SimplifyCollectivesPass, DecomposeCollectivesPass,
+    BucketCollectivesPass,
 )  # fmt: skip
 
 

@@ -79,6 +79,12 @@ class CancelledError(WeftError):
     """A call that was told to end before it was done."""
 
 
+class RankError(WeftError):
+    """A call of a program on many ranks that one of them cannot take part in: it ended, or did not
+    answer in time, or runs another program. The message names the rank.
+    """
+
+
 class AssertError(InputError, AssertionError):
     """An `assert` of a compiled program that does not hold; the message names its line."""
 

@@ -47,6 +47,8 @@ class CodeOptions(Struct, frozen=True):
     guarded: str = ""
     max_iterations: int | None = None
     max_weights_bytes: str = ""
+    mesh: str = ""
+    shard: tuple[str, ...] = ()
     schedules: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 

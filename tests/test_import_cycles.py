@@ -70,6 +70,8 @@ LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
         "weft.source.jit -> weft.source.interpret",
         "weft.tracing.trace -> weft.probing.inside",
         "weft.training -> weft.probing.inside",
+        "weft.distributed.world -> weft.distributed.shared_memory",
+        "weft.distributed.world -> weft.distributed.mpi",
     ),
     "the compiler is loaded where something has to be compiled": (
         "weft.api -> weft.compiler.driver.emit",

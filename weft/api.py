@@ -21,6 +21,7 @@ from weft.compiler.machine.bindings.names import base_name
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.budget import MAX_BYTES, MAX_NODES, TIMEOUT, Budget
+from weft.distributed.world import world
 from weft.probing.watching import watching
 
 if TYPE_CHECKING:
@@ -122,6 +123,8 @@ def source_of(model: Any, specs: Sequence[Any]) -> Source | ImportedModel:
 
 
 def _in_process(compiled: Compiled, threads: int | None) -> Executable:
+    if "mesh" in compiled.metadata:
+        world()
     check_runs_on(host_target(calibrated=False), compiled.metadata, compiled.prefix)
     return compiled.executable(threads)
 
@@ -141,6 +144,7 @@ def load(
     OptionError for weights in a form that the artifact does not take, InputError for arrays that
     do not fit.
     """
+    world()
     loaded = load_artifact(
         Path(path), host_target(calibrated=False), threads=threads, weights=weights, verify=verify
     )

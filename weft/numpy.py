@@ -17,6 +17,8 @@ from weft.array_api import creation, dtypes
 from weft.array_api.dtypes import __array_namespace_info__ as __array_namespace_info__
 from weft.array_api.table import FUNCTIONS, LINALG, OBJECTS, PASSED
 from weft.dialects.errors import MissingNameError
+from weft.dialects.graph.mesh.attributes import ShardingAttr
+from weft.distributed.mesh import P
 from weft.eager.tensor import Tensor
 
 __array_api_version__ = "2024.12"
@@ -50,6 +52,16 @@ def log_softmax(x: Any, axis: int = -1) -> Any:
     return x.as_float().apply("log_softmax", axis=axis_of(axis, x.ndim))
 
 
+def shard(x: Any, sharding: P) -> Any:
+    """The tensor itself, which ranks cut so along the axes of their mesh: where a step is compiled
+    for one.
+    """
+    if not isinstance(x, ArrayOperators) or x.has_values:
+        return x
+    dims = (*sharding.dims, *[()] * (x.ndim - len(sharding.dims)))
+    return x.apply("shard", sharding=ShardingAttr(dims))
+
+
 def _standard(module: Any, *names: str) -> dict[str, Any]:
     return {name: getattr(module, name) for name in names}
 
@@ -65,7 +77,7 @@ _NAMES: dict[str, Any] = {
                 "uint32", "uint64"),
     "linalg": SimpleNamespace(**LINALG, LinAlgError=_np.linalg.LinAlgError),
     "bool": _np.bool_, "pi": _np.pi, "e": _np.e, "inf": _np.inf, "nan": _np.nan, "newaxis": None,
-    "erf": erf, "softmax": softmax, "log_softmax": log_softmax,
+    "erf": erf, "softmax": softmax, "log_softmax": log_softmax, "shard": shard,
 }  # fmt: skip
 
 __all__ = sorted({*_NAMES, "__array_namespace_info__"})  # pyright: ignore

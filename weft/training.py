@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
@@ -16,13 +16,17 @@ from xdsl.utils.hints import isa
 from weft.array.operators import users_line
 from weft.compilation import compile_cached
 from weft.compiler.driver.options import FunctionChanges, Options
-from weft.compiler.machine.artifact.artifact import check_runs_on
+from weft.compiler.machine.artifact.artifact import Compiled, check_runs_on
 from weft.compiler.machine.artifact.cache import default_cache
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.python.executable import Executable
-from weft.dialects.errors import WeftError
+from weft.dialects.errors import OptionError, WeftError
 from weft.dialects.loop.program import DONATED
 from weft.dialects.weights import Array
+from weft.distributed.mesh import Mesh, P
+from weft.distributed.placement import Placement
+from weft.distributed.world import World
+from weft.distributed.world import world as current_world
 from weft.eager.tensor import Tensor, elements, give_up
 from weft.probing.watching import build_watchable
 from weft.tracing.trace import Trace, options_for, record
@@ -49,8 +53,10 @@ class Step:
         positions: Sequence[int],
         pairs: Sequence[tuple[int, int]],
         in_place: bool,
+        placement: Placement | None = None,
     ):
         self.executable, self.pairs, self.in_place = executable, pairs, in_place
+        self._placement = placement
         self._inputs, self._outputs = traced.inputs, traced.outputs
         below = [each for _, each in traced.inputs.below]
         self._donated = [
@@ -61,8 +67,8 @@ class Step:
         """The results. Raises InputError for arrays of other shapes, WeftError for other trees."""
         leaves = [leaf for _, leaf in self._flattened(arguments)]
         arrays = [
-            self._owned(leaf) if donated else _array(leaf)
-            for leaf, donated in zip(leaves, self._donated, strict=True)
+            self._owned(position, leaf) if donated else self.part(position, leaf)
+            for position, (leaf, donated) in enumerate(zip(leaves, self._donated, strict=True))
         ]
         results = self.executable(*arrays)
         for leaf, donated in zip(leaves, self._donated, strict=True):
@@ -82,7 +88,8 @@ class Step:
         found = [spec.name for spec in executable.outputs[count:]]
 
         def watched(*arguments: Any) -> tuple[Any, dict[str, Array]]:
-            arrays = [_array(leaf).copy() for _, leaf in self._flattened(arguments)]
+            leaves = self._flattened(arguments)
+            arrays = [self.part(number, leaf).copy() for number, (_, leaf) in enumerate(leaves)]
             results = executable(*arrays)
             tree = unflatten(self._outputs, map(Tensor.of, results[:count]))
             return tree, dict(zip(found, results[count:], strict=True))
@@ -108,9 +115,18 @@ class Step:
             raise WeftError(f"{users_line()}: {rule}, got others")
         return leaves
 
-    def _owned(self, leaf: Any) -> Array:
+    def part(self, position: int, leaf: Any) -> Array:
+        """The array of a leaf, or of one that ranks share, this rank's part."""
+        array = _array(leaf)
+        return array if self._placement is None else self._placement.part(position, array)
+
+    def _owned(self, position: int, leaf: Any) -> Array:
         """The array of a leaf, or a copy where others refer to its memory."""
         array = _array(leaf)
+        part = array if self._placement is None else self._placement.part(position, array)
+        if part is not array:
+            return part
+        del part
         alone = isinstance(leaf, Tensor) and array.base is None
         return array if alone and sys.getrefcount(array) <= _OWN_USES else array.copy()
 
@@ -125,8 +141,10 @@ class Running:
         leaves, structure = flatten(dict(zip(names, donated, strict=True)))
         if structure.below != inputs.below[: len(donated)]:
             raise WeftError(f"{users_line()}: a step requires trees as in its examples, got others")
-        self._executable = step.executable
-        self._held = [np.array(_array(leaf), order="C") for _, leaf in leaves]
+        self._executable, self._part = step.executable, step.part
+        self._held = [
+            np.array(step.part(number, leaf), order="C") for number, (_, leaf) in enumerate(leaves)
+        ]
         self._structure = structure
         self._rest = Structure(tuple, inputs.below[len(donated) :])
         self._moved = () if step.in_place else step.pairs
@@ -135,10 +153,9 @@ class Running:
 
     def __call__(self, *arguments: Any) -> Any:
         """One result as a tensor, several as a tuple of tensors."""
-        if len(arguments) == self._rest.leaves:
-            given = [_array(each) for each in arguments]
-        else:
-            given = [_array(leaf) for _, leaf in flatten(arguments)[0]]
+        whole = len(arguments) == self._rest.leaves
+        leaves = arguments if whole else [leaf for _, leaf in flatten(arguments)[0]]
+        given = [self._part(number, leaf) for number, leaf in enumerate(leaves, len(self._held))]
         results = self._executable(*self._held, *given)
         for source, target in self._moved:
             self._held[source] = results[target]
@@ -163,6 +180,8 @@ def step(
     options: Options | None = None,
     threads: int | None = None,
     trap_nan: bool = False,
+    mesh: Mesh | None = None,
+    shardings: Mapping[str, P] | None = None,
     **changes: Unpack[FunctionChanges],
 ) -> Step:
     """Compiles what a function of trees does with arguments like the examples, as `trace` does.
@@ -171,19 +190,34 @@ def step(
     first result of its type whose path ends as its own does, behind the argument's name. With
     `trap_nan` calls look at every value, in memory of their own, and raise InputError that names
     the first operator which makes NaN or an infinity. The other options are those of
-    `weft.compile`. Raises WeftError for a leaf without a result, ArtifactError for a target that
+    `weft.compile`.
+
+    With a `mesh` the ranks of this program compute a step together. `shardings` cut arguments and
+    results by their paths, such as `{"x": P("data"), "state.w": P(None, "model")}`; what a donated
+    argument is not told follows from the others, and its result is cut as it is. A call takes whole
+    arguments, of which each rank reads its part, or these parts; results are whole unless they are
+    cut. Raises WeftError for a leaf without a result, ArtifactError for a target that
     this machine is not.
     """
     from weft.probing.inside import build_trapped
 
     chosen = options_for(function, "step", options, changes)
+    if mesh is not None or shardings:
+        chosen = chosen.changed(mesh=mesh, shard=shardings)
+    if chosen.mesh and trap_nan:
+        raise OptionError(f"trap_nan requires a program of one rank, got a mesh {chosen.mesh}")
+    world = current_world() if chosen.mesh else World()
     name = chosen.prefix
     model, recorded, pairs = donating(
         function, *examples, donate=donate, name=name, noted=not trap_nan
     )
 
     def build(source: Any, options: Options) -> Executable:
-        compiled = compile_cached(source, options, default_cache(os.environ))
+        def compile_it() -> Compiled:
+            return compile_cached(source, options, default_cache(os.environ))
+
+        key = _content(source, options) if chosen.mesh else None
+        compiled = compile_it() if key is None else world.once(key, compile_it)
         check_runs_on(host_target(calibrated=False), compiled.metadata, name)
         return compiled.executable(threads)
 
@@ -192,7 +226,15 @@ def step(
         if trap_nan
         else build_watchable(model, chosen, build)
     )
-    return Step(executable, recorded, donate, pairs, not trap_nan)
+    described = executable.metadata.get("mesh")
+    placement = None if described is None else Placement(described, executable.inputs, world)
+    return Step(executable, recorded, donate, pairs, not trap_nan, placement)
+
+
+def _content(source: Any, options: Options) -> tuple[str, ...]:
+    """What tells graphs of programs apart, with their options and weights."""
+    weights = source.weights
+    return options.digest, str(source.module), *(f"{key} {weights.digest(key)}" for key in weights)
 
 
 def donating(

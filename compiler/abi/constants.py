@@ -23,6 +23,7 @@ class Status(IntEnum):
     BAD_TENSOR = 8
     BAD_RESULT = 9
     CANCELLED = 10
+    LOST_RANK = 11
 
 
 class SpanNumber(IntEnum):

@@ -106,6 +106,37 @@ def _member(text: str, offset: int) -> Member:
     return Member(name, "void *" if "*" in c_type else c_type.strip(), offset, int(count or 1))
 
 
+COLLECTIVE: Final = CStruct(
+    "weft_collective",
+    """\
+  uint64_t size;      /* sizeof(weft_collective) */
+  uint64_t tag;       /* the same on all ranks: of the program, and the collective in it */
+  uint32_t operation; /* 0 all_reduce, 1 all_gather, 2 reduce_scatter */
+  uint32_t reduction; /* 0 sum, 1 max, 2 min */
+  uint32_t dtype;     /* 0 f32, 1 f64, 2 i32, 3 i64, 4 bytes, which are only gathered */
+  uint32_t axes;      /* of the mesh, along which the group lies */
+  int64_t count;      /* elements of all_reduce, else those of one rank's part */
+  const int64_t *sizes;   /* ranks along each axis */
+  const int64_t *strides; /* how far apart neighbours are */
+""",
+)
+"""What ranks of a group do together."""
+
+COMMUNICATION: Final = CStruct(
+    "weft_communication",
+    """\
+  uint64_t size; /* sizeof(weft_communication) */
+  void *user;    /* first argument of all */
+  uint32_t rank; /* of this context */
+  uint32_t ranks;
+  /* 0; or 1 + the rank that is lost; or the complement of a rank that runs another program */
+  int32_t (*start)(void *user, const weft_collective *what, const void *source, void *target);
+  int32_t (*wait)(void *user, const weft_collective *what, const void *source, void *target);
+  void (*abort)(void *user); /* ends the calls of all ranks, and names this one */
+""",
+)
+"""How a context reaches other ranks."""
+
 OPTIONS: Final = CStruct(
     "weft_options",
     """\
@@ -122,7 +153,8 @@ OPTIONS: Final = CStruct(
   /* what the program prints, or NULL: text with places such as {float32,2,} for values */
   void (*print)(void *user, const char *text, const void *const *values, const int64_t *dims);
   void *print_user;
-  uint64_t reserved[2]; /* 0 */
+  const weft_communication *communication; /* of a model for a mesh of ranks, else NULL */
+  uint64_t reserved[1]; /* 0 */
 """,
 )
 

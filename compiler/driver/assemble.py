@@ -65,6 +65,9 @@ from weft.dialects.expr import Expr, maximum
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.loop.dynamic import output_sizes
 from weft.dialects.loop.program import (
+    INPUTS_CUT,
+    MESH,
+    OUTPUTS_CUT,
     REPEATS,
     KernelOp,
     ProgramOp,
@@ -272,6 +275,7 @@ def _metadata(
     several = {"levels": inside} if options.artifact.isa else {}
     return (
         several
+        | _described_mesh(levels[0].program)
         | several_sizes
         | known
         | {
@@ -283,6 +287,15 @@ def _metadata(
             **{key: value for key, value in inside[-1].items() if key not in ("name", "features")},
         }
     )
+
+
+def _described_mesh(program: ProgramOp) -> dict[str, object]:
+    """The axes of the ranks, and how they cut inputs and outputs, for a program of several."""
+    axes = program.attributes.get(MESH)
+    if not isinstance(axes, StringAttr):
+        return {}
+    cut = {"inputs": _names(program, INPUTS_CUT), "outputs": _names(program, OUTPUTS_CUT)}
+    return {"mesh": {"axes": axes.data, **cut}}
 
 
 def _description(level: CompiledLevel) -> dict[str, object]:

@@ -21,10 +21,12 @@ from weft.compiler.driver.layout_choices import (
 from weft.compiler.driver.run_passes import note_options, running
 from weft.compiler.driver.session import Session
 from weft.compiler.graph.check_indices import CheckIndicesPass
+from weft.compiler.graph.partition.partition import PartitionPass
 from weft.compiler.graph.passes import (
     GROUPING_PASSES,
     INEXACT_PASSES,
     NAIVE_GRAPH_PASSES,
+    PARTITIONING_PASSES,
     SIMPLIFYING_PASSES,
 )
 from weft.compiler.graph.simplify.cse_dce import CseDcePass
@@ -110,12 +112,19 @@ def graph_passes(
     """
     checks: Passes = (CheckIndicesPass,) if options.check_indices else ()
     if options.naive:
-        return (*NAIVE_GRAPH_PASSES, *checks, *own)
+        return _for_mesh((*NAIVE_GRAPH_PASSES, *checks, *own), options)
     again: Passes = (CseDcePass,) if own else ()
     passes = (*SIMPLIFYING_PASSES, *own, *again, *checks, *GROUPING_PASSES)
     left_out: Passes = INEXACT_PASSES if options.strict_fp else ()
-    kept = (each for each in passes if each not in left_out)
+    kept = (each for each in _for_mesh(passes, options) if each not in left_out)
     return tuple(with_rewrites(rewrites) if each is RewritePass else each for each in kept)
+
+
+def _for_mesh(passes: Passes, options: CodeOptions) -> Passes:
+    """The passes with all of those that partition, where there is a mesh."""
+    at = passes.index(PartitionPass)
+    kept = PARTITIONING_PASSES if options.mesh else (PartitionPass,)
+    return (*passes[:at], *kept, *passes[at + 1 :])
 
 
 def program_passes(options: CodeOptions, passes: Passes = LOWERING) -> Passes:

@@ -7,11 +7,11 @@ cache's key. What users write of it (names, texts, paths) is read when the recor
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Final, TypedDict, TypeVar, Unpack, dataclass_transform
+from typing import Any, Final, TypedDict, Unpack
 
 from weft.compiler.driver.named_sizes import Bound, Bucket, BucketMask, Donation, FixedSize
 from weft.compiler.driver.read_options import (
@@ -20,22 +20,30 @@ from weft.compiler.driver.read_options import (
     GoldenInputs,
     SelfTest,
     choice,
+    keyword_of,
+    option,
+    part,
     read_bounds,
     read_bucket_sizes,
     read_donations,
+    read_fields,
     read_fixed_inputs,
     read_fixed_sizes,
     read_levels,
     read_masks,
     read_max_iterations,
     read_max_weights_bytes,
+    read_mesh_text,
     read_names,
     read_prefix,
     read_schedule,
     read_self_test,
+    read_shard_texts,
     read_target,
     read_tuned,
+    record,
     split_names,
+    user_options,
 )
 from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.machine.codegen.host import host_target
@@ -51,57 +59,6 @@ BUCKET_FIT: Final = ("exact", "pad")
 """Which sizes a bucket is for: its own, or, rows being padded, lesser ones as well."""
 
 DEFAULT_PREFIX: Final = "model"
-
-_T = TypeVar("_T")
-
-
-def option(
-    *,
-    default: Any,
-    help: str,
-    converter: Callable[[Any], Any] | None = None,
-    keyword: str | None = None,
-    flag: str | None = None,
-    **argument: Any,
-) -> Any:
-    """A field that users set: what it is for; what reads that which they write; the keyword of
-    `weft.compile` and the flag of the command line where these are not the field's name; and what
-    else argparse has to know.
-    """
-    metadata = {"help": help, "converter": converter, "keyword": keyword, "flag": flag}
-    return field(default=default, metadata=metadata | {"argument": argument})
-
-
-def part(*, default: Any, help: str, converter: Callable[[Any], Any] | None = None) -> Any:
-    """A field that is a record of options itself, or that only weft sets."""
-    return field(default=default, metadata={"help": help, "converter": converter})
-
-
-@dataclass_transform(frozen_default=True, field_specifiers=(option, part))
-def record(cls: type[_T]) -> type[_T]:
-    """A frozen dataclass whose docstring lists its fields."""
-    made: Any = dataclass(frozen=True)(cls)
-    lines = (f"{each.name}: {each.metadata['help']}" for each in fields(made))
-    made.__doc__ = "\n\n".join([cls.__doc__ or "", *lines])
-    return made
-
-
-def keyword_of(option: Field[Any]) -> str:
-    """What callers name an option by."""
-    return option.metadata.get("keyword") or option.name
-
-
-def user_options(record: type[Any]) -> list[Field[Any]]:
-    """The fields of a record that users set, by a keyword and on the command line."""
-    return [each for each in fields(record) if "argument" in each.metadata]
-
-
-def _read_fields(record: Any) -> None:
-    """What is written in the fields becomes what they hold."""
-    for each in fields(record):
-        converter = each.metadata.get("converter")
-        if converter is not None:
-            object.__setattr__(record, each.name, converter(getattr(record, each.name)))
 
 
 @record
@@ -148,7 +105,7 @@ class Buckets:
     )
 
     def __post_init__(self) -> None:
-        _read_fields(self)
+        read_fields(self)
         names = [name for bucket in self.sizes for name in bucket.names]
         if len(set(names)) < len(names):
             raise OptionError(f"buckets require each size once, got {', '.join(names)}")
@@ -205,7 +162,7 @@ class Artifact:
     )
 
     def __post_init__(self) -> None:
-        _read_fields(self)
+        read_fields(self)
 
 
 def read_buckets(written: Buckets | Sequence[str | Bucket]) -> Buckets:
@@ -313,6 +270,21 @@ class Options:
         help="a call with an index outside of its axis fails and names the node, in place of "
         "reading the nearest element",
     )
+    mesh: str = option(
+        default="",
+        help="the axes of the ranks that run the model together, and their sizes, such as "
+        "data=2,model=2",
+        converter=read_mesh_text,
+        metavar="AXIS=SIZE,...",
+    )
+    shard: tuple[str, ...] = option(
+        default=(),
+        help="the axes of the mesh that cut each dim of an input or output, such as w=,model; "
+        "of several in one dim there is a + between",
+        converter=read_shard_texts,
+        metavar="NAME=AXES,...",
+        action="append",
+    )
     buckets: Buckets = part(
         default=Buckets(), help="copies of the program for some sizes", converter=read_buckets
     )
@@ -326,7 +298,7 @@ class Options:
     )
 
     def __post_init__(self) -> None:
-        _read_fields(self)
+        read_fields(self)
         self._read_levels()
         if isinstance(self.tuned, Path):
             from weft.compiler.loop.tuned_file import tuned_for
@@ -334,6 +306,10 @@ class Options:
             object.__setattr__(self, "tuned", tuned_for(self.tuned, self.target))
         if self.buckets.sizes and (self.timed or self.schedule or self.donate):
             raise OptionError("buckets require no clocks, schedules and donated inputs, got some")
+        if self.shard and not self.mesh:
+            raise OptionError(f"shardings require a mesh, got {', '.join(self.shard)} without")
+        if self.mesh and (self.buckets.sizes or self.artifact.self_test):
+            raise OptionError("a mesh requires no buckets and no self-test, got some")
         if self.artifact.self_test and (self.timed or self.donate):
             raise OptionError("a self-test requires no clocks and no donated inputs, got some")
 
@@ -448,3 +424,5 @@ class Changes(FunctionChanges, total=False):
     """What `Options.changed` takes."""
 
     donate: Mapping[str, str] | Sequence[str | Donation] | None
+    mesh: object
+    shard: Mapping[str, Any] | Sequence[str] | None

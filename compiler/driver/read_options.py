@@ -1,5 +1,5 @@
-"""What users write of options -> what they hold. Each function raises OptionError for a text
-that says nothing; values that were read already stay as they are.
+"""What users write of options -> what they hold, and what makes records of them. Each function
+raises OptionError for a text that says nothing; values that were read already stay as they are.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast, dataclass_transform
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from weft.compiler.driver.named_sizes import (
     parse_donation,
     parse_fixed_size,
 )
+from weft.compiler.graph.partition.written import read_mesh, read_shardings
 from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.machine.bindings.names import c_identifier
 from weft.compiler.machine.codegen.host import host_target
@@ -246,6 +247,22 @@ def read_max_weights_bytes(written: str | int | None) -> str:
     return text
 
 
+def read_mesh_text(written: object) -> str:
+    """The text of a mesh, or of what has one, such as `weft.Mesh`, with spaces left out."""
+    text = str(written or "").replace(" ", "")
+    read_mesh(text)
+    return text
+
+
+def read_shard_texts(written: Mapping[str, Any] | Sequence[str] | None) -> tuple[str, ...]:
+    """Shardings as texts, or as what has one by name, such as `weft.P`."""
+    if isinstance(written, Mapping):
+        written = [f"{name}={each}" for name, each in written.items()]
+    texts = tuple(written or ())
+    read_shardings(texts)
+    return texts
+
+
 def read_bucket_sizes(written: Sequence[str | Bucket]) -> tuple[Bucket, ...]:
     """Buckets, also as texts."""
     return tuple(parse_bucket(each) if isinstance(each, str) else each for each in written)
@@ -254,3 +271,55 @@ def read_bucket_sizes(written: Sequence[str | Bucket]) -> tuple[Bucket, ...]:
 def read_masks(written: Sequence[str | BucketMask]) -> tuple[BucketMask, ...]:
     """Masks, also as texts."""
     return tuple(parse_bucket_mask(each) if isinstance(each, str) else each for each in written)
+
+
+_T = TypeVar("_T")
+
+
+def option(
+    *,
+    default: Any,
+    help: str,
+    converter: Callable[[Any], Any] | None = None,
+    keyword: str | None = None,
+    flag: str | None = None,
+    **argument: Any,
+) -> Any:
+    """A field that users set: what it is for; what reads that which they write; the keyword of
+    `weft.compile` and the flag of the command line where these are not the field's name; and what
+    else argparse has to know.
+    """
+    metadata = {"help": help, "converter": converter, "keyword": keyword, "flag": flag}
+    return field(default=default, metadata=metadata | {"argument": argument})
+
+
+def part(*, default: Any, help: str, converter: Callable[[Any], Any] | None = None) -> Any:
+    """A field that is a record of options itself, or that only weft sets."""
+    return field(default=default, metadata={"help": help, "converter": converter})
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(option, part))
+def record(cls: type[_T]) -> type[_T]:
+    """A frozen dataclass whose docstring lists its fields."""
+    made: Any = dataclass(frozen=True)(cls)
+    lines = (f"{each.name}: {each.metadata['help']}" for each in fields(made))
+    made.__doc__ = "\n\n".join([cls.__doc__ or "", *lines])
+    return made
+
+
+def keyword_of(option: Field[Any]) -> str:
+    """What callers name an option by."""
+    return option.metadata.get("keyword") or option.name
+
+
+def user_options(record: type[Any]) -> list[Field[Any]]:
+    """The fields of a record that users set, by a keyword and on the command line."""
+    return [each for each in fields(record) if "argument" in each.metadata]
+
+
+def read_fields(record: Any) -> None:
+    """What is written in the fields becomes what they hold."""
+    for each in fields(record):
+        converter = each.metadata.get("converter")
+        if converter is not None:
+            object.__setattr__(record, each.name, converter(getattr(record, each.name)))

@@ -14,6 +14,11 @@ from weft.compiler.graph.fuse.fuse_matmuls import FuseMatmulsPass
 from weft.compiler.graph.fuse.fuse_quantized import FuseQuantizedPass
 from weft.compiler.graph.fuse.recognize_gelu import RecognizeGeluPass
 from weft.compiler.graph.fuse.recognize_norms import RecognizeNormsPass
+from weft.compiler.graph.partition.bucket_collectives import BucketCollectivesPass
+from weft.compiler.graph.partition.decompose_collectives import DecomposeCollectivesPass
+from weft.compiler.graph.partition.partition import PartitionPass
+from weft.compiler.graph.partition.propagate_shardings import PropagateShardingsPass
+from weft.compiler.graph.partition.simplify_collectives import SimplifyCollectivesPass
 from weft.compiler.graph.rematerialize import RematerializePass
 from weft.compiler.graph.schedule_memory import ScheduleMemoryPass
 from weft.compiler.graph.simplify.cse_dce import CseDcePass
@@ -28,9 +33,20 @@ from weft.compiler.graph.simplify.unify_sizes import UnifySizesPass
 from weft.compiler.graph.widen_halves import WidenHalvesPass
 from weft.compiler.graph.winograd import WinogradPass
 
+PARTITIONING_PASSES: tuple[type[ModulePass], ...] = (
+    FoldConstantsPass,  # shapes are cut where they are numbers
+    PropagateShardingsPass,
+    PartitionPass,
+    SimplifyCollectivesPass,  # while collectives are along any axis
+    DecomposeCollectivesPass,
+    BucketCollectivesPass,  # of what programs have in the end
+)
+"""Of a program for a mesh of ranks; what follows them sees the graph of one rank."""
+
 SIMPLIFYING_PASSES: tuple[type[ModulePass], ...] = (
     InlineCallsPass,  # constants that calls hand over are constants of the function's operators
     UnifySizesPass,  # before operators are folded, with which what they assume of sizes goes
+    PartitionPass,  # without a mesh: constraints of shardings are gone from here on
     FuseQuantizedPass,  # before constants are folded: weights would be floats; not with strict_fp
     FuseBlockQuantizedPass,  # for the same reason; not with strict_fp
     WidenHalvesPass,  # before patterns of operators are looked for; not with strict_fp
@@ -60,8 +76,8 @@ GROUPING_PASSES: tuple[type[ModulePass], ...] = (
 GRAPH_PASSES = (*SIMPLIFYING_PASSES, *GROUPING_PASSES)
 
 NAIVE_GRAPH_PASSES: tuple[type[ModulePass], ...] = (
-    InlineCallsPass, UnifySizesPass, FoldConstantsPass, DeduplicateConstantsPass, CseDcePass,
-    InlineRegionsPass,
+    InlineCallsPass, UnifySizesPass, PartitionPass, FoldConstantsPass, DeduplicateConstantsPass,
+    CseDcePass, InlineRegionsPass,
 )  # fmt: skip
 
 INEXACT_PASSES: tuple[type[ModulePass], ...] = (

@@ -23,6 +23,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from weft.compiler.graph_to_loop.kernel_sizes import name_sizes
+from weft.compiler.graph_to_loop.lower_collective import lower_collective
 from weft.compiler.graph_to_loop.lower_control import ControlLowering, buffer_of, mentions
 from weft.compiler.graph_to_loop.naive_kernels import (
     canonicalize_kernel,
@@ -35,6 +36,7 @@ from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import Expr
 from weft.dialects.graph import (
     BindSizesOp,
+    CollectiveOp,
     ConditionOp,
     ConstantOp,
     ControlOp,
@@ -66,7 +68,9 @@ from weft.dialects.module_attributes import code_options
 
 MAIN = "main"
 
-IN_MEMORY = (ReturnOp, ReshapeOp, YieldOp, ConditionOp, ControlOp, BindSizesOp, EffectOp)
+IN_MEMORY = (
+    ReturnOp, ReshapeOp, YieldOp, ConditionOp, ControlOp, BindSizesOp, EffectOp, CollectiveOp,
+)  # fmt: skip
 """What reads its operands from memory, small constants too."""
 
 
@@ -111,6 +115,7 @@ class _Lowering(ControlLowering):
     max_iterations: int | None = None
     run_time_sizes: set[str] = field(default_factory=set[str])
     location: LocationAttr | None = None
+    communications: int = 0
     kernels: dict[str, KernelOp] = field(default_factory=dict[str, KernelOp])
     buffers: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     lowered: dict[Hashable, SharedKernel] = field(default_factory=dict[Hashable, SharedKernel])
@@ -215,6 +220,8 @@ class _Lowering(ControlLowering):
                 self._lower_group(op, list(op.results), list(op.operands_))
             case BindSizesOp():
                 self.bind_sizes(op)
+            case CollectiveOp():
+                self._lower_collective(op)
             case EffectOp():
                 self.lower_effect(op)
             case ControlOp():
@@ -245,6 +252,18 @@ class _Lowering(ControlLowering):
         elif self.buffers[op.operand] is not _viewed(self.buffers, op):
             view = ViewOp.of(self.buffers[op.operand], buffer_of(op.result_type))
             self._copy_buffer(self.add(view).result, self.buffers[op.result])
+
+    def _lower_collective(self, op: CollectiveOp) -> None:
+        if op.result not in self.buffers:
+            self.buffers[op.result] = self.add(AllocOp.of(buffer_of(type_of(op.result)))).result
+        source = self.buffers[op.operands[0]] if op.operands else None
+        if source is not None and isinstance(source.owner, WeightOp):  # laid out as kernels like
+            own = self.add(AllocOp.of(buffer_type_of(source))).result
+            self._copy_buffer(source, own)
+            source = own
+        self.communications += lower_collective(
+            op, source, self.buffers[op.result], self.block, self.communications
+        )
 
     def _copy(self, value: SSAValue, target: SSAValue) -> None:
         self._copy_buffer(self.buffers[value], target)

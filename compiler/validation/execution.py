@@ -20,6 +20,7 @@ from weft.compiler.validation.tracked import Tracked
 from weft.dialects.errors import PlanError
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.loop.arithmetic import IndexOp
+from weft.dialects.loop.communication import StartOp, WaitOp
 from weft.dialects.loop.concurrent import ConcurrentOp
 from weft.dialects.loop.dispatch import CallProgramOp
 from weft.dialects.loop.dynamic import (
@@ -147,6 +148,8 @@ class Execution:
         match op:
             case CopyOp():
                 self._copy(op)
+            case StartOp() | WaitOp():
+                self._communicate(op)
             case SubviewOp():
                 source = self.access(op.source)
                 path = (*source.path, self._number(op.value))
@@ -303,6 +306,15 @@ class Execution:
         if self.meet(source, target) and not self.is_same_element(source, target):
             self.refuse(op, "buffers that lie apart", "two that share bytes")
         self.write(op, target, content)
+
+    def _communicate(self, op: StartOp | WaitOp) -> None:
+        """Both buffers are a collective's until it ends: what they hold then shows what came."""
+        source, target = self.access(op.source), self.access(op.target)
+        if self.meet(source, target):
+            self.refuse(op, "buffers that lie apart", "two that share bytes")
+        held = [self.read(op.target)] if isinstance(op, WaitOp) else []
+        self._note(op, str(op.properties), self.read(op.source), *held)
+        self.write(op, target, self.outcome.effects[-1])
 
     def meet(self, one: Access, other: Access) -> bool:
         """Whether two accesses may share a byte."""

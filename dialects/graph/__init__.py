@@ -6,6 +6,10 @@ from weft.dialects.fields import quicken
 from weft.dialects.graph.classical import automaton, coupling, strings, tree_ensemble
 from weft.dialects.graph.core.op import GraphOp
 from weft.dialects.graph.core.types import ShapeAttr, TensorType
+from weft.dialects.graph.mesh import collectives, shard
+from weft.dialects.graph.mesh.attributes import MeshAttr, ShardingAttr
+from weft.dialects.graph.mesh.collectives import CollectiveOp
+from weft.dialects.graph.mesh.shard import ShardOp
 from weft.dialects.graph.ops import (
     activation,
     arithmetic,
@@ -63,9 +67,10 @@ from weft.dialects.graph.reindexing.movement import ExpandOp, IdentityOp, Reshap
 
 __all__ = [
     "GRAPH", "OPS", "OPS_BY_NAME", "AssertOp", "BindSizesOp", "CallOp", "CaseOp", "CheckpointOp",
-    "ConditionOp", "ConstantOp", "ControlOp", "CustomVjpOp", "DimsOp", "EffectOp", "ExpandOp",
-    "ForOp", "FusedOp", "GraphOp", "IdentityOp", "IfOp", "InlinedOp", "PrintOp", "ReshapeOp",
-    "StopGradientOp", "TensorType", "TransposeOp", "WhileOp", "YieldOp", "group_of",
+    "CollectiveOp", "ConditionOp", "ConstantOp", "ControlOp", "CustomVjpOp", "DimsOp", "EffectOp",
+    "ExpandOp", "ForOp", "FusedOp", "GraphOp", "IdentityOp", "IfOp", "InlinedOp", "PrintOp",
+    "ReshapeOp", "ShardOp", "StopGradientOp", "TensorType", "TransposeOp", "WhileOp", "YieldOp",
+    "group_of",
 ]  # fmt: skip
 
 FAMILIES = (
@@ -74,7 +79,7 @@ FAMILIES = (
     gather, scatter, resample, scan, generate, nonzero, random, reduce, conv,
     integer_products, block_quantized, gguf_blocks, unfold, winograd, softmax, search, sort, pool,
     region_pool, lp_norm, normalize, tree_ensemble,
-    strings, automaton, coupling,
+    strings, automaton, coupling, shard,
 )  # fmt: skip
 """Files of operators."""
 
@@ -88,7 +93,7 @@ CONTROL_OPS = (*control.OPS, *branch.OPS, *repeat.OPS, *derivative.CONTROL_OPS)
 
 GRAPH = Dialect(
     "graph",
-    [*OPS, *CONTROL_OPS, *effects.OPS, CallOp, FusedOp, YieldOp],
-    [TensorType, ShapeAttr, LiteralAttr],
+    [*OPS, *CONTROL_OPS, *collectives.OPS, *effects.OPS, CallOp, FusedOp, YieldOp],
+    [TensorType, ShapeAttr, LiteralAttr, MeshAttr, ShardingAttr],
 )
 quicken(GRAPH.operations)

@@ -3,7 +3,7 @@
 from xdsl.ir import Dialect
 
 from weft.dialects.fields import quicken
-from weft.dialects.loop import dynamic, effects, extents
+from weft.dialects.loop import communication, dynamic, effects, extents
 from weft.dialects.loop.arithmetic import ClockOp, DotBytesOp, FieldOp, GeluOp, IndexOp, RemFOp
 from weft.dialects.loop.concurrent import ConcurrentOp
 from weft.dialects.loop.dispatch import CallProgramOp, DispatchOp
@@ -45,6 +45,7 @@ LOOP = Dialect(
         ConcurrentOp,
         RemFOp,
         GeluOp,
+        *communication.OPS,
         *dynamic.OPS,
         *effects.OPS,
         *extents.OPS,

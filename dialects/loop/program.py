@@ -85,6 +85,18 @@ TRANSPOSED = "transposed"
 transposed is the other one, `{table.transposed = #loop.exprs<[1, 0]>}`.
 """
 
+RANKS = "ranks"
+"""The attribute of a program, or graph function, that says how many ranks run it together."""
+
+MESH = "mesh"
+"""The attribute of such a one that has the axes of its ranks, `"data=2,model=2"`."""
+
+INPUTS_CUT, OUTPUTS_CUT = "inputs_cut", "outputs_cut"
+"""The attributes of such a one that list the axes of each input's and output's dims, `"data,"`."""
+
+DIGEST = "digest"
+"""The attribute of such a one that tells programs apart, on all ranks alike."""
+
 ORIGIN = "origin"
 """The attribute of a call that holds its number in the program as it was lowered; calls that passes
 add have none.
@@ -365,8 +377,10 @@ class ViewOp(IRDLOperation):
             )
 
 
-def donated_pairs(program: ProgramOp) -> list[tuple[int, int]]:
-    """Places of an input, and of the output that may take its memory."""
+def donated_pairs(program: Operation) -> list[tuple[int, int]]:
+    """Places of an input of a program or graph function, and of the output that may take its
+    memory.
+    """
     pairs = program.attributes.get(DONATED)
     if not isa(pairs, ArrayAttr[ArrayAttr[IntAttr]]):
         return []

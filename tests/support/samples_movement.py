@@ -14,6 +14,8 @@ from weft.dialects.expr import Expr
 from weft.dialects.graph import GraphOp
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.types import BOOL, F16, F32, F64, I32, I64, NUMBERS, UI8, ShapeAttr
+from weft.dialects.graph.mesh import shard
+from weft.dialects.graph.mesh.attributes import ShardingAttr
 from weft.dialects.graph.ops import scan
 from weft.dialects.graph.regions import derivative, watch
 from weft.dialects.graph.reindexing import (
@@ -312,6 +314,9 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     constant.DimsOp: dims(),
     movement.IdentityOp: tensors().map(lambda array: Sample([array])),
     derivative.StopGradientOp: tensors().map(lambda array: Sample([array])),
+    shard.ShardOp: tensors().map(
+        lambda array: Sample([array], {"sharding": ShardingAttr(((),) * array.ndim)})
+    ),
     watch.WatchOp: tensors().map(lambda array: Sample([array], {"label": "hidden"})),
     movement.AssumeOp: tensors().map(lambda array: Sample([array], {"shape": array.shape})),
     movement.DynamicReshapeOp: reshapes(),

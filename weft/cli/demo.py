@@ -9,11 +9,11 @@ from typing import Final
 
 import numpy as np
 
+from weft.bench.timing import median_ms
 from weft.cli.demo_model import DEMO_NETWORK, demo_input, demo_model, demo_reference
 from weft.cli.model import progressing
 from weft.cli.table import shown_bytes
 from weft.cli.terminal import show
-from weft.cli.timing import median_ms
 from weft.compilation import options_of
 from weft.compiler.driver.pipeline import compile_model
 from weft.compiler.machine.artifact.artifact import Compiled, load

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from msgspec.structs import asdict
 
+from weft.bench.timing import median_ms
 from weft.cli.arrays import add_random_dims, random_inputs
 from weft.cli.drawing.tree import drawn_tree
 from weft.cli.model import (
@@ -21,7 +22,6 @@ from weft.cli.model import (
 from weft.cli.parser import command_parser
 from weft.cli.table import shown_bytes, shown_flops, table
 from weft.cli.terminal import show
-from weft.cli.timing import median_ms
 from weft.cli.why import shown_plans
 from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.machine.artifact.artifact import check_runs_on, load, read_metadata

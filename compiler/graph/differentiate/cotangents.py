@@ -28,7 +28,13 @@ from weft.compiler.graph.differentiate.reverse_path import (
 )
 from weft.compiler.graph.simplify.cse_dce import own_sizes
 from weft.dialects.errors import UnsupportedError
-from weft.dialects.graph import CheckpointOp, ControlOp, CustomVjpOp, GraphOp
+from weft.dialects.graph import (
+    CheckpointOp,
+    CollectiveOp,
+    ControlOp,
+    CustomVjpOp,
+    GraphOp,
+)
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import type_of
 from weft.dialects.graph.regions.branch import BranchOp
@@ -91,6 +97,8 @@ class _Reversal(Reversal):
             match op:
                 case GraphOp():
                     return _vjp(op, arriving, b)
+                case CollectiveOp():
+                    return _collective(op, arriving[0], b)
                 case BranchOp():
                     return reverse_branch(self, op, arriving, path.reached, b)
                 case RepeatOp():
@@ -111,6 +119,11 @@ def _vjp(op: GraphOp, arriving: Sequence[SSAValue | None], b: GraphBuilder) -> l
         for result, each in zip(op.results, arriving, strict=True)
     ]
     return list(zip(op.operands, op.vjp(whole, b), strict=True))
+
+
+def _collective(op: CollectiveOp, arriving: SSAValue | None, b: GraphBuilder) -> list[Contribution]:
+    assert arriving is not None, "what nothing arrives at is not reversed"
+    return [(operand, op.vjp(arriving, b)) for operand in op.operands]
 
 
 class _Sums(Struct):

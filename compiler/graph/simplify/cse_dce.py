@@ -14,7 +14,15 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from weft.compiler.graph.simplify.drop_results import drop_dead_results
-from weft.dialects.graph import BindSizesOp, CallOp, CheckpointOp, ControlOp, FusedOp, GraphOp
+from weft.dialects.graph import (
+    BindSizesOp,
+    CallOp,
+    CheckpointOp,
+    CollectiveOp,
+    ControlOp,
+    FusedOp,
+    GraphOp,
+)
 from weft.dialects.graph.core.types import ShapeAttr, TensorType
 from weft.dialects.graph.regions.control import defined_sizes
 from weft.dialects.graph.regions.effects import has_effects
@@ -71,7 +79,7 @@ def _drop_unused(block: Block, mentioned: set[str] | None, *, results: bool) -> 
     for op in reversed(list(block.ops)):
         used = any(result.uses for result in op.results) or _defines(op, mentioned)
         used = used or (isinstance(op, ControlOp) and has_effects(op))
-        if isinstance(op, (GraphOp, CallOp, FusedOp, ControlOp, BindSizesOp)) and not used:
+        if isinstance(op, _DROPPED) and not used:
             op.detach()
             op.erase()
         else:
@@ -81,6 +89,9 @@ def _drop_unused(block: Block, mentioned: set[str] | None, *, results: bool) -> 
                 mentioned.update(own_sizes(op))
             for region in reversed(op.regions) if isinstance(op, ControlOp) else ():
                 _drop_unused(region.block, mentioned, results=results)
+
+
+_DROPPED = (GraphOp, CallOp, CollectiveOp, FusedOp, ControlOp, BindSizesOp)
 
 
 def _defines(op: Operation, mentioned: set[str] | None) -> bool:

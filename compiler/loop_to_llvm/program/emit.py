@@ -31,6 +31,7 @@ from weft.compiler.loop_to_llvm.program.calls import (
     is_long,
 )
 from weft.compiler.loop_to_llvm.program.check_sizes import SizeChecks
+from weft.compiler.loop_to_llvm.program.communicate import Communication, is_counted_in_bytes
 from weft.compiler.loop_to_llvm.program.growable_buffers import GrowableMemory, copy_bytes
 from weft.compiler.loop_to_llvm.program.polling import Polling
 from weft.compiler.loop_to_llvm.program.size_rules import origin
@@ -41,6 +42,7 @@ from weft.compiler.target.features import baseline
 from weft.compiler.target.target import Target
 from weft.dialects.expr import Expr, maximum
 from weft.dialects.extent import MOST
+from weft.dialects.loop.communication import RankOp, StartOp, WaitOp
 from weft.dialects.loop.concurrent import ConcurrentOp
 from weft.dialects.loop.dispatch import CallProgramOp
 from weft.dialects.loop.dynamic import (
@@ -105,6 +107,7 @@ def emit_program(
     places = {key: number for number, key in enumerate(own if weights is None else weights)}
     arrays = Arrays(inputs, outputs, program.inputs.data, workspace, places)
     emitter = ProgramEmitter(frame, unit, arrays, program, numbers)
+    emitter.communication.require_ranks()
     if is_long(program.body.block):
         emitter.in_parts(program.body.block)
     else:
@@ -229,6 +232,7 @@ class ProgramEmitter(CallEmitter):
         self.checks = SizeChecks(program, self.index, self.fail)
         self.memory_blocks = GrowableMemory(frame, self.runtime, unit.context, self.fail, blocks)
         self.entries: dict[BlockArgument, ir.Value] = {}
+        self.communication = Communication(frame, unit.context, program, self.fail)
         self.polling = Polling(frame, self.runtime, unit.context, self.leave)
         self._exit: ir.Block | None = None
         self._status: ir.Value | None = None
@@ -313,6 +317,10 @@ class ProgramEmitter(CallEmitter):
                 self.checks.require_extents(op, _origin(op))
             case CopyOp():
                 self._copy(op)
+            case StartOp() | WaitOp():
+                self._communicate(op)
+            case RankOp():
+                self.values[op.result] = self.communication.rank(op)
             case PrintOp():
                 self._print(op)
             case AssertOp():
@@ -361,6 +369,14 @@ class ProgramEmitter(CallEmitter):
         # A donated input's memory may be the output's own.
         with builder.if_then(builder.icmp_unsigned("!=", source, target)):
             copy_bytes(builder, target, source, size)
+
+    def _communicate(self, op: StartOp | WaitOp) -> None:
+        source, target = (self.frame.local(self.storage(b).pointer) for b in (op.source, op.target))
+        part = op.target if op.operation.data == "reduce_scatter" else op.source
+        buffer_type = buffer_type_of(part)
+        in_bytes = is_counted_in_bytes(buffer_type)
+        count = self._bytes(buffer_type) if in_bytes else self.index.uniform(buffer_type.size)
+        self.communication.communicate(op, source, target, count, _origin(op))
 
     def _print(self, op: PrintOp) -> None:
         """Hands the text, the values' addresses and their dims to what prints for the context."""

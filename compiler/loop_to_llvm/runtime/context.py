@@ -191,7 +191,7 @@ class ContextFunctions:
         CONTEXT.store(code, memory, "process", self.platform.call(code, "getpid", []))
         CONTEXT.store(code, memory, "weights", code.at(memory, CONTEXT.size))
         CONTEXT.store(code, memory, "handles", code.at(memory, tables))
-        hosts = ("allocate", "release", "parallel_for", "print")
+        hosts = ("allocate", "release", "parallel_for", "print", "communication")
         for name in (*hosts, "allocator_user", "parallel_for_user", "print_user"):
             CONTEXT.store(code, memory, name, OPTIONS.load(code, settings, name))
         code.ret(memory)

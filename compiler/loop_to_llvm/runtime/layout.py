@@ -109,6 +109,8 @@ def _of(struct: structs.CStruct) -> Struct:
 
 
 OPTIONS: Final = _of(structs.OPTIONS)
+COLLECTIVE: Final = _of(structs.COLLECTIVE)
+COMMUNICATION: Final = _of(structs.COMMUNICATION)
 CALL: Final = _of(structs.CALL)
 TABLE: Final = _of(structs.TABLE)
 LEVEL: Final = _of(structs.LEVEL)
@@ -164,6 +166,7 @@ CONTEXT: Final = Struct(
     poll_user=Field(POINTER, _LINE + 48),
     cancels=Field(I32, _LINE + 56),
     busy=Field(I32, 2 * _LINE),
+    communication=Field(POINTER, 2 * _LINE + 8),
     body=Field(POINTER, 3 * _LINE),
     argument=Field(POINTER, 3 * _LINE + 8),
     count=Field(I64, 3 * _LINE + 16),

@@ -14,6 +14,8 @@ from weft.dialects.errors import UnsupportedError
 
 _FUTEX_NUMBER: Final = {"x86_64": 202, "aarch64": 98, "riscv64": 98}
 _ALONE: Final = "wasm32"
+_FUTEX_WAIT: Final = 0
+_FUTEX_WAKE: Final = 1
 _FUTEX_WAIT_PRIVATE: Final = 128
 _FUTEX_WAKE_PRIVATE: Final = 129
 
@@ -82,9 +84,19 @@ class Platform:
         """Wakes at most so many threads that sleep on the address."""
         self._futex(code, word, _FUTEX_WAKE_PRIVATE, threads)
 
-    def _futex(self, code: Code, word: ir.Value, operation: int, value: ir.Value) -> None:
+    def sleep_shared(self, code: Code, word: ir.Value, value: ir.Value, timeout: ir.Value) -> None:
+        """`sleep` on memory that processes share, at most for a timespec."""
+        self._futex(code, word, _FUTEX_WAIT, value, timeout)
+
+    def wake_shared(self, code: Code, word: ir.Value, threads: ir.Value) -> None:
+        """`wake` of threads of any process."""
+        self._futex(code, word, _FUTEX_WAKE, threads)
+
+    def _futex(
+        self, code: Code, word: ir.Value, operation: int, value: ir.Value, timeout: ir.Value = NULL
+    ) -> None:
         number = i64(_FUTEX_NUMBER.get(self.arch, 0))
-        self.call(code, "syscall", [number, word, i64(operation), code.zext(value, I64), NULL])
+        self.call(code, "syscall", [number, word, i64(operation), code.zext(value, I64), timeout])
 
     def spin_hint(self, code: Code) -> None:
         """Tells the processor that this thread waits in a loop."""

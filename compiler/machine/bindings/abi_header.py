@@ -7,7 +7,19 @@ from enum import IntEnum
 from typing import Final
 
 from weft.compiler.abi.constants import ABI_VERSION, WORKSPACE_ALIGNMENT, SpanNumber, Status
-from weft.compiler.abi.structs import CALL, DIM, LEVEL, OPTIONS, SPAN, STEP, SYMBOL, TABLE, TENSOR
+from weft.compiler.abi.structs import (
+    CALL,
+    COLLECTIVE,
+    COMMUNICATION,
+    DIM,
+    LEVEL,
+    OPTIONS,
+    SPAN,
+    STEP,
+    SYMBOL,
+    TABLE,
+    TENSOR,
+)
 from weft.dialects.steps import Step
 
 _TABLE_NUMBERS: Final = """\
@@ -123,6 +135,8 @@ SHARED: Final = f"""\
 {_macros("WEFT", Status)}
 typedef struct weft_context weft_context;
 
+{COLLECTIVE.declaration}
+{COMMUNICATION.declaration}
 {OPTIONS.declaration}
 {CALL.declaration}
 {_macros("WEFT_SPAN", SpanNumber)}

@@ -18,10 +18,18 @@ from weft.compiler.abi.constants import MOST_THREADS, WORKSPACE_ALIGNMENT, Statu
 from weft.compiler.abi.structs import CALL, OPTIONS
 from weft.compiler.machine.artifact.dims import Size, size_of
 from weft.compiler.machine.artifact.signature import Signature, TensorSpec
+from weft.compiler.machine.python.communication import REACHED
 from weft.compiler.machine.python.fast_call import poll_function
 from weft.compiler.machine.python.printing import printer
 from weft.compiler.machine.python.signals import raise_pending
-from weft.dialects.errors import ArtifactError, AssertError, CancelledError, InputError, OptionError
+from weft.dialects.errors import (
+    ArtifactError,
+    AssertError,
+    CancelledError,
+    InputError,
+    OptionError,
+    RankError,
+)
 from weft.dialects.weights import Array
 
 _REFUSED = (1 << 64) - 1
@@ -139,12 +147,14 @@ class CheckedCall:
 
     def fail(self, status: int) -> None:
         """Raises InputError with the reason of the last call that failed; of one that was cancelled
-        what a signal's handler raised, or CancelledError.
+        what a signal's handler raised, or CancelledError; RankError where ranks do not meet.
         """
         if status == Status.CANCELLED:
             raise_pending()
             raise CancelledError(f"{self._prefix} {self._reason(self.context)}")
         reason = self._reason(self.context)
+        if status == Status.LOST_RANK:
+            raise RankError(f"{self._prefix} {reason}")
         error_type = AssertError if reason.startswith("assert ") else InputError
         raise error_type(f"{self._prefix} {reason}")
 
@@ -217,6 +227,7 @@ class CheckedCall:
             table = (ctypes.c_void_p * len(pointers))(*pointers)
             options.weights = ctypes.addressof(table)
         options.print = printer()
+        options.communication = REACHED.table
         create = self._function("create", ctypes.c_void_p, ctypes.c_void_p)
         context = create(ctypes.byref(options))
         if not context:
@@ -227,7 +238,7 @@ class CheckedCall:
             pointers = [ctypes.c_void_p] * 3
             self._function("set_poll", None, *pointers)(context, *poll)
         destroy = self._function("destroy", None, ctypes.c_void_p)
-        held = (self._library, self._weights)
+        held = (self._library, self._weights, REACHED.holder)
         weakref.finalize(self, _destroy, destroy, context, held).atexit = False
         return context
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import math
 import sys
+import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -64,6 +65,10 @@ Runs the model once on one array per input, by position or by name.
 
 Raises InputError for arrays that are missing, superfluous or of another dtype or shape, and
 for values that an operator does not allow."""
+
+
+_ONCE: Final = threading.RLock()
+"""What a process has one of is made by one thread: else code would be unloaded that is in use."""
 
 
 class _Table(ctypes.Structure):
@@ -143,9 +148,11 @@ def fast_call(
     arguments that are not just the arrays that the signature asks for, `failed` raises after a
     call that failed with a status.
     """
-    method = _method()
+    with _ONCE:
+        method, handler = _method(), _handler() if _method() else None
     if (
         method is None
+        or handler is None
         or signature.found
         or any(len(spec.dims) > MOST_DIMS for spec in signature.outputs)
     ):
@@ -162,7 +169,7 @@ def fast_call(
         0 if is_short(metadata) else 1, id(otherwise), id(failed), *_numpy_functions(),
         ctypes.addressof(tensors), ctypes.addressof(programs), max(1, sizes.depth),
         any(map(sizes.is_derived, signature.inputs)), _numpy_api()[_SET_HANDLER],
-        id(_handler()[0]) if any(map(_may_be_large, signature.outputs)) else None,
+        id(handler[0]) if any(map(_may_be_large, signature.outputs)) else None,
     )  # fmt: skip
     holder = _Holder(bytes(table))
     holder.held = (otherwise, failed, tensors, programs, sizes, method, spare)
@@ -178,7 +185,8 @@ _object = ctypes.py_object
 def is_short(metadata: Mapping[str, Any]) -> bool:
     """Whether a call is known to take a few microseconds at most."""
     kernels = metadata.get("kernels")
-    if not isinstance(kernels, Sequence) or metadata.get("repeats", True):
+    waits = "mesh" in metadata  # for other ranks, which may be threads of this process
+    if waits or not isinstance(kernels, Sequence) or metadata.get("repeats", True):
         return False
     work = [kernel[key] for kernel in kernels for key in ("flops", "bytes")]
     return all(isinstance(each, int) for each in work) and sum(work) <= SHORT_WORK
@@ -276,7 +284,9 @@ def poll_function() -> tuple[int, int] | None:
     """The function and its argument by which the main thread's calls return Python's signals a
     turn; None where this interpreter is not as this module knows it.
     """
-    return (_entry_code().address(POLL), signals_address()) if _method() is not None else None
+    with _ONCE:
+        known = _method() is not None
+        return (_entry_code().address(POLL), signals_address()) if known else None
 
 
 @cache

@@ -13,6 +13,7 @@ from weft.dialects.expr import Expr
 from weft.dialects.graph.core.batching import again
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp
+from weft.dialects.graph.core.sharding_rule import ShardingRule, whole_but
 from weft.dialects.graph.core.types import FLOATS, Shape, TensorType, type_of
 
 
@@ -68,3 +69,7 @@ class AxisOp(LineOp):
         if source.has_rank:
             from_front(self, self.axis.value.data, source.rank)
         return [source]
+
+    def sharding_rule(self) -> ShardingRule | None:
+        factors = whole_but(type_of(self.operand).rank, (self.position,))
+        return ShardingRule((factors,), (factors,))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from msgspec import Struct
 
 from weft.dialects.expr import Expr, maximum
 from weft.dialects.graph.core.types import Shape
 from weft.dialects.graph.core.window import Window, spatial_names
+from weft.dialects.weights import Array
 
 Index = Sequence[Expr]
 
@@ -91,3 +93,10 @@ def _divide(phase: Expr, pad: Expr, stride: Expr) -> tuple[Expr, Expr]:
     if pad % stride == 0:
         return pad // stride, phase
     return (phase + pad) // stride, (phase + pad) % stride
+
+
+def with_bias(y: Array, bias: Sequence[Array], dtype: Any) -> Array:
+    """The result `[n, group, channel, ...]` with channels joined, the bias added and rounded."""
+    joined = y.reshape(y.shape[0], -1, *y.shape[3:])
+    spatial = (1,) * (joined.ndim - 2)
+    return sum((addend.reshape(-1, *spatial) for addend in bias), joined).astype(dtype)

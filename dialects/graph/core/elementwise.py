@@ -26,6 +26,7 @@ from weft.dialects.graph.core.broadcast import (
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.op import GraphOp
+from weft.dialects.graph.core.sharding_rule import ShardingRule, broadcast_factors
 from weft.dialects.graph.core.types import (
     BOOL,
     FLOATS,
@@ -86,6 +87,11 @@ class ElementwiseOp(GraphOp):
         rank = self.result_type.rank
         pairs = zip(operands, self.operands, strict=True)
         return again(self, [aligned(b, x, rank) if is_batched(x, s) else x for x, s in pairs], b)
+
+    def sharding_rule(self) -> ShardingRule | None:
+        shapes = [each.shape for each in self.tensor_types()]
+        operands, result = broadcast_factors(shapes, self.result_type.shape)
+        return ShardingRule(operands, (result,))
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         shapes = [each.shape for each in self.tensor_types()]

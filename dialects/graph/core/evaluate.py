@@ -48,11 +48,13 @@ def evaluate_block(
 
     Raises WeftError for a size that the graph names and that is below 0.
     """
-    evaluator = _Evaluator({}, dict(sizes or {}), weights, observe, wide, perturb)
+    evaluator = Evaluator({}, dict(sizes or {}), weights, observe, wide, perturb)
     return evaluator.block(block, arguments)
 
 
-class _Evaluator(Struct):
+class Evaluator(Struct):
+    """What is known of a graph so far."""
+
     arrays: Arrays
     sizes: dict[str, int]
     weights: WeightStore | None
@@ -60,14 +62,26 @@ class _Evaluator(Struct):
     wide: bool = False
     perturb: Perturb | None = None
 
-    def block(self, block: Block, arguments: Sequence[Array]) -> list[Array]:
+    @staticmethod
+    def of(block: Block, arguments: Sequence[Array], weights: WeightStore | None) -> Evaluator:
+        """One that has the arguments of a block."""
+        evaluator = Evaluator({}, {}, weights)
+        evaluator.take(block, arguments)
+        return evaluator
+
+    def take(self, block: Block, arguments: Sequence[Array]) -> None:
+        """Learns the arguments of a block, and sizes from their shapes."""
         for argument, array in zip(block.args, arguments, strict=True):
             self.arrays[argument] = self._widened(array)
             self._note_dims(type_of(argument), array)
+
+    def block(self, block: Block, arguments: Sequence[Array]) -> list[Array]:
+        """The operands of the block's terminator."""
+        self.take(block, arguments)
         for op in block.ops:
             if op.has_trait(IsTerminator):
                 return [self.arrays[value] for value in op.operands]
-            self._operation(op)
+            self.operation(op)
         raise AssertionError("a block of a graph ends in a terminator")
 
     def _note_dims(self, tensor_type: TensorType, array: Array) -> None:
@@ -88,7 +102,8 @@ class _Evaluator(Struct):
         """The value of an expression over sizes."""
         return dim.evaluate({Symbol(name): size for name, size in self.sizes.items()})
 
-    def _operation(self, op: Operation) -> None:
+    def operation(self, op: Operation) -> None:
+        """Evaluates one operator."""
         operands = [self.arrays[value] for value in op.operands]
         match op:
             case ConstantOp():

@@ -8,6 +8,7 @@ An operator is one class in one family file. Its facets:
     vjp        the vector-Jacobian product, built from graph operators
     vmap       the results for many samples at once, built from graph operators
     lower      the naive loop nest
+    sharding_rule  which parts of results follow from which parts of operands
     ONNX       the operator's name there, where the mapping is one to one
 """
 
@@ -40,6 +41,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from weft.dialects.errors import TypeInferenceError, WeftError
 from weft.dialects.expr import Expr
+from weft.dialects.graph.core.sharding_rule import ShardingRule
 from weft.dialects.graph.core.types import F64, ShapeAttr, TensorType, type_of
 from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.weights import Array
@@ -208,6 +210,16 @@ class GraphOp(InferTypeOp):
         """Whether there is a derivative: `vjp` is a class's own."""
         return cls.vjp is not GraphOp.vjp
 
+    def sharding_rule(self) -> ShardingRule | None:
+        """How ranks may compute parts of the results from parts of the operands, whose types are
+        of constant dims; None where each needs whole operands.
+        """
+        return None
+
+    def local_properties(self, results: Sequence[TensorType]) -> Mapping[str, Attribute]:
+        """The attributes of the operator that computes parts of these types by its rule."""
+        return self.properties
+
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """The cotangent of each operand (None where there is none) from those of the results."""
         raise WeftError(f"{self.name} requires a derivative rule to be differentiated, got none")
@@ -280,6 +292,9 @@ class GraphOp(InferTypeOp):
         if shown:
             printer.print_string(" ")
             printer.print_attr_dict(shown)
+        if self.attributes:
+            printer.print_string(" attributes ")
+            printer.print_attr_dict(self.attributes)
         printer.print_string(" : ")
         printer.print_operation_type(self)
 
@@ -304,6 +319,7 @@ class GraphOp(InferTypeOp):
         while (parsed := _parse_slot(parser, first=not slots)) is not False:
             slots.append(parsed)
         properties = parser.parse_optional_attr_dict()
+        attributes = parser.parse_optional_attr_dict_with_keyword()
         parser.parse_punctuation(":")
         types = parser.parse_function_type()
         remaining = iter(types.inputs.data)
@@ -316,6 +332,7 @@ class GraphOp(InferTypeOp):
         return cls.create(
             operands=[value for value in values if value is not None],
             properties=properties,
+            attributes={} if attributes is None else dict(attributes.data),
             result_types=types.outputs.data,
         )
 

@@ -28,8 +28,10 @@ from weft.dialects.graph.core.conv_taps import (
     forward_taps,
     phase_padding,
     phase_taps,
+    with_bias,
 )
 from weft.dialects.graph.core.op import ints
+from weft.dialects.graph.core.sharding_rule import ShardingRule, convolution_rule
 from weft.dialects.graph.core.types import (
     I32,
     NUMBERS,
@@ -178,13 +180,6 @@ def _columns(b: GraphBuilder, x: Term, window: Window, groups: int, count: Shape
     return taken.reshape((batch, groups, channels // groups, taps, positions))
 
 
-def _with_bias(y: Array, bias: Sequence[Array], dtype: Any) -> Array:
-    """The result `[n, group, channel, ...]` with channels joined, the bias added and rounded."""
-    joined = y.reshape(y.shape[0], -1, *y.shape[3:])
-    spatial = (1,) * (joined.ndim - 2)
-    return sum((addend.reshape(-1, *spatial) for addend in bias), joined).astype(dtype)
-
-
 class SlidingConvolutionOp(ConvolutionOp):
     """What convolutions of windows share that slide over the image."""
 
@@ -211,6 +206,9 @@ class SlidingConvolutionOp(ConvolutionOp):
         positions = self.positions(self.window())
         return [tensor((image.shape[0], channels, *positions), self.total_element)]
 
+    def sharding_rule(self) -> ShardingRule | None:
+        return convolution_rule(len(self.window().axes), self.groups, self.bias is not None)
+
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
         return self.fitting(self.window())
 
@@ -225,7 +223,7 @@ class SlidingConvolutionOp(ConvolutionOp):
         for taps in np.ndindex(*w.shape[3:]):
             read = x[(..., *window.slices(taps))]
             y += np.einsum("ngc...,goc->ngo...", read, w[(..., *taps)])
-        return [_with_bias(y, bias, wide)]
+        return [with_bias(y, bias, wide)]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         image, window = type_of(self.image), self.window()
@@ -352,7 +350,7 @@ class ConvTransposeOp(ConvolutionOp):
             written = [slice(t * d, t * d + s * (dim - 1) + 1, s) for t, d, s, dim in steps]
             y[(..., *written)] += np.einsum("ngc...,gco->ngo...", x, w[(..., *taps)])
         kept = [slice(start, start + dim) for start, dim in zip(before, spatial, strict=True)]
-        return [_with_bias(y[(..., *kept)], bias, operands[0].dtype)]
+        return [with_bias(y[(..., *kept)], bias, operands[0].dtype)]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         """Each phase of the strides as a convolution of its own, where the strides divide the

@@ -19,6 +19,7 @@ from weft.dialects.graph.core.broadcast import broadcast_assumptions, broadcast_
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.elementwise import sum_to
 from weft.dialects.graph.core.op import GraphOp
+from weft.dialects.graph.core.sharding_rule import ShardingRule
 from weft.dialects.graph.core.types import NUMBERS, Shape, TensorType, tensor
 from weft.dialects.graph.reindexing.movement import TransposeOp
 from weft.dialects.loop.builder import Buffers, LoopBuilder
@@ -82,6 +83,23 @@ class EinsumOp(GraphOp):
         operands = zip(self.terms[0], self.tensor_types(), strict=True)
         wanted = [(each.shape, tuple(extents[c] for c in letters)) for letters, each in operands]
         return [pair for dims, full in wanted for pair in broadcast_assumptions(dims, full)]
+
+    def sharding_rule(self) -> ShardingRule | None:
+        """The letters, but those of a diagonal, and of sums in blocks."""
+        terms, result = self.terms
+        whole = {c for letters in terms for c in letters if letters.count(c) > 1}
+        if self.block is not None:
+            whole |= set("".join(terms)) - set(result)
+        operands = tuple(
+            tuple(
+                None if dim == 1 or c in whole else c
+                for c, dim in zip(letters, each.shape, strict=True)
+            )
+            for letters, each in zip(terms, self.tensor_types(), strict=True)
+        )
+        free = tuple(None if c in whole else c for c in result)
+        summed = {c: "sum" for each in operands for c in each if c is not None and c not in free}
+        return ShardingRule(operands, (free,), summed)
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         wide = [widen(operand) for operand in operands]

@@ -24,6 +24,7 @@ from weft.dialects.graph.core.broadcast import (
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.elementwise import sum_to
 from weft.dialects.graph.core.op import GraphOp, OnnxName
+from weft.dialects.graph.core.sharding_rule import ShardingRule, broadcast_factors
 from weft.dialects.graph.core.types import (
     FLOATS,
     NUMBERS,
@@ -76,6 +77,15 @@ class ProductOp(GraphOp):
         pairs = [pair for batch in batches for pair in broadcast_assumptions(batch, result)]
         left, right = self._inner()
         return [*pairs, *differing((left,), (right,))]
+
+    def sharding_rule(self) -> ShardingRule | None:
+        lhs, rhs = (each.shape for each in self.tensor_types())
+        whole = self.result_type.shape[: max(len(lhs), len(rhs)) - 2]
+        (left, right), batch = broadcast_factors([lhs[:-2], rhs[:-2]], whole)
+        rows = ("i",) if len(lhs) > 1 else ()
+        columns = ("j",) if len(rhs) > 1 else ()
+        operands = (*left, *rows, "k"), (*right, "k", *columns)
+        return ShardingRule(operands, ((*batch, *rows, *columns),), {"k": "sum"})
 
     def _inner(self) -> tuple[Expr, Expr]:
         """The dim of each operand over which is summed."""
@@ -254,6 +264,16 @@ class GemmOp(GraphOp):
         a, b = (x.T if swapped else x for x, swapped in zip((a, b), self.transposes, strict=True))
         product = alpha * (a @ b)
         return [(product + beta * c[0] if c else product).astype(operands[0].dtype)]
+
+    def sharding_rule(self) -> ShardingRule | None:
+        left, right = self.transposes
+        inner = None if self.c is not None else "k"
+        a, other = (inner, "i") if left else ("i", inner), ("j", inner) if right else (inner, "j")
+        result = self.result_type.shape
+        addends, _ = broadcast_factors([type_of(self.c).shape] if self.c else [], result)
+        names = {"d0": "i", "d1": "j", None: None}
+        c = (tuple(names[each] for each in factors) for factors in addends)
+        return ShardingRule((a, other, *c), (("i", "j"),), {"k": "sum"} if inner else {})
 
     def fold(self) -> GraphOp | None:
         """A product that is neither scaled, transposed nor added to is a matmul."""

@@ -20,6 +20,7 @@ from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.elementwise import sum_to
 from weft.dialects.graph.core.line_moments import Lines, NormalizationOp, StandardizationOp
 from weft.dialects.graph.core.op import GraphOp, OnnxName, ints
+from weft.dialects.graph.core.sharding_rule import ShardingRule, broadcast_factors, whole_but
 from weft.dialects.graph.core.types import FLOATS, Shape, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.graph.ops.reduce import normalize_axes
 from weft.dialects.loop.builder import Buffers, LoopBuilder
@@ -60,6 +61,16 @@ class TrailingOp(StandardizationOp):
         for apply, new, old in zip((b.mul, b.add), parameters, self.operands[1:], strict=False):
             found = apply(found, aligned(b, new, rank) if is_batched(new, old) else new)
         return [found]
+
+    def sharding_rule(self) -> ShardingRule | None:
+        """The dims in front of those that are normalised."""
+        shapes = [each.shape for each in self.tensor_types()]
+        rank, inner = len(shapes[0]), {f"d{axis}" for axis in self.lines().axes}
+        if any(len(each) > rank for each in shapes):
+            return None
+        operands, _ = broadcast_factors(shapes, shapes[0])
+        outer = tuple(tuple(None if d in inner else d for d in each) for each in operands)
+        return ShardingRule(outer, (outer[0],))
 
 
 @irdl_op_definition
@@ -118,6 +129,10 @@ class LayerNormStatisticsOp(GraphOp):
         ones = [Expr.of(1)] * len(lines.inner)
         return [tensor((*lines.outer, *ones), element)] * 2
 
+    def sharding_rule(self) -> ShardingRule | None:
+        factors = whole_but(type_of(self.operand).rank, self.lines().axes)
+        return ShardingRule((factors,), (factors, factors))
+
     def reference(self, *operands: Array) -> Sequence[Array]:
         x, axes = widen(operands[0]), self.lines().axes
         mean = np.mean(x, axis=axes, keepdims=True)
@@ -166,6 +181,10 @@ class ChannelOp(StandardizationOp):
         self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder
     ) -> Sequence[SSAValue] | None:
         return merged(self, operands, b)
+
+    def sharding_rule(self) -> ShardingRule | None:
+        factors = ("n", *[None] * (self.result_type.rank - 1))
+        return ShardingRule((factors, (None,), (None,)), (factors,))
 
 
 def channel_shape(op: GraphOp, tensor_type: TensorType, parameter: TensorType) -> Shape:
@@ -272,6 +291,10 @@ class BatchNormOp(GraphOp):
             for parameter in tensor_types[1:]:
                 channel_shape(self, tensor_types[0], parameter)
         return [tensor_types[0]]
+
+    def sharding_rule(self) -> ShardingRule | None:
+        factors = ("n", "c", *[None] * (self.result_type.rank - 2))
+        return ShardingRule((factors, *[("c",)] * 4), (factors,))
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         x = widen(operands[0])

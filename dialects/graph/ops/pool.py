@@ -17,6 +17,7 @@ from weft.dialects.graph.core.algebra import Term, counted, size_term
 from weft.dialects.graph.core.batching import merged
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp, OnnxName, ints
+from weft.dialects.graph.core.sharding_rule import ShardingRule
 from weft.dialects.graph.core.types import (
     FLOATS,
     I64,
@@ -93,6 +94,10 @@ class PoolOp(WindowOp):
             inside = widest < (window.reach(axis).constant or 0)
             self.require(inside, "pads narrower than the window", f"{widest} and {source}")
         return [tensor((*source.shape[:2], *self.positions(window)), self.result_element())]
+
+    def sharding_rule(self) -> ShardingRule | None:
+        factors = ("n", "c", *[None] * len(self.window().axes))
+        return ShardingRule((factors,), (factors,))
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
         return self.fitting(self.window())
@@ -193,6 +198,10 @@ class MaxPoolIndicesOp(PoolOp):
         spatial = shape[2:]
         inner = row_major_strides(spatial[::-1])[::-1]
         return [product((shape[1], *spatial)), product(spatial), *inner]
+
+    def sharding_rule(self) -> ShardingRule | None:
+        """Indices count in the whole tensor."""
+        return None
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         window, x = self.window(), operands[0]

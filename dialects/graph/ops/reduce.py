@@ -18,6 +18,7 @@ from weft.dialects.graph.core.accumulate import highest, lowest, magnitude, star
 from weft.dialects.graph.core.batching import again
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp, ints
+from weft.dialects.graph.core.sharding_rule import ShardingRule, reduction_rule
 from weft.dialects.graph.core.types import BOOL, FLOATS, NUMBERS, TensorType, tensor, type_of
 from weft.dialects.graph.reindexing.movement import ReshapeOp
 from weft.dialects.loop.builder import Buffers, LoopBuilder
@@ -44,6 +45,8 @@ class ReductionOp(GraphOp):
     ELEMENTS: ClassVar[tuple[Attribute, ...]] = NUMBERS
     COMBINER: ClassVar[str] = "add"
     FINISHES: ClassVar[bool] = False
+    COMBINATION: ClassVar[str | None] = None
+    """How results for equal parts of the elements are combined, where they can be."""
     operand: SSAValue = operand_def(TensorType)
     result: SSAValue = result_def(TensorType)
 
@@ -85,6 +88,12 @@ class ReductionOp(GraphOp):
         if not source.has_rank:
             return [source]
         return [tensor(self._shape(keep=self.keeps_dims), source.element)]
+
+    def sharding_rule(self) -> ShardingRule | None:
+        axes, rank = self.reduced(), type_of(self.operand).rank
+        exact = type_of(self.operand).element in FLOATS or self.COMBINATION != "mean"
+        combination = self.COMBINATION if exact else None
+        return reduction_rule(rank, axes, self.keeps_dims, combination)
 
     def _shape(self, *, keep: bool) -> list[Expr]:
         axes = self.reduced()
@@ -201,6 +210,7 @@ class ReduceSumOp(ReduceOp):
     """`sum x`; integers wrap around."""
 
     name = "graph.reduce_sum"
+    COMBINATION: ClassVar = "sum"
     AXES_OF_ONE_VANISH: ClassVar = True
 
     def evaluate(self, x: Array, axes: tuple[int, ...]) -> Any:
@@ -219,6 +229,7 @@ class ReduceMeanOp(ReduceOp):
     """`sum x / count`; of integers rounded towards zero."""
 
     name = "graph.reduce_mean"
+    COMBINATION: ClassVar = "mean"
     FINISHES: ClassVar = True
     AXES_OF_ONE_VANISH: ClassVar = True
 
@@ -256,6 +267,7 @@ class ReduceMaxOp(ExtremumOp):
     """`max x`; over no elements the lowest value of the type."""
 
     name = "graph.reduce_max"
+    COMBINATION: ClassVar = "max"
     COMBINER: ClassVar = "max"
 
     def start(self, element: Attribute) -> Number:
@@ -274,6 +286,7 @@ class ReduceMinOp(ExtremumOp):
     """`min x`; over no elements the highest value of the type."""
 
     name = "graph.reduce_min"
+    COMBINATION: ClassVar = "min"
     COMBINER: ClassVar = "min"
 
     def start(self, element: Attribute) -> Number:
@@ -322,6 +335,7 @@ class ReduceL1Op(ReduceOp):
     """`sum |x|`; the derivative of `|x|` at 0 is 0."""
 
     name = "graph.reduce_l1"
+    COMBINATION: ClassVar = "sum"
 
     def evaluate(self, x: Array, axes: tuple[int, ...]) -> Any:
         return np.sum(np.abs(x), axis=axes, keepdims=True, dtype=x.dtype)
@@ -338,6 +352,7 @@ class ReduceSumSquareOp(ReduceOp):
     """`sum x^2`; integers wrap around."""
 
     name = "graph.reduce_sum_square"
+    COMBINATION: ClassVar = "sum"
 
     def evaluate(self, x: Array, axes: tuple[int, ...]) -> Any:
         return np.sum(x * x, axis=axes, keepdims=True, dtype=x.dtype)

@@ -16,6 +16,7 @@ from weft.dialects.graph.core.accumulate import fill, highest, lowest, widen
 from weft.dialects.graph.core.assumptions import at_least
 from weft.dialects.graph.core.axis import LineOp
 from weft.dialects.graph.core.op import OnnxName
+from weft.dialects.graph.core.sharding_rule import ShardingRule, whole_but
 from weft.dialects.graph.core.types import I32, I64, NUMBERS, Shape, TensorType, tensor, type_of
 from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar, compute_type, is_float
@@ -102,6 +103,12 @@ class ArgExtremumOp(LineOp):
         shape = list(source.shape)
         shape[self.position : self.position + 1] = [Expr.of(1)] * bool(self.keepdims.value.data)
         return [tensor(shape, I64)]
+
+    def sharding_rule(self) -> ShardingRule | None:
+        factors = whole_but(type_of(self.operand).rank, (self.position,))
+        kept = list(factors)
+        kept[self.position : self.position + 1] = [None] * bool(self.keepdims.value.data)
+        return ShardingRule((factors,), (tuple(kept),))
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
         """There is an extremum."""

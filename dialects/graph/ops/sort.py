@@ -13,6 +13,7 @@ from weft.dialects.expr import Expr, minimum
 from weft.dialects.graph.core.accumulate import fill, widen
 from weft.dialects.graph.core.axis import LineOp
 from weft.dialects.graph.core.elementwise import ANY_ELEMENT
+from weft.dialects.graph.core.sharding_rule import ShardingRule, whole_but
 from weft.dialects.graph.core.types import I64, Shape, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.graph.reindexing.slicing import below_zero, exprs, numbers
 from weft.dialects.loop.builder import Buffers, Index, LoopBuilder
@@ -55,6 +56,10 @@ class ArgsortOp(LineOp):
         fits = not below_zero(count) and not below_zero(dim - count)
         self.require(fits, f"a count from 0 to {dim}", count)
         return [tensor(self.along(source.shape, count), I64)]
+
+    def sharding_rule(self) -> ShardingRule | None:
+        factors = whole_but(type_of(self.operand).rank, (self.position,))
+        return ShardingRule((factors,), (factors,))
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
         """A count that only a call knows is at most the axis' size."""

@@ -14,12 +14,20 @@ from weft.dialects.graph.core.accumulate import fill, widen
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.elementwise import ANY_ELEMENT
 from weft.dialects.graph.core.op import ints
+from weft.dialects.graph.core.sharding_rule import ShardingRule
 from weft.dialects.graph.core.types import NUMBERS, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.graph.core.window import Window, WindowOp, spatial_names, static, tap_names
 from weft.dialects.graph.reindexing.slicing import exprs
 from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import compute_type
 from weft.dialects.weights import Array
+
+
+def batch_and_channels(op: UnfoldOp | FoldOp) -> ShardingRule:
+    """The rule of what keeps the first two dims."""
+    ranks = type_of(op.operand).rank, type_of(op.result).rank
+    operand, result = (("n", "c", *[None] * (rank - 2)) for rank in ranks)
+    return ShardingRule((operand,), (result,))
 
 
 @irdl_op_definition
@@ -49,6 +57,9 @@ class UnfoldOp(WindowOp):
         window = self.window()
         shape = (*source.shape[:2], *window.kernel, *self.positions(window))
         return [tensor(shape, source.element)]
+
+    def sharding_rule(self) -> ShardingRule | None:
+        return batch_and_channels(self)
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
         return self.fitting(self.window())
@@ -106,6 +117,9 @@ class FoldOp(WindowOp):
         fits = source.shape[2 + len(window.axes) :] == positions
         self.require(fits, "a window for each position", got)
         return [tensor((*source.shape[:2], *window.spatial), source.element)]
+
+    def sharding_rule(self) -> ShardingRule | None:
+        return batch_and_channels(self)
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
         return self.fitting(self.window())

@@ -5,7 +5,7 @@ and the vector of dims known by expression.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerType, LocationAttr, StringAttr
@@ -18,6 +18,7 @@ from weft.dialects.errors import WeftError
 from weft.dialects.expr import Expr, Operand
 from weft.dialects.graph.core.dtypes import element_type, numpy_dtype
 from weft.dialects.graph.core.op import GraphOp
+from weft.dialects.graph.core.sharding_rule import ShardingRule, whole_but
 from weft.dialects.graph.core.types import BOOL, I64, INTEGERS, UI64, ShapeAttr, TensorType, tensor
 from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.weights import Array, WeightStore
@@ -183,6 +184,15 @@ class ConstantOp(GraphOp):
 
     def infer(self) -> Sequence[TensorType]:
         return [TensorType(self.shape, self.element)]
+
+    def sharding_rule(self) -> ShardingRule | None:
+        """One element everywhere is so in any part."""
+        if self.literal is None or len(self.literal.data) > 1:
+            return None
+        return ShardingRule((), (whole_but(self.result_type.rank, ()),))
+
+    def local_properties(self, results: Sequence[TensorType]) -> Mapping[str, Attribute]:
+        return {**self.properties, "shape": results[0].dims}
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         return [self.array(None)]

@@ -31,6 +31,7 @@ from weft.dialects.graph.core.batching import (
 )
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp, OnnxName
+from weft.dialects.graph.core.sharding_rule import Factors, ShardingRule, whole_but
 from weft.dialects.graph.core.types import I32, I64, Shape, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.graph.reindexing.slicing import below_zero
 from weft.dialects.loop.builder import Buffers, LoopBuilder
@@ -168,6 +169,12 @@ class GatherOp(AlongAxisIndexedOp):
         x, indices = operands
         return [np.take(x, bounded(indices, x.shape[self.position]), self.position)]
 
+    def sharding_rule(self) -> ShardingRule | None:
+        source = whole_but(type_of(self.operand).rank, (self.position,))
+        indices = tuple(f"i{axis}" for axis in range(type_of(self.indices).rank))
+        result = (*source[: self.position], *indices, *source[self.position + 1 :])
+        return ShardingRule((source, indices), (result,))
+
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
         items, indices = operands
         if items is None or indices is None or type_of(self.operand).rank != 1:
@@ -237,6 +244,10 @@ class GatherElementsOp(ElementsOp):
             require_fitting(self, source.shape, indices, self.position)
         return [TensorType(indices.dims, source.element)]
 
+    def sharding_rule(self) -> ShardingRule | None:
+        factors = equal_factors(self, self.position)
+        return ShardingRule((factors, factors), (factors,))
+
     def reference(self, *operands: Array) -> Sequence[Array]:
         x, indices = operands
         return [x[element_indices(indices, x.shape, self.position)]]
@@ -251,6 +262,13 @@ class GatherElementsOp(ElementsOp):
             position = list(index)
             position[self.position] = subscript(b, b.load(operands[1], index), dim)
             b.store(results[0], index, b.load(operands[0], position))
+
+
+def equal_factors(op: IndexedOp, axis: int) -> Factors:
+    """A factor for each dim off the axis that operand and indices share."""
+    pairs = enumerate(zip(type_of(op.operand).shape, type_of(op.indices).shape, strict=True))
+    differing = [at for at, (dim, size) in pairs if dim != size]
+    return whole_but(type_of(op.operand).rank, [axis, *differing])
 
 
 def fitting_sizes(op: IndexedOp, axis: int) -> list[tuple[Expr, Expr]]:
@@ -326,6 +344,14 @@ class GatherNdOp(IndexedOp):
         nothing = any(size == 0 for size in indices.shape)
         self.require(not empty or nothing, "axes with elements", source)
         return [tensor((*indices.shape[:-1], *source.shape[batch + length :]), source.element)]
+
+    def sharding_rule(self) -> ShardingRule | None:
+        source, indices = self.tensor_types()
+        behind, lead = self.indexed_axes().stop, indices.rank - 1
+        own = tuple(f"i{axis}" for axis in range(lead))
+        rest = tuple(f"d{axis}" for axis in range(behind, source.rank))
+        operand = (*own[: self.batch], *[None] * len(self.indexed_axes()), *rest)
+        return ShardingRule((operand, (*own, None)), ((*own, *rest),))
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         x, indices = operands

@@ -10,6 +10,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, result_def
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp, ints
+from weft.dialects.graph.core.sharding_rule import ShardingRule
 from weft.dialects.graph.core.types import TensorType, type_of
 from weft.dialects.graph.reindexing.slicing import StridedOp, exprs, numbers, positions
 from weft.dialects.loop.builder import Buffers, LoopBuilder
@@ -45,6 +46,10 @@ class InsertSliceOp(StridedOp):
         starts = numbers(self, self.starts)
         result[positions(starts, updates.shape, ints(self.steps))] = updates
         return [result]
+
+    def sharding_rule(self) -> ShardingRule | None:
+        kept = self.kept_axes(type_of(self.operand).shape, type_of(self.updates).shape)
+        return ShardingRule((kept, kept), (kept,))
 
     def fold(self) -> Sequence[SSAValue] | None:
         """The whole tensor is replaced."""

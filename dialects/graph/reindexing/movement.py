@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from weft.dialects.expr import Expr, row_major_strides
@@ -23,6 +23,12 @@ from weft.dialects.graph.core.broadcast import (
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.elementwise import PassThroughOp, sum_to
 from weft.dialects.graph.core.op import GraphOp, OnnxName, ints
+from weft.dialects.graph.core.sharding_rule import (
+    ShardingRule,
+    broadcast_factors,
+    reshape_factors,
+    whole_but,
+)
 from weft.dialects.graph.core.types import Shape, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.weights import Array
@@ -64,6 +70,14 @@ class RowMajorOp(IndexMapOp):
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         return [operands[0].reshape(self.static_result())]
+
+    def sharding_rule(self) -> ShardingRule | None:
+        """Dims that are joined or split are cut along the first of them."""
+        source, result = reshape_factors(type_of(self.operand).shape, self.result_type.shape)
+        return ShardingRule((source,), (result,))
+
+    def local_properties(self, results: Sequence[TensorType]) -> Mapping[str, Attribute]:
+        return {**self.properties, "shape": results[0].dims}
 
     def source_index(self, index: Sequence[Expr]) -> Sequence[Expr]:
         strides = row_major_strides(self.result_type.shape)
@@ -155,6 +169,13 @@ class AssumeOp(IndexMapOp):
     def source_index(self, index: Sequence[Expr]) -> Sequence[Expr]:
         return index
 
+    def sharding_rule(self) -> ShardingRule | None:
+        factors = whole_but(self.result_type.rank, ())
+        return ShardingRule((factors,), (factors,))
+
+    def local_properties(self, results: Sequence[TensorType]) -> Mapping[str, Attribute]:
+        return {**self.properties, "shape": results[0].dims}
+
     def reference(self, *operands: Array) -> Sequence[Array]:
         return [operands[0]]
 
@@ -213,6 +234,10 @@ class TransposeOp(IndexMapOp):
     def reference(self, *operands: Array) -> Sequence[Array]:
         return [np.transpose(operands[0], self.axes)]
 
+    def sharding_rule(self) -> ShardingRule | None:
+        source = whole_but(len(self.axes), ())
+        return ShardingRule((source,), (tuple(source[axis] for axis in self.axes),))
+
     def fold(self) -> Sequence[SSAValue] | GraphOp | None:
         """One that keeps the order is gone; one that moves dims of 1 is a reshape; two are one."""
         if list(self.axes) == sorted(self.axes):
@@ -255,6 +280,14 @@ class ExpandOp(IndexMapOp):
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         return [np.broadcast_to(operands[0], self.static_result())]
+
+    def sharding_rule(self) -> ShardingRule | None:
+        result = self.result_type.shape
+        operands, factors = broadcast_factors([type_of(self.operand).shape], result)
+        return ShardingRule(operands, (factors,))
+
+    def local_properties(self, results: Sequence[TensorType]) -> Mapping[str, Attribute]:
+        return {**self.properties, "shape": results[0].dims}
 
     def fold(self) -> Sequence[SSAValue] | None:
         return [self.operand] if self.result_type == type_of(self.operand) else None

@@ -15,6 +15,7 @@ from weft.dialects.graph.core.assumptions import at_least
 from weft.dialects.graph.core.batching import again, only_first
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp
+from weft.dialects.graph.core.sharding_rule import ShardingRule, whole_but
 from weft.dialects.graph.core.types import ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.graph.reindexing.movement import IndexMapOp
 from weft.dialects.graph.reindexing.slicing import below_zero, exprs, numbers
@@ -63,6 +64,11 @@ class PadOp(IndexMapOp):
         empty = [dim for dim, new in zip(source.shape, dims, strict=True) if dim == 0 != new]
         self.require(mode == "constant" or not empty, "elements to pad with", source)
         return [tensor(dims, source.element)]
+
+    def sharding_rule(self) -> ShardingRule | None:
+        sides = enumerate(zip(self.before, self.behind, strict=True))
+        factors = whole_but(self.result_type.rank, [at for at, pads in sides if pads != (0, 0)])
+        return ShardingRule((factors, ()) if self.value else (factors,), (factors,))
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
         """No axis is cropped by more than it has; one that is padded has what to pad with."""

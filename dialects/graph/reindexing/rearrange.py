@@ -15,6 +15,7 @@ from weft.dialects.expr import Expr
 from weft.dialects.graph.core.batching import again, merged
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp, OnnxName
+from weft.dialects.graph.core.sharding_rule import ShardingRule, whole_but
 from weft.dialects.graph.core.types import I32, I64, Shape, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.graph.reindexing.gather import bounded, subscript
 from weft.dialects.graph.reindexing.movement import IndexMapOp
@@ -197,6 +198,11 @@ class TriluOp(GraphOp):
         diagonal = int(self.k.value.data)
         kept = offset >= diagonal if self.upper.value.data else offset <= diagonal
         return [np.where(kept, operands[0], np.zeros((), operands[0].dtype))]
+
+    def sharding_rule(self) -> ShardingRule | None:
+        rank = self.result_type.rank
+        factors = whole_but(rank, (rank - 2, rank - 1))
+        return ShardingRule((factors,), (factors,))
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         return [b.trilu(cotangents[0], upper=self.upper, k=self.k)]

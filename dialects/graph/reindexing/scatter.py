@@ -15,17 +15,21 @@ from weft.dialects.expr import Expr
 from weft.dialects.graph.core.batching import again, all_spread, numbered
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp, OnnxName
+from weft.dialects.graph.core.sharding_rule import ShardingRule
 from weft.dialects.graph.core.types import BOOL, TensorType, tensor, type_of
+from weft.dialects.graph.reindexing.constant import ConstantOp
 from weft.dialects.graph.reindexing.gather import (
     ElementsOp,
     IndexedOp,
     element_indices,
+    equal_factors,
     require_fitting,
     subscript,
     vector_indices,
     vector_length,
     vector_subscripts,
 )
+from weft.dialects.graph.reindexing.movement import ExpandOp, ReshapeOp, TransposeOp
 from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar
 from weft.dialects.weights import Array
@@ -38,6 +42,14 @@ _COMBINE: dict[str, tuple[Callable[[Scalar, Scalar], Scalar], Any]] = {
     "min": (lambda old, new: old.minimum(new), np.minimum),
 }
 """Each reduction on scalars and in NumPy."""
+
+
+def is_zeros(value: SSAValue) -> bool:
+    """Whether a tensor is certainly 0 everywhere."""
+    while isinstance(value.owner, ExpandOp | ReshapeOp | TransposeOp):
+        value = value.owner.operand
+    literal = value.owner.literal if isinstance(value.owner, ConstantOp) else None
+    return literal is not None and not any(literal.data)
 
 
 class ScatterOp(IndexedOp):
@@ -111,6 +123,10 @@ class ScatterElementsOp(ScatterOp, ElementsOp):
             self.require(updates.dims == indices.dims, "as many updates as indices", updates)
         return [source]
 
+    def sharding_rule(self) -> ShardingRule | None:
+        factors = equal_factors(self, self.position)
+        return ShardingRule((factors,) * 3, (factors,))
+
     def reference(self, *operands: Array) -> Sequence[Array]:
         x, indices, updates = operands
         return [self.scattered(x, element_indices(indices, x.shape, self.position), updates)]
@@ -157,6 +173,17 @@ class ScatterNdOp(ScatterOp):
             nothing = any(size == 0 for size in updates.shape)
             self.require(not empty or nothing, "axes with elements", source)
         return [source]
+
+    def sharding_rule(self) -> ShardingRule | None:
+        """Slices that are added to zeros may be so on any rank."""
+        source, length = type_of(self.operand), vector_length(self)
+        rest = tuple(f"d{axis}" for axis in range(length, source.rank))
+        adds = self.reduction.data == "add" and is_zeros(self.operand)
+        lead = range(type_of(self.indices).rank - 1)
+        own = tuple(f"i{axis}" if adds else None for axis in lead)
+        whole = (*[None] * length, *rest)
+        reduced = {each: "sum" for each in own if each is not None}
+        return ShardingRule((whole, (*own, None), (*own, *rest)), (whole,), reduced)
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         x, indices, updates = operands

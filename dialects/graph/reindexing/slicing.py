@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
@@ -25,6 +25,7 @@ from weft.dialects.graph.core.batching import again, all_spread
 from weft.dialects.graph.core.broadcast import agreed_shape, differing
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp, OnnxName, ints
+from weft.dialects.graph.core.sharding_rule import Factors, ShardingRule, whole_but
 from weft.dialects.graph.core.types import Shape, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.graph.reindexing.movement import IndexMapOp, assumed_dims
 from weft.dialects.loop.builder import Buffers, LoopBuilder
@@ -88,6 +89,12 @@ class StridedOp(GraphOp):
         axes = zip(dims, exprs(self.starts), sizes, ints(self.steps), strict=True)
         return [pair for axis in axes for pair in box_within(*axis)]
 
+    def kept_axes(self, dims: Shape, sizes: Shape) -> Factors:
+        """A factor for each axis of a tensor of those dims along which the box is all of it."""
+        axes = zip(dims, sizes, exprs(self.starts), ints(self.steps), strict=True)
+        moved = [at for at, axis in enumerate(axes) if axis != (axis[0], axis[0], 0, 1)]
+        return whole_but(len(dims), moved)
+
     def inside(self, index: Sequence[Expr]) -> list[Expr]:
         """Where in the large tensor an element of the box lies."""
         steps = zip(exprs(self.starts), index, ints(self.steps), strict=True)
@@ -123,6 +130,13 @@ class SliceOp(StridedOp, IndexMapOp):
     def reference(self, *operands: Array) -> Sequence[Array]:
         starts, sizes = numbers(self, self.starts), numbers(self, self.sizes)
         return [operands[0][positions(starts, sizes, ints(self.steps))]]
+
+    def sharding_rule(self) -> ShardingRule | None:
+        kept = self.kept_axes(type_of(self.operand).shape, exprs(self.sizes))
+        return ShardingRule((kept,), (kept,))
+
+    def local_properties(self, results: Sequence[TensorType]) -> Mapping[str, Attribute]:
+        return {**self.properties, "sizes": results[0].dims}
 
     def fold(self) -> Sequence[SSAValue] | None:
         """The whole tensor."""
@@ -167,6 +181,13 @@ class ScatterSliceOp(StridedOp, IndexMapOp):
         result[positions(starts, operands[0].shape, ints(self.steps))] = operands[0]
         return [result]
 
+    def sharding_rule(self) -> ShardingRule | None:
+        kept = self.kept_axes(exprs(self.shape), type_of(self.operand).shape)
+        return ShardingRule((kept,), (kept,))
+
+    def local_properties(self, results: Sequence[TensorType]) -> Mapping[str, Attribute]:
+        return {**self.properties, "shape": results[0].dims}
+
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         sizes = type_of(self.operand).dims
         return [b.slice(cotangents[0], starts=self.starts, sizes=sizes, steps=self.steps)]
@@ -185,6 +206,11 @@ class AlongAxisOp(GraphOp):
     """What `concat` and `split` share: parts that lie one after the other along an axis."""
 
     axis: IntegerAttr[Any] = prop_def(IntegerAttr)
+
+    def sharding_rule(self) -> ShardingRule | None:
+        rank = type_of(self.results[0]).rank
+        factors = whole_but(rank, (self.position(rank),))
+        return ShardingRule((factors,) * len(self.operands), (factors,) * len(self.results))
 
     def position(self, rank: int) -> int:
         """The axis counted from the front."""

@@ -45,6 +45,8 @@ WRITTEN: Mapping[str, tuple[Any, list[str], Any]] = {
     "max_iterations": (9, ["--max-iterations", "9"], 9),
     "max_weights_bytes": ("1.1x", ["--max-weights-bytes", "1.1x"], "1.1x"),
     "check_indices": (True, ["--check-indices"], True),
+    "mesh": ("data=2", ["--mesh", "data=2"], "data=2"),
+    "shard": ({"w": ",data"}, ["--shard", "w=,data"], ("w=,data",)),
     "buckets": (["n=1,4"], ["--bucket", "n=1,4"], (Bucket(("n",), ((1,), (4,))),)),
     "bucket_else": ("dynamic", ["--bucket-else", "dynamic"], "dynamic"),
     "bucket_fit": ("pad", ["--bucket-fit", "pad"], "pad"),
@@ -54,7 +56,8 @@ WRITTEN: Mapping[str, tuple[Any, list[str], Any]] = {
     "isa": (["v3", "v1"], ["--isa", "v3,v1"], (X86_TARGETS[0], X86_TARGETS[2])),
     "self_test": (True, ["--self-test"], SelfTest()),
 }
-PADDED = {"buckets": ["n=1,4"], "bucket_fit": "pad"}
+BESIDE = {"bucket_masks": {"buckets": ["n=1,4"], "bucket_fit": "pad"}, "shard": {"mesh": "data=2"}}
+"""What an option requires."""
 
 
 def of_command_line(*words: str) -> Options:
@@ -67,7 +70,7 @@ def of_command_line(*words: str) -> Options:
 @pytest.mark.parametrize("keyword", WRITTEN)
 def test_keywords_and_flags_are_the_same_options(keyword: str):
     written, words, held = WRITTEN[keyword]
-    beside = PADDED if keyword == "bucket_masks" else {}
+    beside = BESIDE.get(keyword, {})
     said = [word for name in beside for word in WRITTEN[name][1]]
     made = Options(artifact=Artifact("net")).changed(**{**beside, keyword: written})
     assert made == of_command_line("--prefix", "net", *said, *words)

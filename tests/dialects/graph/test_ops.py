@@ -33,6 +33,7 @@ from weft.dialects.graph.core.dtypes import element_type, numpy_dtype
 from weft.dialects.graph.core.elementwise import BinaryOp, UnaryOp
 from weft.dialects.graph.core.op import AttributeValue, ints
 from weft.dialects.graph.core.types import BOOL, F32, F64, FLOATS, NARROW_FLOATS, ShapeAttr, type_of
+from weft.dialects.graph.mesh.attributes import ShardingAttr
 from weft.dialects.graph.ops.cast import BitcastOp, CastOp
 from weft.dialects.weights import Array
 
@@ -189,6 +190,7 @@ SPECIAL_ATTRIBUTES: dict[str, dict[str, AttributeValue]] = {
     "leaky_relu": {"alpha": 0.5},
     "mod": {"fmod": True},
     "selu": {"alpha": 1.5, "gamma": 1.25},
+    "shard": {"sharding": ShardingAttr(((),))},
     "swish": {"alpha": 0.5},
     "thresholded_relu": {"alpha": 0.5},
     "watch": {"label": "hidden"},

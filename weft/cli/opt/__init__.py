@@ -24,7 +24,7 @@ from weft.compiler.frontend.from_graph_file import DIGEST, STAMP
 from weft.compiler.graph.batch.batch import VmapPass
 from weft.compiler.graph.check_indices import CheckIndicesPass
 from weft.compiler.graph.differentiate.differentiate import DifferentiatePass
-from weft.compiler.graph.passes import GRAPH_PASSES
+from weft.compiler.graph.passes import GRAPH_PASSES, PARTITIONING_PASSES
 from weft.compiler.graph.probe import ProbePass
 from weft.compiler.loop.primitive_passes import PRIMITIVE_PASSES
 from weft.compiler.program.buckets import MergeProgramsPass
@@ -45,6 +45,7 @@ ALL_PASSES: tuple[type[ModulePass], ...] = (
     SetTargetPass,
     SetOptionsPass,
     *GRAPH_PASSES,
+    *(each for each in PARTITIONING_PASSES if each not in GRAPH_PASSES),
     CheckIndicesPass,
     DifferentiatePass,
     VmapPass,

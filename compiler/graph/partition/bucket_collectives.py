@@ -1,0 +1,107 @@
+"""graph -> graph: small sums over the same ranks, such as gradients of biases, are one sum.
+
+    all_reduce(x), ..., all_reduce(z)  ->  all_reduce(concat(x, z)), and slices of it
+
+Ranks meet once for all of them, where the last stood. What is read before that is summed alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+
+from weft.dialects.expr import Expr
+from weft.dialects.graph import OPS_BY_NAME
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import ShapeAttr, type_of
+from weft.dialects.graph.mesh.collectives import AllReduceOp
+
+MOST_ELEMENTS = 1 << 18
+"""Of a bucket, which is about what ranks exchange at a time."""
+
+LARGE = 1 << 16
+"""Elements of a sum that stays alone: to copy it costs more than to meet once more."""
+
+
+@dataclass(frozen=True)
+class BucketCollectivesPass(ModulePass):
+    """Joins sums of every graph function."""
+
+    name = "weft-bucket-collectives"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.ops:
+            if isinstance(function, FuncOp):
+                bucket_collectives(function.body.block)
+
+
+def bucket_collectives(block: Block) -> None:
+    """Fills buckets in the order of the block, and joins those of several sums."""
+    positions = {op: number for number, op in enumerate(block.ops)}
+    buckets: dict[tuple[Attribute, ...], list[list[AllReduceOp]]] = {}
+    for op in positions:
+        if isinstance(op, AllReduceOp) and 0 < _elements(op) < LARGE:
+            alike = buckets.setdefault(_key(op), [[]])
+            if not _takes(alike[-1], op, positions):
+                alike.append([])
+            alike[-1].append(op)
+    for each in (bucket for alike in buckets.values() for bucket in alike):
+        if len(each) > 1:
+            _join(each)
+
+
+def _elements(op: AllReduceOp) -> int:
+    return type_of(op.operand).size.constant or 0
+
+
+def _key(op: AllReduceOp) -> tuple[Attribute, ...]:
+    properties = (op.properties[name] for name in sorted(op.properties))
+    return (type_of(op.operand).element, *properties)
+
+
+def _takes(
+    bucket: Sequence[AllReduceOp], op: AllReduceOp, positions: Mapping[Operation, int]
+) -> bool:
+    """Whether a sum fits into a bucket, none of whose other sums is read in front of it."""
+    fits = sum(map(_elements, bucket)) + _elements(op) <= MOST_ELEMENTS
+    users = (_around(use.operation, positions) for each in bucket for use in each.result.uses)
+    return fits and all(positions[user] > positions[op] for user in users)
+
+
+def _around(op: Operation, positions: Mapping[Operation, int]) -> Operation:
+    """The operator of the block that an operator is, or is in."""
+    while op not in positions:
+        outer = op.parent_op()
+        assert outer is not None, "what reads a value of a block is in it"
+        op = outer
+    return op
+
+
+def _join(bucket: Sequence[AllReduceOp]) -> None:
+    last = bucket[-1]
+    b = GraphBuilder(InsertPoint.before(last), OPS_BY_NAME)
+    b.location = last.location
+    sizes = [_elements(each) for each in bucket]
+    flat = [
+        b.reshape(each.operand, shape=[Expr.of(size)])
+        for each, size in zip(bucket, sizes, strict=True)
+    ]
+    whole = last.clone({last.operand: b.concat(*flat, axis=0)})
+    whole.set_results()
+    b.builder.insert(whole)
+    for number, (each, size) in enumerate(zip(bucket, sizes, strict=True)):
+        start, count = (ShapeAttr((Expr.of(n),)) for n in (sum(sizes[:number]), size))
+        part = b.slice(whole.result, starts=start, sizes=count, steps=[1])
+        shaped = b.reshape(part, shape=type_of(each.result).dims)
+        shaped.name_hint = each.result.name_hint
+        each.result.replace_all_uses_with(shaped)
+    for each in bucket:
+        each.detach()
+        each.erase()

@@ -1,0 +1,114 @@
+"""graph -> graph: collectives become those that programs have: along the first axis, of elements
+that transports add up.
+
+    shard_slice  ->  a reshape, and a gather at the rank's index
+    all_gather   ->  an all_gather along the first axis, whose blocks a transpose puts in order
+    all_reduce of f16  ->  one of f32
+
+The rest of the compiler sees the movements, and fuses them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+
+from weft.dialects.expr import Expr, product
+from weft.dialects.graph import OPS_BY_NAME
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import BF16, F16, F32, type_of
+from weft.dialects.graph.mesh.collectives import (
+    AllGatherOp,
+    RankIndexOp,
+    ReduceScatterOp,
+    ReducingOp,
+    ShardSliceOp,
+    UnaryCollectiveOp,
+)
+
+
+@dataclass(frozen=True)
+class DecomposeCollectivesPass(ModulePass):
+    """Decomposes every collective of the module."""
+
+    name = "weft-decompose-collectives"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for decompose in (_along_first_axis, _widened):
+            for inner in [each for each in op.walk() if isinstance(each, UnaryCollectiveOp)]:
+                b = GraphBuilder(InsertPoint.before(inner), OPS_BY_NAME)
+                b.location = inner.location
+                new = decompose(inner, b)
+                if new is not None:
+                    new.name_hint = inner.result.name_hint
+                    inner.result.replace_all_uses_with(new)
+                    inner.detach()
+                    inner.erase()
+
+
+def _along_first_axis(op: UnaryCollectiveOp, b: GraphBuilder) -> SSAValue | None:
+    match op:
+        case ShardSliceOp():
+            return _slice(op, b)
+        case AllGatherOp() if op.position > 0:
+            return _gather(op, b)
+        case ReduceScatterOp() if op.position > 0:
+            return _scatter(op, b)
+        case _:
+            return None
+
+
+def _widened(op: UnaryCollectiveOp, b: GraphBuilder) -> SSAValue | None:
+    """What adds up floats of 16 bits does so in 32."""
+    element = type_of(op.operand).element
+    if not isinstance(op, ReducingOp) or element not in (F16, BF16):
+        return None
+    wide = op.clone({op.operand: b.cast(op.operand, to=F32)})
+    wide.set_results()
+    b.builder.insert(wide)
+    return b.cast(wide.result, to=element)
+
+
+def _blocks(shape: Sequence[Expr], axis: int, parts: int) -> list[Expr]:
+    """A shape whose axis is split into parts and a part's dim."""
+    return [*shape[:axis], Expr.of(parts), shape[axis] // parts, *shape[axis + 1 :]]
+
+
+def _slice(op: ShardSliceOp, b: GraphBuilder) -> SSAValue:
+    shape, axis = type_of(op.operand).shape, op.position
+    index = b.builder.insert(RankIndexOp.of(None, op.mesh, op.axis_names, op.location)).result
+    blocks = b.reshape(op.operand, shape=_blocks(shape, axis, op.parts))
+    return b.gather(blocks, index, axis=axis)
+
+
+def _gather(op: AllGatherOp, b: GraphBuilder) -> SSAValue:
+    """Parts `[a, k, b]` of all ranks: `[n, a, k, b]`, then `[a, n, k, b]`."""
+    shape, axis = type_of(op.operand).shape, op.position
+    outer = product(shape[:axis])
+    inner = product(shape[axis:])
+    flat = b.reshape(op.operand, shape=[outer, inner])
+    gathered = b.builder.insert(
+        AllGatherOp.of(flat, op.mesh, op.axis_names, op.location, axis=0, replicated=True)
+    ).result
+    ranks = b.reshape(gathered, shape=[Expr.of(op.parts), outer, inner])
+    ordered = b.transpose(ranks, permutation=[1, 0, 2])
+    return b.reshape(ordered, shape=type_of(op.result).dims)
+
+
+def _scatter(op: ReduceScatterOp, b: GraphBuilder) -> SSAValue:
+    """`[a, n, k, b]`, then `[n, a, k, b]`, of which each rank gets its row."""
+    shape, axis = type_of(op.operand).shape, op.position
+    outer, inner = product(shape[:axis]), product(shape[axis:]) // op.parts
+    blocks = b.reshape(op.operand, shape=[outer, Expr.of(op.parts), inner])
+    ranks = b.transpose(blocks, permutation=[1, 0, 2])
+    flat = b.reshape(ranks, shape=[outer * op.parts, inner])
+    scattered = ReduceScatterOp.of(
+        flat, op.mesh, op.axis_names, op.location, axis=0, reduction=op.reduction
+    )
+    return b.reshape(b.builder.insert(scattered).result, shape=type_of(op.result).dims)

@@ -1,0 +1,51 @@
+"""What options write of meshes and shardings.
+
+mesh   "data=2,model=2"
+shard  "w1=,model", "x=data", "table=data+model,"      the axes of each dim, behind the name
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.dialects.errors import OptionError
+from weft.dialects.graph.mesh.attributes import Dims, MeshAttr
+
+
+def read_mesh(written: str) -> MeshAttr | None:
+    """The mesh; None where none is written. Raises OptionError for a text that is none."""
+    if not written:
+        return None
+    pairs = [part.partition("=")[::2] for part in written.split(",")]
+    names = [name.strip() for name, _ in pairs]
+    sizes = [size.strip() for _, size in pairs]
+    named = all(name.isidentifier() for name in names) and len(set(names)) == len(names)
+    if not named or not all(size.isdecimal() and int(size) for size in sizes):
+        rule = "a mesh requires names of axes with their sizes, such as data=2,model=4"
+        raise OptionError(f"{rule}, got {written!r}")
+    return MeshAttr(tuple(zip(names, map(int, sizes), strict=True)))
+
+
+def written_dims(dims: Dims) -> str:
+    """Axes of dims as a sharding has them behind its name."""
+    return ",".join("+".join(axes) for axes in dims)
+
+
+def read_dims(text: str) -> Dims:
+    """The axes of each dim, from such a text."""
+    axes = (part.strip() for part in text.split(",")) if text.strip() else ()
+    return tuple(tuple(filter(None, each.split("+"))) for each in axes)
+
+
+def read_shardings(written: Sequence[str]) -> dict[str, Dims]:
+    """The axes of each dim, by the name of an input or output. Raises OptionError for other texts,
+    and for a name that is written twice.
+    """
+    found: dict[str, Dims] = {}
+    for text in written:
+        name, equals, dims = text.rpartition("=")
+        if not equals or not name or name in found:
+            rule = "a sharding requires a name and the axes of its dims, once, such as w=,model"
+            raise OptionError(f"{rule}, got {text!r}")
+        found[name] = read_dims(dims)
+    return found

@@ -1,0 +1,268 @@
+"""`weft_start` and `weft_wait`: a collective of a group, chunk by chunk.
+
+    all_reduce      put the chunk in; arrive; reduce a share of all; arrive; take all shares out
+    all_gather      put the part in; arrive; take all parts out; arrive
+    reduce_scatter  put a piece for each in; arrive; reduce the own piece of all; arrive
+
+Shares are reduced in the order of ranks, so that the bits are the same in each run and on each
+rank. What a rank has put in stays until all have arrived again; and as ranks of a group may be
+in other groups next, a group that is not all ranks arrives once more at the end.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from llvmlite import ir
+
+from weft.compiler.loop_to_llvm.runtime.code import (
+    I32,
+    I64,
+    POINTER,
+    Code,
+    declare_function,
+    i32,
+    i64,
+    new_function,
+)
+from weft.compiler.loop_to_llvm.runtime.layout import COLLECTIVE
+from weft.compiler.loop_to_llvm.transport.arrive import Arrival
+from weft.compiler.loop_to_llvm.transport.reduce import define_combine
+from weft.compiler.loop_to_llvm.transport.segment import ENDPOINT, RANK, Endpoint
+
+MOST_RANKS: Final = 1024
+
+_COMMUNICATE: Final = ir.FunctionType(I32, [POINTER] * 4)
+_MEMBERS: Final = ir.FunctionType(I64, [I32, POINTER, POINTER])
+_CHUNKS: Final = ir.FunctionType(I32, [POINTER, POINTER, POINTER, POINTER, POINTER, I64, I64])
+_ALL_REDUCE, _ALL_GATHER, _REDUCE_SCATTER = range(3)
+
+
+class _Call:
+    """What the function of a collective knows of a call."""
+
+    def __init__(self, code: Code, collectives: Collectives):
+        self.code, self.collectives = code, collectives
+        address, self.what, self.source, self.target, self.members, self.group, self.own = (
+            code.arguments
+        )
+        self.address = address
+        self.number, self.other = code.variable(I64), code.variable(I64)
+        self.endpoint = Endpoint(code, address)
+        self.dtype = COLLECTIVE.load(code, self.what, "dtype")
+        self.reduction = COLLECTIVE.load(code, self.what, "reduction")
+        self.count = COLLECTIVE.load(code, self.what, "count")
+        wide = code.or_(
+            code.icmp_unsigned("==", self.dtype, i32(1)),
+            code.icmp_unsigned("==", self.dtype, i32(3)),
+        )
+        single = code.icmp_unsigned("==", self.dtype, i32(4))
+        self.bytes = code.select(single, i64(1), code.select(wide, i64(8), i64(4)))
+        area = ENDPOINT.load(code, address, "area")
+        self.room = code.udiv(area, self.bytes)  # elements of an area
+
+    def rank(self, position: ir.Value) -> ir.Value:
+        """The rank of a member of the group."""
+        return self.code.load(self.code.element(self.members, position, I32), typ=I32)
+
+    def at(self, base: ir.Value, element: ir.Value) -> ir.Value:
+        """The address of an element."""
+        return self.code.at(base, self.code.mul(element, self.bytes))
+
+    def copy(self, target: ir.Value, source: ir.Value, count: ir.Value) -> None:
+        """Copies so many elements."""
+        size = self.code.mul(count, self.bytes)
+        self.collectives.arrival.platform.call(self.code, "memcpy", [target, source, size])
+
+    def arrive(self) -> None:
+        """Ends the function where a rank is lost."""
+        code = self.code
+        status = code.call(
+            self.collectives.arrival.arrive, [self.address, self.members, self.group]
+        )
+        code.return_if(code.icmp_unsigned("!=", status, i32(0)), status)
+
+    def check_tags(self) -> None:
+        """Ends the function where a rank of the group does something else."""
+        code, endpoint = self.code, self.endpoint
+        own = COLLECTIVE.load(code, self.what, "tag")
+        with code.repeat(self.group, self.other) as position:
+            rank = self.rank(position)
+            tag = RANK.load(code, endpoint.line(rank), "tag")
+            with code.unlikely(code.icmp_unsigned("!=", tag, own)):
+                code.call(self.collectives.arrival.blame, [self.address, rank])
+                code.ret(code.xor(rank, i32(-1)))
+
+    def reduce(self, result: ir.Value, start: ir.Value, count: ir.Value) -> None:
+        """Combines so many elements of all parts from an element on, in the order of ranks."""
+        code, endpoint = self.code, self.endpoint
+        first, second = (self.at(endpoint.part(self.rank(i64(number))), start) for number in (0, 1))
+        how = [count, self.dtype, self.reduction]
+        code.call(self.collectives.combine, [result, first, second, *how])
+        with code.repeat(code.sub(self.group, i64(2)), self.other) as rest:
+            part = self.at(endpoint.part(self.rank(code.add(rest, i64(2)))), start)
+            code.call(self.collectives.combine, [result, result, part, *how])
+
+
+class Collectives:
+    """Emits the functions of a table of communication."""
+
+    def __init__(self, module: ir.Module, arrival: Arrival):
+        self.module, self.arrival = module, arrival
+        self.combine = define_combine(module)
+
+    def define(self) -> None:
+        """Defines `weft_start` and `weft_wait`."""
+        code = new_function(self.module, "weft_start", _COMMUNICATE, visible=True)
+        code.ret(i32(0))  # ranks that share processors gain nothing by working ahead
+        self._define_members()
+        self._define_all_reduce()
+        self._define_all_gather()
+        self._define_reduce_scatter()
+        self._define_wait()
+
+    def _declare(self, name: str, function_type: ir.FunctionType) -> ir.Function:
+        function = declare_function(self.module, f"transport.{name}", function_type)
+        function.linkage = "internal"
+        return function
+
+    def _begin(self, name: str) -> _Call:
+        function = self._declare(name, _CHUNKS)
+        return _Call(Code(function.append_basic_block("entry")), self)
+
+    def _define_members(self) -> None:
+        """Writes the ranks of a rank's group by index, and returns how many; the last axis counts
+        fastest.
+        """
+        code = Code(self._declare("members", _MEMBERS).append_basic_block("entry"))
+        rank, what, members = code.arguments
+        number, axis, total = code.variable(I64), code.variable(I64), code.variable(I64, i64(1))
+        place, left = code.variable(I64), code.variable(I64)
+        axes = code.zext(COLLECTIVE.load(code, what, "axes"), I64)
+        sizes, strides = (COLLECTIVE.load(code, what, name) for name in ("sizes", "strides"))
+        with code.repeat(axes, axis) as at:
+            size = code.load(code.element(sizes, at, I64), typ=I64)
+            code.store(code.mul(code.load(total, typ=I64), size), total)
+        own = code.zext(rank, I64)
+        with code.repeat(code.load(total, typ=I64), number) as index:
+            code.store(own, place)
+            code.store(index, left)
+            with code.repeat(axes, axis) as at:
+                back = code.sub(code.sub(axes, at), i64(1))
+                size = code.load(code.element(sizes, back, I64), typ=I64)
+                stride = code.load(code.element(strides, back, I64), typ=I64)
+                digit = code.urem(code.load(left, typ=I64), size)
+                mine = code.urem(code.udiv(own, stride), size)
+                moved = code.mul(code.sub(digit, mine), stride)
+                code.store(code.add(code.load(place, typ=I64), moved), place)
+                code.store(code.udiv(code.load(left, typ=I64), size), left)
+            member = code.trunc(code.load(place, typ=I64), I32)
+            code.store(member, code.element(members, index, I32))
+        code.ret(code.load(total, typ=I64))
+
+    def _define_wait(self) -> None:
+        code = new_function(self.module, "weft_wait", _COMMUNICATE, visible=True)
+        address, what, source, target = code.arguments
+        members, number = code.variable(ir.ArrayType(I32, MOST_RANKS)), code.variable(I64)
+        own, status = code.variable(I64, i64(0)), code.variable(I32, i32(0))
+        endpoint = Endpoint(code, address)
+        group = code.call(self._declare("members", _MEMBERS), [endpoint.rank, what, members])
+        with code.repeat(group, number) as index:
+            member = code.load(code.element(members, index, I32), typ=I32)
+            with code.if_then(code.icmp_unsigned("==", member, endpoint.rank)):
+                code.store(index, own)
+        line = endpoint.line(endpoint.rank)
+        RANK.store(code, line, "tag", COLLECTIVE.load(code, what, "tag"))
+        operation = COLLECTIVE.load(code, what, "operation")
+        given = [address, what, source, target, members, group, code.load(own, typ=I64)]
+        names = {
+            _ALL_REDUCE: "all_reduce",
+            _ALL_GATHER: "all_gather",
+            _REDUCE_SCATTER: "reduce_scatter",
+        }
+        for which, name in names.items():
+            with code.if_then(code.icmp_unsigned("==", operation, i32(which))):
+                code.store(code.call(self._declare(name, _CHUNKS), given), status)
+        found = code.load(status, typ=I32)
+        code.return_if(code.icmp_unsigned("!=", found, i32(0)), found)
+        ranks = code.zext(ENDPOINT.load(code, address, "ranks"), I64)
+        code.return_if(code.icmp_unsigned("==", group, ranks), i32(0))
+        code.ret(code.call(self.arrival.arrive, [address, members, group]))
+
+    def _define_all_reduce(self) -> None:
+        call = self._begin("all_reduce")
+        code, endpoint = call.code, call.endpoint
+        start, shares = code.variable_at_entry(I64), code.variable_at_entry(I64)
+        code.store(i64(0), start)
+        own_part, reduced = endpoint.part(endpoint.rank), endpoint.reduced(endpoint.rank)
+        with code.forever() as after:
+            offset = code.load(start, typ=I64)
+            count = code.least(code.sub(call.count, offset), call.room)
+            call.copy(own_part, call.at(call.source, offset), count)
+            call.arrive()
+            call.check_tags()
+            first, length = self._share(call, count, call.own)
+            call.reduce(call.at(reduced, first), first, length)
+            call.arrive()
+            with code.repeat(call.group, shares) as index:
+                begin, size = self._share(call, count, index)
+                found = call.at(endpoint.reduced(call.rank(index)), begin)
+                call.copy(call.at(call.target, code.add(offset, begin)), found, size)
+            code.store(code.add(offset, count), start)
+            done = code.icmp_unsigned(">=", code.load(start, typ=I64), call.count)
+            code.jump_if(done, after)
+        code.ret(i32(0))
+
+    @staticmethod
+    def _share(call: _Call, count: ir.Value, index: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """The first element of a rank's share of a chunk, and how many it has."""
+        code = call.code
+        begin = code.udiv(code.mul(count, index), call.group)
+        end = code.udiv(code.mul(count, code.add(index, i64(1))), call.group)
+        return begin, code.sub(end, begin)
+
+    def _define_all_gather(self) -> None:
+        call = self._begin("all_gather")
+        code, endpoint = call.code, call.endpoint
+        start, members = code.variable_at_entry(I64), code.variable_at_entry(I64)
+        code.store(i64(0), start)
+        own_part = endpoint.part(endpoint.rank)
+        with code.forever() as after:
+            offset = code.load(start, typ=I64)
+            count = code.least(code.sub(call.count, offset), call.room)
+            call.copy(own_part, call.at(call.source, offset), count)
+            call.arrive()
+            call.check_tags()
+            with code.repeat(call.group, members) as index:
+                place = code.add(code.mul(index, call.count), offset)
+                found = endpoint.part(call.rank(index))
+                call.copy(call.at(call.target, place), found, count)
+            call.arrive()
+            code.store(code.add(offset, count), start)
+            done = code.icmp_unsigned(">=", code.load(start, typ=I64), call.count)
+            code.jump_if(done, after)
+        code.ret(i32(0))
+
+    def _define_reduce_scatter(self) -> None:
+        call = self._begin("reduce_scatter")
+        code, endpoint = call.code, call.endpoint
+        start, members = code.variable_at_entry(I64), code.variable_at_entry(I64)
+        code.store(i64(0), start)
+        own_part = endpoint.part(endpoint.rank)
+        piece = code.udiv(call.room, call.group)
+        with code.forever() as after:
+            offset = code.load(start, typ=I64)
+            count = code.least(code.sub(call.count, offset), piece)
+            with code.repeat(call.group, members) as index:
+                place = code.add(code.mul(index, call.count), offset)
+                own = call.at(own_part, code.mul(index, piece))
+                call.copy(own, call.at(call.source, place), count)
+            call.arrive()
+            call.check_tags()
+            mine = code.mul(call.own, piece)
+            call.reduce(call.at(call.target, offset), mine, count)
+            call.arrive()
+            code.store(code.add(offset, count), start)
+            done = code.icmp_unsigned(">=", code.load(start, typ=I64), call.count)
+            code.jump_if(done, after)
+        code.ret(i32(0))

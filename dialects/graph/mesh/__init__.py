@@ -1,0 +1,1 @@
+"""A graph on many ranks: meshes, shardings, and the collectives between ranks."""

@@ -1,0 +1,24 @@
+// RUN: weft-opt %s --split-input-file --verify-diagnostics -p weft-graph-to-loop | filecheck %s
+
+// A collective is started and waited for, with its number in the program; the rank is a number in memory.
+// CHECK: loop.program @main(%x: !loop.buffer<[4], f32>, {{.*}}) inputs 1
+// CHECK: %[[SUM:.*]] = loop.alloc
+// CHECK: loop.start %x, %[[SUM]] {number = 0 : i64, operation = "all_reduce", reduction = "sum", sizes = array<i64: 2>, strides = array<i64: 3>} : !loop.buffer<[4], f32>, !loop.buffer<[4], f32>
+// CHECK: loop.wait %x, %[[SUM]]
+// CHECK: loop.start %[[SUM]], {{.*}} {number = 1 : i64, operation = "all_gather", reduction = "sum", sizes = array<i64: 3, 2>, strides = array<i64: 1, 3>} : !loop.buffer<[4], f32>, !loop.buffer<[24], f32>
+// CHECK: %[[RANK:.*]] = loop.rank {sizes = array<i64: 3>, strides = array<i64: 1>} : i64
+// CHECK: loop.store %[[RANK]]
+func.func @main(%x: !graph.tensor<[4], f32>) -> (!graph.tensor<[24], f32>, !graph.tensor<[], i64>) {
+  %s = graph.all_reduce %x {axes = ["data"], mesh = #graph.mesh<data = 2, model = 3>, reduction = "sum"} : !graph.tensor<[4], f32> -> !graph.tensor<[4], f32>
+  %g = graph.all_gather %s {axes = ["model", "data"], axis = 0 : i64, mesh = #graph.mesh<data = 2, model = 3>} : !graph.tensor<[4], f32> -> !graph.tensor<[24], f32>
+  %r = graph.rank_index {axes = ["model"], mesh = #graph.mesh<data = 2, model = 3>} : !graph.tensor<[], i64>
+  func.return %g, %r : !graph.tensor<[24], f32>, !graph.tensor<[], i64>
+}
+
+// -----
+
+// CHECK: weft-graph-to-loop requires collectives along the first axis, as weft-decompose-collectives leaves them, got graph.all_gather
+func.func @main(%x: !graph.tensor<[4, 2], f32>) -> !graph.tensor<[4, 4], f32> {
+  %g = graph.all_gather %x {axes = ["data"], axis = 1 : i64, mesh = #graph.mesh<data = 2>} : !graph.tensor<[4, 2], f32> -> !graph.tensor<[4, 4], f32>
+  func.return %g : !graph.tensor<[4, 4], f32>
+}

@@ -1,0 +1,54 @@
+"""Compiled programs on ranks that are threads of this process, against the evaluator on one. More
+by `python -m tests.weft.distributed.test_simulated 200`.
+"""
+# pyright: basic
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from tests.support.random_meshes import RandomProgram, parts_of
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.pipeline import compile_module
+from weft.compiler.graph.partition.written import read_mesh
+from weft.dialects.graph.core.evaluate import evaluate_block
+from weft.dialects.weights import WeightStore
+from weft.distributed.world import rank, simulate
+
+
+@pytest.mark.parametrize("seed", [1, 4, 7, 12, 14, 23])
+def test_ranks_compute_what_one_does(seed: int):
+    check(RandomProgram(seed))
+
+
+def check(program: RandomProgram) -> None:
+    expected = evaluate_block(program.function.body.block, program.inputs)
+    mesh = read_mesh(program.mesh)
+    assert mesh is not None
+    outputs = [each.data for each in program.function.attributes["output_names"]]
+    options = Options(mesh=program.mesh, shard=program.shard)
+    compiled = compile_module(program.module, WeightStore(), options)
+
+    def run() -> None:
+        number = rank()
+        executable = compiled.executable(threads=1)
+        own = parts_of(program.inputs, program.names, program.shard, mesh, number)
+        first, again = executable(*own), executable(*own)
+        wanted = parts_of(expected, outputs, program.shard, mesh, number)
+        for one, other, third in zip(first, wanted, again, strict=True):
+            assert one.shape == other.shape
+            np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-4)
+            assert one.tobytes() == third.tobytes()
+
+    simulate(mesh.ranks, run)
+
+
+if __name__ == "__main__":
+    for number in range(int(sys.argv[1])):
+        try:
+            check(RandomProgram(number, operators=4 + number % 12))
+        except Exception as error:
+            raise SystemExit(f"seed {number}: {type(error).__name__}: {error}") from error

@@ -1,0 +1,116 @@
+"""A training step of a multilayer perceptron on one rank, and data- and tensor-parallel on 2 and 4
+ranks: the same losses, parameters and gradients.
+"""
+# pyright: basic
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as wnp
+from weft import Mesh, P
+
+
+def network(parameters, x):
+    hidden = wnp.maximum(x @ parameters["w1"] + parameters["b1"], 0)
+    return hidden @ parameters["w2"] + parameters["b2"]
+
+
+def loss_of(parameters, x, y):
+    error = network(parameters, x) - y
+    return (error * error).mean()
+
+
+def train(state, x, y):
+    loss, gradients = weft.value_and_grad(loss_of)(state["parameters"], x, y)
+    moved = {k: 0.9 * state["sums"][k] + gradients[k] for k in gradients}
+    parameters = {k: p - 0.1 * moved[k] for k, p in state["parameters"].items()}
+    return {"parameters": parameters, "sums": moved}, loss, gradients
+
+
+def arrays():
+    numbers = np.random.default_rng(3)
+    shapes = {"w1": (6, 8), "b1": (8,), "w2": (8, 4), "b2": (4,)}
+    parameters = {k: numbers.normal(0, 0.5, s).astype(np.float32) for k, s in shapes.items()}
+    sums = {k: np.zeros_like(p) for k, p in parameters.items()}
+    x = numbers.normal(0, 1, (8, 6)).astype(np.float32)
+    y = numbers.normal(0, 1, (8, 4)).astype(np.float32)
+    return {"parameters": parameters, "sums": sums}, x, y
+
+
+def run(mesh: Mesh | None, shardings: dict[str, P] | None, steps: int = 3):
+    """The losses and first gradients of some steps, and the parameters that a rank has at the end;
+    with those of the step as they were called.
+    """
+    state, x, y = arrays()
+    step = weft.step(
+        train, state, x, y, donate=[0], mesh=mesh, shardings=shardings, threads=1, target="x86-64"
+    )
+    losses, first = [], None
+    for _ in range(steps):
+        state, loss, gradients = step(state, x, y)
+        losses.append(float(loss))
+        first = first or {k: np.asarray(g) for k, g in gradients.items()}
+    return losses, first, {k: np.asarray(p) for k, p in state["parameters"].items()}
+
+
+TENSOR = {
+    "state.parameters.w1": P(None, "model"),
+    "state.parameters.b1": P("model"),
+    "state.parameters.w2": P("model"),
+}
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return run(None, None)
+
+
+@pytest.mark.parametrize(
+    ("mesh", "shardings"),
+    [
+        (Mesh(data=2), {"x": P("data"), "y": P("data")}),
+        (Mesh(model=2), TENSOR),
+        (Mesh(data=2, model=2), {"x": P("data"), "y": P("data"), **TENSOR}),
+        (Mesh(data=4), {"x": P("data"), "state.sums.w1": P(None, "data"),
+                        "state.parameters.w1": P()}),
+    ],
+    ids=["data", "model", "both", "sharded state"],
+)  # fmt: skip
+def test_ranks_train_as_one(mesh: Mesh, shardings: dict[str, P], alone):
+    losses, gradients, parameters = alone
+    found = weft.simulate(mesh.ranks, run, mesh, shardings)
+    assert all(each[0] == found[0][0] for each in found)
+    for number, (own, first, last) in enumerate(found):
+        np.testing.assert_allclose(own, losses, rtol=1e-5)
+        for name, gradient in gradients.items():
+            np.testing.assert_allclose(first[name], gradient, rtol=1e-5, atol=1e-6)
+        for name, parameter in parameters.items():
+            part = cut(parameter, shardings.get(f"state.parameters.{name}"), mesh, number)
+            np.testing.assert_allclose(last[name], part, rtol=1e-4, atol=1e-6)
+
+
+def cut(array, sharding, mesh: Mesh, number: int):
+    for axis, axes in enumerate(sharding.dims if sharding else ()):
+        for name in axes:
+            names = list(mesh.axes)
+            behind = [mesh.axes[each] for each in names[names.index(name) + 1 :]]
+            stride = int(np.prod(behind))
+            index = number // stride % mesh.axes[name]
+            array = np.split(array, mesh.axes[name], axis)[index]
+    return array
+
+
+def test_a_constraint_is_the_tensor_itself_on_one_rank():
+    x = np.arange(4, dtype=np.float32)
+    assert wnp.shard(x, P("data")) is x
+    exe = weft.trace(lambda x: wnp.shard(x, P("data")) * 2, x)
+    assert exe(x)[0].tolist() == [0, 2, 4, 6]
+
+
+def test_a_step_refuses_another_number_of_ranks():
+    state, x, y = arrays()
+    with pytest.raises(weft.OptionError, match=r"requires 2 ranks, got 1 \(weft launch -n 2"):
+        weft.step(train, state, x, y, mesh=Mesh(data=2), target="x86-64")

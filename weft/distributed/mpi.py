@@ -1,0 +1,154 @@
+"""Ranks that MPI has started: a table of communication whose functions call mpi4py. MPI makes
+progress inside its calls alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Final
+
+from weft.compiler.abi.structs import COLLECTIVE, COMMUNICATION
+from weft.distributed.processors import keep_to_share
+
+_ALL_REDUCE, _ALL_GATHER = 0, 1
+_DIGEST_SHIFT: Final = 16
+"""Bits of a tag that number the collectives of a program."""
+
+_PATIENCE: Final = 0.001
+"""Seconds for which a rank asks again at once whether a collective is done."""
+
+
+class _Table(ctypes.Structure):
+    _fields_ = COMMUNICATION.ctypes_fields
+
+
+class _Collective(ctypes.Structure):
+    _fields_ = COLLECTIVE.ctypes_fields
+
+
+_COMMUNICATE: Final = ctypes.CFUNCTYPE(
+    ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(_Collective), ctypes.c_void_p, ctypes.c_void_p
+)
+_ABORT: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+def join_ranks() -> tuple[int, int, Any]:
+    """The rank of this process among those of MPI, how many there are, and its table, None where it
+    is alone. An exception that nothing catches ends all.
+    """
+    transport = _Transport(import_module("mpi4py.MPI"))
+    comm = transport.comm
+    if comm.size == 1:
+        return 0, 1, None
+    here = comm.Split_type(transport.mpi.COMM_TYPE_SHARED)
+    keep_to_share(here.rank, here.size)
+    own_hook = sys.excepthook
+
+    def end_all(*error: Any) -> None:
+        own_hook(*error)
+        sys.stderr.flush()
+        comm.Abort(1)
+
+    sys.excepthook = end_all
+    return comm.rank, comm.size, transport.table()
+
+
+class _Transport:
+    """The collectives of a program by those of MPI."""
+
+    def __init__(self, mpi: Any):
+        self.mpi = mpi
+        self.comm = mpi.COMM_WORLD.Dup()
+        self._groups: dict[tuple[int, ...], Any] = {}
+        self._digests: set[int] = set()
+        self._requests: dict[int, Any] = {}
+        self._types = (mpi.FLOAT, mpi.DOUBLE, mpi.INT32_T, mpi.INT64_T, mpi.BYTE)
+        self._bytes = (4, 8, 4, 8, 1)
+        self._reductions = (mpi.SUM, mpi.MAX, mpi.MIN)
+
+    def table(self) -> Any:
+        """A `weft_communication`, which holds what it needs."""
+        functions = (
+            _COMMUNICATE(self._ended_by_errors(self._start)),
+            _COMMUNICATE(self._ended_by_errors(self._wait)),
+            _ABORT(self._abort),
+        )
+        addresses = (ctypes.cast(each, ctypes.c_void_p).value for each in functions)
+        size = ctypes.sizeof(_Table)
+        table = _Table(size, None, self.comm.rank, self.comm.size, *addresses)
+        table.held = (self, functions)
+        return table
+
+    def _abort(self, user: object) -> None:
+        self.comm.Abort(1)
+
+    def _ended_by_errors(self, function: Callable[..., int]) -> Callable[..., int]:
+        """The function; an exception, which cannot leave it, ends all ranks."""
+
+        def guarded(user: object, what: Any, source: int, target: int) -> int:
+            try:
+                return function(what.contents, source, target)
+            except Exception:
+                traceback.print_exc()
+                sys.stderr.flush()
+                self.comm.Abort(1)
+                return 1
+
+        return guarded
+
+    def _start(self, what: Any, source: int, target: int) -> int:
+        digest = what.tag >> _DIGEST_SHIFT
+        if digest not in self._digests:
+            found = self.comm.allgather(digest)
+            other = next((rank for rank, each in enumerate(found) if each != digest), None)
+            if other is not None:
+                return ~other
+            self._digests.add(digest)
+        group, dtype = self._group(what), self._types[what.dtype]
+        sizes: list[int] = [what.count * self._bytes[what.dtype]] * 2
+        if what.operation != _ALL_REDUCE:
+            sizes[int(what.operation == _ALL_GATHER)] *= group.size
+        memory = self.mpi.buffer.fromaddress
+        given = [memory(source, sizes[0]), dtype]
+        filled = [memory(target, sizes[1]), dtype]
+        if what.operation == _ALL_GATHER:
+            request = group.Iallgather(given, filled)
+        else:
+            reduction = self._reductions[what.reduction]
+            reduces = what.operation == _ALL_REDUCE
+            call = group.Iallreduce if reduces else group.Ireduce_scatter_block
+            request = call(given, filled, reduction)
+        self._requests[target] = request
+        return 0
+
+    def _wait(self, what: Any, source: int, target: int) -> int:
+        request = self._requests.pop(target)
+        start = time.monotonic()
+        while not request.Test():
+            if time.monotonic() - start < _PATIENCE:
+                os.sched_yield()
+            else:
+                time.sleep(_PATIENCE / 10)
+        return 0
+
+    def _group(self, what: Any) -> Any:
+        """The communicator of the ranks that differ along a collective's axes, by their index."""
+        sizes, strides = (
+            (ctypes.c_int64 * what.axes).from_address(each) for each in (what.sizes, what.strides)
+        )
+        axes = list(zip(sizes, strides, strict=True))
+        key = tuple(number for axis in axes for number in axis)
+        if key not in self._groups:
+            index, others = 0, self.comm.rank
+            for size, stride in axes:
+                digit = self.comm.rank // stride % size
+                index = index * size + digit
+                others -= digit * stride
+            self._groups[key] = self.comm.Split(others, index)
+        return self._groups[key]

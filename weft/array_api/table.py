@@ -22,6 +22,7 @@ from weft.array_api import linalg
 from weft.array_api.functions import (
     calculus,
     choosing,
+    decompositions,
     elements,
     histograms,
     joining,
@@ -127,10 +128,14 @@ def _entries(owner: Any, found: Mapping[str, Callable[..., Any]]) -> dict[str, C
     }
 
 
+_OF_MATRICES: Final = _definitions(matrices) | _definitions(decompositions)
+
+
 def _functions() -> dict[str, Callable[..., Any]]:
     found: dict[str, Callable[..., Any]] = {name: _method(name) for name in _BY_METHOD}
     for module in _MODULES:
         found |= _definitions(module)
+    found["polyfit"] = decompositions.polyfit
     found |= {"amax": found["max"], "amin": found["min"], "around": found["round"]}
     for module, names in _STANDARD:
         found |= {name: getattr(module, name) for name in names}
@@ -143,7 +148,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = _functions()
 
 LINALG: Final[Mapping[str, Callable[..., Any]]] = {
     **{name: getattr(linalg, name) for name in linalg.__all__},
-    **_entries(np.linalg, _definitions(matrices)),
+    **_entries(np.linalg, {k: f for k, f in _OF_MATRICES.items() if k != "polyfit"}),
 }
 """Those of `numpy.linalg`, by its names."""
 

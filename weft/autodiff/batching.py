@@ -6,19 +6,15 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, cast
 
-import numpy as np
-
 from weft.array.operators import ArrayOperators, axis_of, listed, users_line
+from weft.autodiff.one_kernel import Captured
 from weft.autodiff.vjp import is_traced, lifted, recording_of, region
 from weft.dialects.errors import WeftError
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.types import ShapeAttr, TensorType
-from weft.dialects.graph.reindexing.constant import INLINE_ELEMENTS
-from weft.eager.tape import computed
-from weft.eager.templates import program_of
 from weft.eager.tensor import Tensor
 from weft.state import kept_while_traced
-from weft.tracing.traced import Recording, Traced, declared
+from weft.tracing.traced import Recording, Traced
 from weft.trees import Structure, flatten, leaves_of, unflatten
 
 Function = Callable[..., Any]
@@ -76,10 +72,9 @@ def vmap(function: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
 
 def _at_once(function: Function, batches: Sequence[Any], size: Expr) -> Results:
     """The function on tensors with values, as one kernel."""
-    recording = _Captured()
+    recording = Captured()
     found, has_axis, shape = _traced(recording, function, batches, size)
-    template = program_of(recording.block, [each.value for each in found])
-    return computed(Tensor, template, recording.tensors), has_axis, shape
+    return recording.computed(found), has_axis, shape
 
 
 def _traced(
@@ -105,23 +100,6 @@ def _traced(
     found = batch_block(recording.builder(), block, values, wanted, size, fresh)
     tensors = [Traced(recording, each) for each in found]
     return tensors, [x.ndim > y.ndim for x, y in zip(tensors, results, strict=True)], shape
-
-
-class _Captured(Recording):
-    """A graph that is computed at once: tensors, and large arrays, that it reads are its inputs."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inputs, self.tensors = self.block, list[Tensor]()
-
-    def held(self, tensor: Any) -> Traced:
-        given = tensor if isinstance(tensor, Tensor) else Tensor.of(np.asarray(tensor))
-        self.tensors.append(given)
-        input_type = declared(given.dtype.name, given.shape)
-        return Traced(self, self.inputs.insert_arg(input_type, len(self.inputs.args)))
-
-    def constant(self, array: Any) -> Traced:
-        return self.held(array) if array.size > INLINE_ELEMENTS else super().constant(array)
 
 
 def _axes(axes: Any, tree: Any, who: str) -> list[int | None]:

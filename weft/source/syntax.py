@@ -156,7 +156,7 @@ def assigned(node: ast.AST, names: set[str], outer: set[str]) -> None:
             outer.update(declared)
         case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
             names.update((alias.asname or alias.name).split(".")[0] for alias in aliases)
-        case ast.ExceptHandler(name=str(name)):
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
             names.add(name)
         case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
             for inner in ast.walk(node):

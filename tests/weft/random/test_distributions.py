@@ -147,7 +147,7 @@ def test_keys_give_numbers_of_their_own():
 
 def test_the_same_bits_eager_and_compiled_for_any_number_of_threads():
     def several(key):
-        return wr.poisson(key, 20.0, (9000,)), wr.normal(key, (9000,))
+        return wr.randint(key, -9, 9, (9000,)), wr.normal(key, (9000,))
 
     one, two = (weft.jit(several, threads=threads)(KEY) for threads in (1, 2))
     for x, y in zip(one, two, strict=True):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from weft.array.elementwise import abs, matmul, sqrt, where
+from weft.array.elementwise import matmul
 from weft.array.operators import axes_of, listed
 from weft.array.products import matrix_norm, vector_norm
 from weft.array.rearrangements import moveaxis
+from weft.array_api.functions.decompositions import svdvals
 from weft.array_api.linalg import inv, solve
 from weft.array_api.operands import known, operand, operands, refuse
 
@@ -20,6 +20,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
     >>> np.linalg.norm(x), np.linalg.norm(x, axis=1), np.linalg.norm(v, 1), np.linalg.norm(x, 1)
     >>> np.linalg.norm(x, "fro", axis=(0, 1), keepdims=True), np.linalg.norm(v, np.inf)
+    >>> np.linalg.norm(x, 2), np.linalg.norm(x, "nuc")
     """
     x = operand(x).as_float()
     if axis is None and ord is None:
@@ -31,8 +32,10 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     if len(axes) != 2:
         raise refuse("norm requires one axis or two", len(axes))
     if ord in (2, -2, "nuc"):
-        raise refuse("norm of matrices requires fro, 1, -1, inf or -inf", repr(ord))
-    found = matrix_norm(moveaxis(x, axes, (-2, -1)), ord="fro" if ord is None else ord)
+        values = svdvals(moveaxis(x, axes, (0, 1)))
+        found = values.sum() if ord == "nuc" else values[0 if ord == 2 else -1]
+    else:
+        found = matrix_norm(moveaxis(x, axes, (-2, -1)), ord="fro" if ord is None else ord)
     if not keepdims:
         return found
     return found.reshape(tuple(1 if each in axes else x.shape[each] for each in range(x.ndim)))
@@ -71,91 +74,16 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     return found[..., 0] if vectors[1] else found
 
 
-def qr(a: Any, mode: str = "reduced") -> Any:
-    """Orthogonal columns and an upper triangle, by Householder's reflections.
+def cond(x: Any, p: Any = None) -> Any:
+    """The norm of a matrix times that of its inverse; by singular values without `p`.
 
-    >>> np.linalg.qr(x), np.linalg.qr(x[:, :2]), np.linalg.qr(x, "r")
+    >>> np.linalg.cond(x), np.linalg.cond(s, 1), np.linalg.cond(x, -2)
     """
-    a = operand(a).as_float()
-    if mode not in ("reduced", "complete", "r") or a.ndim != 2:
-        raise refuse("qr requires a matrix, and the mode reduced, complete or r", repr(mode))
-    rows, columns = known(a.shape[0], "qr"), known(a.shape[1], "qr")
-    identity = a.constant(np.eye(rows, dtype=a.dtype))
-    q, r, count = identity, a, min(rows, columns)
-    for k in range(min(rows - 1, columns)):
-        below = np.arange(rows) >= k
-        column = where(below, r[:, k], 0.0)
-        size = vector_norm(column)
-        pivot = r[k, k]
-        head = where(pivot >= 0, size, -size)
-        direction = column + where(np.arange(rows) == k, head, 0.0)
-        scale = (direction * direction).sum()
-        weight = where(scale == 0, 0.0, 2.0 / where(scale == 0, 1.0, scale))
-        r = r - weight * direction.reshape(-1, 1) * matmul(direction, r)
-        q = q - weight * matmul(q, direction).reshape(-1, 1) * direction
-    r = where(np.tril(np.ones((rows, columns), bool), -1), 0.0, r)
-    if mode == "r":
-        return r[:count]
-    found = (q, r) if mode == "complete" else (q[:, :count], r[:count])
-    return np.linalg._linalg.QRResult(*found)  # pyright: ignore
-
-
-def eigh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803  NumPy's name
-    """Eigenvalues of a symmetric matrix in rising order, and its eigenvectors, by Jacobi's
-    rotations; vectors are defined but for their signs.
-
-    >>> np.linalg.eigh(s)[0]
-    """
-    a = operand(a).as_float()
-    size = known(a.shape[-1], "eigh")
-    if a.ndim != 2 or a.shape[0] != size:
-        raise refuse("eigh requires a square matrix", list(a.shape))
-    low = np.tril(np.ones((size, size), bool), -1)
-    low = low if UPLO == "L" else low.T
-    half = where(low, a, 0.0)
-    a = half + half.T + where(np.eye(size, dtype=bool), a, 0.0)
-    vectors = a.constant(np.eye(size, dtype=a.dtype))
-    for _ in range(_sweeps(size)):
-        for p, q in combinations(range(size), 2):
-            a, vectors = _rotated(a, vectors, p, q)
-    values = a.reshape(-1)[:: size + 1]
-    order = values.argsort()
-    found = values[order], vectors[:, order]
-    return np.linalg._linalg.EighResult(*found)  # pyright: ignore
-
-
-def _sweeps(size: int) -> int:
-    """How many times over all pairs are rotated, which is more than enough for float64."""
-    if size > 8:
-        raise refuse("eigh requires matrices of 8 rows at most", size, "np.linalg.eigh outside")
-    return 1 if size < 3 else 7
-
-
-def _rotated(a: Any, vectors: Any, p: int, q: int) -> tuple[Any, Any]:
-    """The matrix after the rotation that makes an element off its diagonal zero."""
-    size = a.shape[0]
-    off = a[p, q]
-    flat = off == 0
-    theta = (a[q, q] - a[p, p]) / where(flat, 1.0, 2.0 * off)
-    tangent = where(theta >= 0, 1.0, -1.0) / (abs(theta) + sqrt(theta * theta + 1.0))
-    tangent = where(flat, 0.0, tangent)
-    cosine = 1.0 / sqrt(tangent * tangent + 1.0)
-    sine = tangent * cosine
-    rows, columns = np.indices((size, size))
-    at = {each: (rows == r) & (columns == c) for each, (r, c) in
-          {"pp": (p, p), "qq": (q, q), "pq": (p, q), "qp": (q, p)}.items()}  # fmt: skip
-    rotation = a.constant(np.eye(size, dtype=a.dtype))
-    rotation = where(at["pp"] | at["qq"], cosine, rotation)
-    rotation = where(at["pq"], sine, where(at["qp"], -sine, rotation))
-    return matmul(matmul(rotation.T, a), rotation), matmul(vectors, rotation)
-
-
-def eigvalsh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803  NumPy's name
-    """Eigenvalues of a symmetric matrix in rising order.
-
-    >>> np.linalg.eigvalsh(s)
-    """
-    return eigh(a, UPLO)[0]
+    x = operand(x).as_float()
+    if p in (None, 2, -2):
+        s = svdvals(x)
+        return s[-1] / s[0] if p == -2 else s[0] / s[-1]
+    return norm(x, p) * norm(inv(x), p)
 
 
 def tensorinv(a: Any, ind: int = 2) -> Any:
@@ -181,24 +109,3 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     tails = tuple(a.shape[b.ndim :])
     count = int(np.prod([known(each, "tensorsolve") for each in tails]))
     return solve(a.reshape(count, count), b.reshape(-1)).reshape(tails)
-
-
-def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
-    """Least squares of full column rank: the solution, residuals and rank; the singular values are
-    the roots of the eigenvalues of `a.T @ a`.
-
-    >>> np.linalg.lstsq(x[:, :2], v)[:2], np.linalg.lstsq(x[:, :2], x)[0]
-    """
-    a, b = operand(a, b).as_float(), operand(b, a).as_float()
-    rows, columns = (known(each, "lstsq") for each in a.shape)
-    if rows < columns:
-        raise refuse("lstsq requires as many rows as columns", f"{rows} of {columns}")
-    q, r = qr(a)
-    x = solve(r, matmul(q.T, b))
-    rest = b - matmul(a, x)
-    squares = (rest * rest).sum(0)
-    residuals = squares.reshape(-1) if rows > columns else squares.reshape(-1)[:0]
-    values = eigvalsh(matmul(r.T, r))[::-1]
-    sizes = sqrt(where(values > 0, values, 0.0))
-    limit = (np.finfo(a.dtype).eps * max(rows, columns) if rcond is None else rcond) * sizes[0]
-    return x, residuals, (sizes > limit).astype(np.int32).sum(), sizes

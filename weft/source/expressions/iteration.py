@@ -131,7 +131,7 @@ def range_of(run: Run, ends: Sequence[Any], location: Location) -> Any:
 
     def element(number: Expr) -> Any:
         offset = r.number(number * step)
-        return offset if start == 0 and type(start) is int else _sum(run, start, offset)
+        return offset if type(start) is int and start == 0 else _sum(run, start, offset)
 
     return Iterations(count, element)
 

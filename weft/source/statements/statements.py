@@ -21,6 +21,7 @@ from weft.source.statements.branches import branch
 from weft.source.statements.changes import in_place, require_made, set_element
 from weft.source.statements.contexts import with_
 from weft.source.statements.loops import for_, stopped_here, unless_stopped, while_
+from weft.source.statements.matching import match_
 from weft.source.statements.requirements import require
 from weft.source.syntax import Location, code_at
 from weft.source.undo_log import MISSING, DictSlot, ListSlot, NameSlot
@@ -60,7 +61,6 @@ def statement(run: Run, frame: Frame, node: ast.stmt) -> None:
 _ALTERNATIVES: Final[dict[type[ast.stmt], str]] = {
     ast.ClassDef: "define the class outside of the compiled function",
     ast.Global: "return the value instead",
-    ast.Match: "use if and elif",
     ast.AsyncFor: "use a plain for",
 }
 
@@ -151,6 +151,10 @@ def _if(run: Run, frame: Frame, node: ast.If, location: Location) -> None:
         return
     branches = [partial(execute, run, frame, body) for body in (node.body, node.orelse)]
     branch(run, test, branches[0], branches[1], at)
+
+
+def _match(run: Run, frame: Frame, node: ast.Match, location: Location) -> None:
+    match_(run, frame, node, location, execute)
 
 
 def _for(run: Run, frame: Frame, node: ast.For, location: Location) -> None:
@@ -281,6 +285,7 @@ _STATEMENTS: Final[dict[type[ast.stmt], Callable[[Run, Frame, Any, Location], No
     ast.AnnAssign: _annotated,
     ast.AugAssign: _augmented,
     ast.If: _if,
+    ast.Match: _match,
     ast.For: _for,
     ast.While: _while,
     ast.Return: _return,

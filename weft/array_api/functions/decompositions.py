@@ -1,0 +1,313 @@
+"""NumPy's `linalg` by Jacobi's rotations: eigenvalues of symmetric matrices, singular values, and
+what is made of them. The rotations are loops of the graph; derivatives have rules of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.array.elementwise import abs, matmul, sign, sqrt, where
+from weft.array.products import vector_norm
+from weft.array.rearrangements import concat, matrix_transpose
+from weft.array.selections import take, take_along_axis
+from weft.array_api.operands import known, operand, refuse
+from weft.autodiff.custom import custom_jvp
+from weft.autodiff.one_kernel import one_kernel
+from weft.dialects.weights import Array
+from weft.tracing.control import fori_loop, scan
+
+_SWEEPS = 10
+"""Over all pairs, which is more than enough for float64: convergence is quadratic."""
+
+
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """Orthogonal columns and an upper triangle, by Householder's reflections.
+
+    >>> np.linalg.qr(x), np.linalg.qr(x[:, :2]), np.linalg.qr(x, "r")
+    """
+    a = operand(a).as_float()
+    if mode not in ("reduced", "complete", "r") or a.ndim != 2:
+        raise refuse("qr requires a matrix, and the mode reduced, complete or r", repr(mode))
+    rows, columns = known(a.shape[0], "qr"), known(a.shape[1], "qr")
+    identity = a.constant(np.eye(rows, dtype=a.dtype))
+    steps, count = np.arange(rows), min(rows, columns)
+
+    def reflect(k: Any, state: Any) -> Any:
+        q, r = state
+        column = where(steps >= k, take(r, k, 1), 0.0)
+        size = vector_norm(column)
+        head = where(take(column, k, 0) >= 0, size, -size)
+        direction = column + where(steps == k, head, 0.0)
+        scale = (direction * direction).sum()
+        weight = where(scale == 0, 0.0, 2.0 / where(scale == 0, 1.0, scale))
+        r = r - weight * direction.reshape(-1, 1) * matmul(direction, r)
+        return q - weight * matmul(q, direction).reshape(-1, 1) * direction, r
+
+    q, r = fori_loop(0, min(rows - 1, columns), reflect, (identity, a))
+    r = where(np.tril(np.ones((rows, columns), bool), -1), 0.0, r)
+    if mode == "r":
+        return r[:count]
+    found = (q, r) if mode == "complete" else (q[:, :count], r[:count])
+    return np.linalg._linalg.QRResult(*found)  # pyright: ignore
+
+
+def eigh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803  NumPy's name
+    """Eigenvalues of a symmetric matrix in rising order, and its eigenvectors, by Jacobi's
+    rotations; vectors are defined but for their signs.
+
+    >>> np.linalg.eigh(s)[0]
+    """
+    a = operand(a).as_float()
+    size = _square(a, "eigh")
+    low = np.tril(np.ones((size, size), bool), -1)
+    half = where(low if UPLO == "L" else low.T, a, 0.0)
+    whole = half + half.T + where(np.eye(size, dtype=bool), a, 0.0)
+    found = custom_jvp(_eigh, _eigh_rule)(whole)
+    return np.linalg._linalg.EighResult(*found)  # pyright: ignore
+
+
+def eigvalsh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803  NumPy's name
+    """Eigenvalues of a symmetric matrix in rising order.
+
+    >>> np.linalg.eigvalsh(s)
+    """
+    return eigh(a, UPLO)[0]
+
+
+def svd(
+    a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> Any:
+    """Singular values of a matrix in falling order between orthonormal columns and rows, which are
+    defined but for their signs, by one-sided rotations.
+
+    >>> np.linalg.svd(x[:, :2], compute_uv=False), np.linalg.svd(x)[1]
+    """
+    a = operand(a).as_float()
+    if a.ndim != 2:
+        raise refuse("svd requires a matrix", list(a.shape))
+    rows, columns = (known(each, "svd") for each in a.shape)
+    if rows < columns:
+        u, s, vh = svd(a.T, full_matrices)
+        found = matrix_transpose(vh), s, matrix_transpose(u)
+    else:
+        found = custom_jvp(_svd, _svd_rule)(a)
+        if full_matrices and compute_uv and rows > columns:
+            found = concat([found[0], _others(found[0])], 1), *found[1:]
+    return np.linalg._linalg.SVDResult(*found) if compute_uv else found[1]  # pyright: ignore
+
+
+def svdvals(x: Any, /) -> Any:
+    """Singular values of a matrix in falling order.
+
+    >>> np.linalg.svdvals(x)
+    """
+    return svd(x, compute_uv=False)
+
+
+def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:  # noqa: N803
+    """How many singular values are above `tol`, or `rtol` times the greatest.
+
+    >>> np.linalg.matrix_rank(x), np.linalg.matrix_rank(v.reshape(3, 1) * v)
+    """
+    a = operand(A).as_float()
+    s = svdvals(a)
+    part = _epsilon(a) if rtol is None else rtol
+    return (s > (s[0] * part if tol is None else tol)).astype(np.int64).sum()
+
+
+def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
+    """The pseudo-inverse of a matrix, without singular values below `rcond` times the greatest.
+
+    >>> np.linalg.pinv(x), np.linalg.pinv(x[:, :2]), np.linalg.pinv(x[:2])
+    """
+    a = operand(a).as_float()
+    given = rcond if rtol is None else rtol
+    part = 1e-15 if given is None else given
+
+    def plain(a: Any) -> Any:
+        u, s, vh = svd(a, False)
+        kept = s > s[0] * part
+        return matmul(vh.T * where(kept, 1.0 / where(kept, s, 1.0), 0.0), u.T)
+
+    def rule(primals: Any, directions: Any) -> tuple[Any, Any]:
+        """Golub and Pereyra's (1973), for matrices whose rank stays."""
+        (a,), (d,) = primals, directions
+        p = plain(a)
+        left, right = (a.constant(np.eye(n, dtype=a.dtype)) for n in a.shape)
+        left, right = left - matmul(a, p), right - matmul(p, a)
+        change = matmul(matmul(p, p.T), matmul(d.T, left)) - matmul(matmul(p, d), p)
+        return p, change + matmul(matmul(right, d.T), matmul(p.T, p))
+
+    return custom_jvp(plain, rule)(a)
+
+
+def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+    """Least squares of least length: the solution, residuals, rank and singular values. Residuals
+    are there where there are more rows than columns.
+
+    >>> np.linalg.lstsq(x[:, :2], v), np.linalg.lstsq(x[:, :2], x)[0], np.linalg.lstsq(x[:2], v[:2])
+    """
+    a, b = operand(a, b).as_float(), operand(b, a).as_float()
+    rows, columns = (known(each, "lstsq") for each in a.shape)
+    part = _epsilon(a) if rcond is None else rcond
+    s = svdvals(a)
+    x = matmul(pinv(a, part), b)
+    rest = b - matmul(a, x)
+    squares = (rest * rest).sum(0).reshape(-1)
+    residuals = squares if rows > columns else squares[:0]
+    return x, residuals, (s > s[0] * part).sum().astype(np.int32), s
+
+
+def _epsilon(a: Any) -> float:
+    return float(np.finfo(a.dtype).eps) * max(known(each, "linalg") for each in a.shape)
+
+
+def _square(a: Any, who: str) -> int:
+    size = known(a.shape[-1], who)
+    if a.ndim != 2 or a.shape[0] != size:
+        raise refuse(f"{who} requires a square matrix", list(a.shape))
+    return size
+
+
+def _pairings(size: int) -> Array:
+    """The partner of each column in each round of a tournament; an odd one out is its own."""
+    even = size + size % 2
+    rounds: list[list[int]] = []
+    for number in range(max(1, even - 1)):
+        seats = [0, *(1 + (seat + number) % (even - 1) for seat in range(even - 1))]
+        partners = list(range(size))
+        for first, second in zip(seats[: even // 2], reversed(seats), strict=False):
+            if max(first, second) < size:
+                partners[first], partners[second] = second, first
+        rounds.append(partners)
+    return np.array(rounds)
+
+
+def _swept(size: int, like: Any, rotate: Any, state: Sequence[Any]) -> Any:
+    """The state after rotations of all pairs of columns, sweep after sweep."""
+    partners = like.constant(_pairings(size))
+
+    def round_(state: Any, row: Any) -> Any:
+        return rotate(state, row), None
+
+    def sweep(_: Any, state: Any) -> Any:
+        return scan(round_, state, partners)[0]
+
+    return fori_loop(0, _SWEEPS, sweep, tuple(state))
+
+
+def _rotation(own: Any, partner: Any, product: Any, is_first: Any) -> tuple[Any, Any]:
+    """Cosines, and sines with their signs, of the rotations that make products zero."""
+    flat = product == 0
+    tau = (partner - own) / where(flat, 1.0, 2.0 * product)
+    direction = where(tau == 0, where(is_first, 1.0, -1.0), sign(tau))
+    tangent = where(flat, 0.0, direction / (abs(tau) + sqrt(tau * tau + 1.0)))
+    cosine = 1.0 / sqrt(tangent * tangent + 1.0)
+    return cosine, tangent * cosine
+
+
+@one_kernel
+def _eigh(a: Any) -> Any:
+    size = known(a.shape[0], "eigh")
+    steps = np.arange(size)
+
+    def rotate(state: Any, partner: Any) -> Any:
+        a, vectors = state
+        diagonal = a.reshape(-1)[:: size + 1]
+        off = take_along_axis(a, partner.reshape(-1, 1), 1)[:, 0]
+        off = where(partner == steps, 0.0, off)
+        cosine, sine = _rotation(diagonal, take(diagonal, partner, 0), off, partner > steps)
+        a = cosine.reshape(-1, 1) * a - sine.reshape(-1, 1) * take(a, partner, 0)
+        return tuple(cosine * each - sine * take(each, partner, 1) for each in (a, vectors))
+
+    start = a, a.constant(np.eye(size, dtype=a.dtype))
+    a, vectors = _swept(size, a, rotate, start)
+    values = a.reshape(-1)[:: size + 1]
+    order = values.argsort()
+    return take(values, order, 0), take(vectors, order, 1)
+
+
+def _eigh_rule(primals: Any, directions: Any) -> Any:
+    values, vectors = _eigh(*primals)
+    change = matmul(matmul(vectors.T, directions[0]), vectors)
+    moved = matmul(vectors, change * _inverse_differences(values))
+    return (values, vectors), (change.reshape(-1)[:: values.shape[0] + 1], moved)
+
+
+def _inverse_differences(values: Any) -> Any:
+    """`1 / (values[j] - values[i])`, and 0 for equal ones."""
+    differences = values - values.reshape(-1, 1)
+    equal = differences == 0
+    return where(equal, 0.0, 1.0 / where(equal, 1.0, differences))
+
+
+@one_kernel
+def _svd(a: Any) -> Any:
+    """Of at least as many rows as columns."""
+    size = known(a.shape[1], "svd")
+    steps = np.arange(size)
+
+    def rotate(state: Any, partner: Any) -> Any:
+        w, _ = state
+        others = take(w, partner, 1)
+        own, product = (w * w).sum(0), where(partner == steps, 0.0, (w * others).sum(0))
+        cosine, sine = _rotation(own, take(own, partner, 0), product, partner > steps)
+        return tuple(cosine * each - sine * take(each, partner, 1) for each in state)
+
+    w, v = _swept(size, a, rotate, (a, a.constant(np.eye(size, dtype=a.dtype))))
+    sizes = sqrt((w * w).sum(0))
+    order = (-sizes).argsort()
+    s, w, v = take(sizes, order, 0), take(w, order, 1), take(v, order, 1)
+    is_zero = s <= s[0] * float(np.finfo(a.dtype).eps)
+    u = where(is_zero, 0.0, w / where(is_zero, 1.0, s))
+    return _completed(u), s, v.T
+
+
+def _svd_rule(primals: Any, directions: Any) -> Any:
+    """Of matrices whose singular values differ and are above 0."""
+    u, s, vh = _svd(*primals)
+    (d,) = directions
+    within = matmul(matmul(u.T, d), vh.T)
+    factors = _inverse_differences(s * s)
+    left = factors * (within * s + s.reshape(-1, 1) * within.T)
+    right = factors * (s.reshape(-1, 1) * within + within.T * s)
+    inverse = where(s == 0, 0.0, 1.0 / where(s == 0, 1.0, s))
+    outside = matmul(d, vh.T) - matmul(u, within)
+    change = within.reshape(-1)[:: s.shape[0] + 1]
+    return (u, s, vh), (matmul(u, left) + outside * inverse, change, matmul(right.T, vh))
+
+
+def _completed(u: Any) -> Any:
+    """Orthonormal columns in place of those that are zero: reflections leave the others."""
+    missing = (u * u).sum(0) < 0.5
+    q, r = qr(u)
+    signs = sign(r.reshape(-1)[:: u.shape[1] + 1])
+    return where(missing, q, q * where(signs == 0, 1.0, signs))
+
+
+def _others(u: Any) -> Any:
+    """Columns that complete orthonormal ones."""
+    return qr(u, "complete")[0][:, u.shape[1] :]
+
+
+def polyfit(
+    x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None, cov: Any = False
+) -> Any:
+    """The coefficients of the polynomial of that degree, the highest power first, whose values are
+    nearest to `y`: least squares, with weights `w` of the differences.
+
+    >>> np.polyfit(v, v * v, 1), np.polyfit(v, x, 1, w=v)
+    """
+    if full or cov is not False:
+        raise refuse("polyfit requires full and cov to be False", (full, cov))
+    x, y = operand(x, y).as_float(), operand(y, x).as_float()
+    powers = concat([(x**power).reshape(-1, 1) for power in reversed(range(int(deg) + 1))], 1)
+    if w is not None:
+        w = operand(w, x)
+        powers, y = powers * w.reshape(-1, 1), (y.T * w).T
+    scale = sqrt((powers * powers).sum(0))
+    part = known(x.shape[0], "polyfit") * float(np.finfo(x.dtype).eps) if rcond is None else rcond
+    return (lstsq(powers / scale, y, part)[0].T / scale).T

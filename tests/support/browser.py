@@ -29,7 +29,7 @@ class Browser:
         assert CHROMIUM is not None, "who asks for a browser looks whether there is one"
         self.requests: list[str] = []
         self.errors: list[str] = []
-        self._profile = tempfile.TemporaryDirectory()
+        self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         command, own = os.pipe(), os.pipe()
         # The protocol's files have the numbers 3 and 4.
         script = f'exec "$@" 3<&{command[0]} 4>&{own[1]}'

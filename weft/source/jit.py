@@ -196,9 +196,10 @@ class Jitted:
             inputs=dict(zip(model.input_names, arrays, strict=True)),
             threads=self._options.get("threads"),
         )
-        given = {"options": None, "threads": None, **self._options}
-        options, _ = given.pop("options"), given.pop("threads")
-        chosen = options_for(self, "source", options, cast("FunctionChanges", given))
+        own = ("options", "threads", "trap_nan")
+        changes = {name: value for name, value in self._options.items() if name not in own}
+        given = self._options.get("options")
+        chosen = options_for(self, "source", given, cast("FunctionChanges", changes))
         return page.page(model, options=chosen, run=run)
 
     @property

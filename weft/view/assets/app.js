@@ -69,7 +69,7 @@ const tensorText = ({ name, dtype, dims }) => `${name}: ${dtype}[${dims.join(", 
 function pageHead() {
   const build = BUILDS[0];
   const names = BUILDS.map((each) => each.name).join(" and ");
-  const about = [build.time && `${timeText(build.time.median_ns)} a call on ${build.time.threads} threads`, `${build.cpu}, ${build.triple.split("-")[0]}`, `weft ${build.weft}`].filter(Boolean).join(" · ");
+  const about = [build.time && `${timeText(build.time.median_ns)} a call on ${build.time.threads} ${build.time.threads === 1 ? "thread" : "threads"}`, `${build.cpu}, ${build.triple.split("-")[0]}`, `weft ${build.weft}`].filter(Boolean).join(" · ");
   const signature = `(${build.inputs.map(tensorText).join(", ")}) → (${build.outputs.map(tensorText).join(", ")})`;
   const choice = BUILDS.length > 1 && el("select", { "aria-label": "Build", onchange: (event) => chooseBuild(Number(event.target.value)) }, BUILDS.map((each, number) => el("option", { value: number }, `${"AB"[number]}: ${each.file || each.name}`)));
   const buttons = [el("button", { title: "Light or dark (d)", onclick: switchTheme, "aria-label": "Light or dark" }, "◐"), el("button", { title: "Keys (?)", onclick: () => help.showModal() }, "?")];

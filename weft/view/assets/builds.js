@@ -18,6 +18,7 @@ function buildsPanel([first, second]) {
   const time = (key) => ({ title: key.toUpperCase(), number: true, sort: (row) => row[key], text: (row) => timeText(row[key]) });
   const columns = [{ title: "kernel", text: (row) => row.name }, { title: "differs in", text: (row) => row.differs }, time("a"), time("b"), { title: "A / B", number: true, sort: (row) => row.ratio, text: (row) => (row.ratio ? row.ratio.toFixed(2) : "") }];
   const table = sortedTable(columns, kernels, { choose: (row) => select({ kernel: row.name }, row.build), chosen: (row) => isSelected(row.name), order: [1, true], label: "Kernels of both builds" });
+  const nodes = sortedTable([{ title: "node", text: (row) => row.name }, time("a"), time("b"), columns.at(-1)], nodePairs(first, second), { choose: (row) => select({ origin: row.name.split(", ")[0] }), order: [1, true], label: "Nodes of both builds" });
   const difference = el("div.code");
   follow(() => {
     table.update();
@@ -25,7 +26,7 @@ function buildsPanel([first, second]) {
   });
   const hint = "Select a kernel to see its loops in A and B as a difference.";
   difference.append(el("p.quiet", {}, first.stages.length && second.stages.length ? hint : ""));
-  return { element: el("div.page", {}, el("h2", {}, `A: ${first.name} and B: ${second.name}`), summary, el("h3", {}, "Outputs"), outputsText(VIEW.parting), el("div.pair", {}, el("section", {}, el("h3", {}, "Kernels"), table.element), difference)) };
+  return { element: el("div.page", {}, el("h2", {}, `A: ${first.name} and B: ${second.name}`), summary, el("h3", {}, "Outputs"), outputsText(VIEW.parting), el("div.pair", {}, el("section", {}, el("h3", {}, "Kernels"), table.element, el("h3", {}, "By node of the model"), nodes.element), difference)) };
 }
 
 function totalText(build, what, text) {
@@ -38,6 +39,15 @@ function kernelPair(name, first, second) {
   const [a, b] = [first.nanoseconds(name), second.nanoseconds(name)];
   const differs = !mine ? "only in B" : !other ? "only in A" : differencesOf(mine, other);
   return { name, differs, a, b, ratio: a && b ? a / b : null, build: mine ? first : second };
+}
+
+// Times by what kernels compute: kernels of other options have other names.
+function nodePairs(...builds) {
+  const times = builds.map(({ time }) => new Map((time?.by_node || []).map((row) => [row.name, row.ns])));
+  return [...new Set(times.flatMap((each) => [...each.keys()]))].map((name) => {
+    const [a, b] = times.map((each) => each.get(name) ?? null);
+    return { name, a, b, ratio: a && b ? a / b : null };
+  });
 }
 
 function differencesOf(a, b) {

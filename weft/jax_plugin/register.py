@@ -12,8 +12,10 @@ from weft.jax_plugin.lowering import register_rules
 
 
 def register() -> None:
-    """Tells JAX of the platform and its lowering rules."""
+    """Tells JAX of the platform and its lowering rules, unless it knows them."""
     bridge: Any = import_module("jax._src.xla_bridge")
+    if PLATFORM in bridge._backend_factories:
+        return
     mlir: Any = import_module("jax._src.interpreters.mlir")
     if PLATFORM not in mlir._platforms_with_donation:
         mlir._platforms_with_donation.append(PLATFORM)

@@ -15,7 +15,8 @@ BUFFERS_IR: Final = """
 @element.bytes = internal constant [34 x i8] [$element_bytes]
 @copy.strided = internal global ptr null ; Python's: the arguments and where to, or from
 
-declare ptr @malloc(i64)
+@spare = internal global [$spare_bytes x i8] zeroinitializer, align 8 ; blocks for the next call
+
 declare ptr @aligned_alloc(i64, i64)
 declare void @free(ptr)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
@@ -108,9 +109,7 @@ define internal ptr @new.buffer(i32 %type, ptr %dims, i64 %rank, i64 %bytes, ptr
   %is.given = icmp ne ptr %given, null
   br i1 %is.given, label %fill, label %new
 new:
-  %with.end = add i64 %bytes, 127
-  %rounded = and i64 %with.end, -64
-  %made = call ptr @aligned_alloc(i64 64, i64 %rounded)
+  %made = call ptr @$allocate(ptr @spare, i64 %bytes)
   %none = icmp eq ptr %made, null
   br i1 %none, label %poor, label %fill
 poor:
@@ -150,7 +149,13 @@ tell:
   call void %callback(ptr %data, ptr %argument)
   ret void
 own:
-  call void @free(ptr %data)
+  %none = icmp eq ptr %data, null
+  br i1 %none, label %done, label %give
+give:
+  %bytes = get Buffer.size %buffer
+  call void @$release(ptr @spare, ptr %data, i64 %bytes)
+  br label %done
+done:
   ret void
 }
 

@@ -31,6 +31,7 @@ from weft.compiler.machine.pjrt.declarations import (
     Layout,
 )
 from weft.compiler.machine.pjrt.execute import EXECUTE_IR
+from weft.compiler.machine.python.entry_memory import MEMORY_IR, PLACEHOLDERS, SPARE_BYTES
 from weft.compiler.target.target import Target
 
 API: Final = "GetPjrtApi"
@@ -65,10 +66,13 @@ def plugin_ir(target: Target) -> str:
     """The module as text."""
     numbers = {
         "error": ERROR,
+        "spare_bytes": SPARE_BYTES,
         "descending": ", ".join(f"i64 {_WIDEST - 1 - at}" for at in range(_WIDEST)),
         "element_bytes": ", ".join(f"i8 {size}" for size in _ELEMENT_BYTES),
     }
-    text = _Members(BUFFERS_IR + TRANSFERS_IR + EXECUTE_IR).substitute(numbers | _offsets())
+    text = _Members(MEMORY_IR + BUFFERS_IR + TRANSFERS_IR + EXECUTE_IR).substitute(
+        numbers | PLACEHOLDERS | _offsets()
+    )
     written = set(re.findall(r"^define (?:ptr|void) @(\w+)\(", text, re.MULTILINE))
     parts = [text, *map(_nothing, _DO_NOTHING), *map(_reader, READERS)]
     done = written | {*_DO_NOTHING, *READERS}

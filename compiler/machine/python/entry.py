@@ -14,17 +14,7 @@ from __future__ import annotations
 from string import Template
 
 from weft.compiler.machine.python.entry_arrays import ARRAYS_IR
-from weft.compiler.machine.python.entry_memory import (
-    ALLOCATE,
-    BLOCKS,
-    CLEARED,
-    HUGE_BYTES,
-    LEAST_BYTES,
-    MEMORY_IR,
-    MOST_BYTES,
-    RELEASE,
-    RESIZE,
-)
+from weft.compiler.machine.python.entry_memory import LENDING_IR, MEMORY_IR, PLACEHOLDERS
 from weft.compiler.machine.python.signals import POLL, SIGNALS_IR
 from weft.compiler.target.target import Target
 
@@ -299,18 +289,10 @@ WRITABLE_FLAG = 0x400
 
 def entry_ir(target: Target) -> str:
     """The module as text."""
-    text = Template(_IR + ARRAYS_IR + MEMORY_IR + SIGNALS_IR).substitute(
+    text = Template(_IR + ARRAYS_IR + LENDING_IR + MEMORY_IR + SIGNALS_IR).substitute(
+        PLACEHOLDERS,
         entry=ENTRY,
-        allocate=ALLOCATE,
-        cleared=CLEARED,
-        resize=RESIZE,
-        release=RELEASE,
         poll=POLL,
-        blocks=BLOCKS,
-        least=LEAST_BYTES,
-        many=LEAST_BYTES // 4,
-        most=MOST_BYTES,
-        huge=HUGE_BYTES,
         header=_HEADER_BYTES,
         type=_TYPE_OFFSET,
         most_dims=MOST_DIMS,

@@ -28,15 +28,20 @@ HUGE_BYTES = 1 << 22
 SPARE_BYTES = 24 + 16 * BLOCKS
 """Of what notes them, all zeros at first."""
 
-MEMORY_IR = """
-; lock, bytes, the next place; sizes, blocks
-%spare = type { i64, i64, i64, [$blocks x i64], [$blocks x ptr] }
+PLACEHOLDERS = {
+    "allocate": ALLOCATE,
+    "cleared": CLEARED,
+    "resize": RESIZE,
+    "release": RELEASE,
+    "blocks": BLOCKS,
+    "least": LEAST_BYTES,
+    "many": LEAST_BYTES // 4,
+    "most": MOST_BYTES,
+    "huge": HUGE_BYTES,
+}
+"""What the text has instead of names and numbers."""
 
-declare ptr @malloc(i64)
-declare ptr @calloc(i64, i64)
-declare ptr @realloc(ptr, i64)
-declare i32 @madvise(ptr, i64, i32)
-
+LENDING_IR = """
 ; From here on NumPy has the memory of arrays from us; returns what it had it from, or null.
 define internal ptr @lend_memory(ptr %table, ptr %handler) {
   %set.at = getelementptr %table, ptr %table, i64 0, i32 17
@@ -67,6 +72,16 @@ drop:
 done:
   ret void
 }
+"""
+
+MEMORY_IR = """
+; lock, bytes, the next place; sizes, blocks
+%spare = type { i64, i64, i64, [$blocks x i64], [$blocks x ptr] }
+
+declare ptr @malloc(i64)
+declare ptr @calloc(i64, i64)
+declare ptr @realloc(ptr, i64)
+declare i32 @madvise(ptr, i64, i32)
 
 define ptr @$allocate(ptr %spare, i64 %size) {
   %small = icmp ult i64 %size, $least

@@ -11,12 +11,14 @@ from typing import Any, Final
 
 import torch
 from functorch.compile import min_cut_rematerialization_partition
+from msgspec import Struct
 from torch._dynamo.backends.common import aot_autograd
 from torch._guards import TracingContext
 from torch.fx import GraphModule, Node
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
+from weft.compiler.frontend.torch.operands import AtenTable
 from weft.compiler.frontend.torch.table import ATEN
 from weft.dialects.errors import ModelWarning, OptionError, UnsupportedError
 from weft.torch.call import CompiledGraph
@@ -26,8 +28,19 @@ from weft.torch.report import Refusal, current, listed
 from weft.torch.tensors import is_symbol, may_be_negative, symbols_of
 from weft.torch.walker import Walker, is_size, reason_against, source_line, target_of
 
-OPTIONS: Final = ("fallback", "freeze", "threads")
+OPTIONS: Final = ("fallback", "freeze", "operators", "threads")
 FALLBACKS: Final = ("partition", "error")
+
+
+class Settings(Struct, frozen=True):
+    """What a compilation is told: threads, those of torch at each call if None; what becomes of
+    operators that weft lacks; and the table.
+    """
+
+    threads: int | None
+    fallback: str
+    table: AtenTable
+
 
 _frozen: weakref.WeakSet[FrozenGraph] = weakref.WeakSet()
 
@@ -41,7 +54,8 @@ def backend(
 ) -> Callable[..., Any]:
     """Compiles a graph of Dynamo's. Options: `fallback` says whether operators that weft lacks
     stay in torch ("partition", with a warning that lists them) or are an error; `freeze` makes
-    parameters constants, in inference; `threads` compute a call, by default torch's number.
+    parameters constants, in inference; `threads` compute a call, by default torch's number;
+    `operators` are further entries of the table, by overload.
 
     Raises OptionError for other options, UnsupportedError that lists every operator.
     """
@@ -56,16 +70,18 @@ def backend(
         if isinstance(each, torch.Tensor) and (each.is_nested or each.layout is not torch.strided):
             got = "a nested one" if each.is_nested else each.layout
             raise UnsupportedError(f"weft requires dense tensors, got {got}")
-    threads = int(chosen.get("threads", torch.get_num_threads()))
+    threads = chosen.get("threads")
+    table = {**ATEN, **chosen.get("operators", {})}
+    settings = Settings(None if threads is None else int(threads), fallback, table)
 
     def compiled(graph: GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
-        return _boxed(compile_graph(graph, threads, fallback))
+        return _boxed(compile_graph(graph, settings))
 
     def inference(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         static = _static_inputs(graph, example_inputs) if chosen.get("freeze") else {}
         if not static:
             return compiled(graph, inputs)
-        frozen = FrozenGraph(graph, static, threads, fallback)
+        frozen = FrozenGraph(graph, static, settings)
         _frozen.add(frozen)
         return _boxed(frozen)
 
@@ -74,7 +90,7 @@ def backend(
         bw_compiler=compiled,
         inference_compiler=inference,
         partition_fn=min_cut_rematerialization_partition,
-        decompositions=decompositions(),
+        decompositions=decompositions(table),
     )
     return build(gm, list(example_inputs))
 
@@ -113,14 +129,14 @@ class FrozenGraph:
     """A graph whose parameters are constants, until they are renewed."""
 
     def __init__(
-        self, graph: GraphModule, static: dict[int, torch.Tensor], threads: int, fallback: str
+        self, graph: GraphModule, static: dict[int, torch.Tensor], settings: Settings
     ) -> None:
         self._graph, self.static = graph, static
-        self._threads, self._fallback = threads, fallback
+        self._settings = settings
         self._function = self._compiled(static)
 
     def _compiled(self, static: Mapping[int, torch.Tensor]) -> Callable[..., Any]:
-        return compile_graph(self._graph, self._threads, self._fallback, static)
+        return compile_graph(self._graph, self._settings, static)
 
     def __call__(self, *arguments: Any) -> Any:
         return self._function(*arguments)
@@ -151,8 +167,7 @@ class _Support(OperatorSupportBase):
 
 def compile_graph(
     gm: GraphModule,
-    threads: int,
-    fallback: str,
+    settings: Settings,
     frozen: Mapping[int, torch.Tensor] | None = None,
 ) -> Callable[..., Any]:
     """A graph of ATen operators as a function. Random numbers are drawn by torch in front of it;
@@ -164,21 +179,30 @@ def compile_graph(
         for node in gm.graph.nodes
         if node.op == "call_function"
         and node not in drawn
-        and (reason := reason_against(node, ATEN)) is not None
+        and (reason := reason_against(node, settings.table)) is not None
     }
     for node in gm.graph.nodes:  # results of an operator stay where it does
         if node.target is operator.getitem and node.args[0] in (refused.keys() | drawn):
             refused[node] = ""
-    _report(gm, refused, fallback)
+    _report(gm, refused, settings.fallback)
     refused |= dict.fromkeys(drawn, "")
     placeholders = gm.graph.find_nodes(op="placeholder")
     signed = [at for at, e in enumerate(placeholders) if may_be_negative(e.meta.get("val"))]
     whole = GraphModule(gm, deepcopy(gm.graph)) if signed else gm
     if not refused:
-        found = CompiledGraph(Walker(gm, "graph", ATEN, frozen or {}).walk(), threads)
+        found = _compiled(gm, "graph", settings, frozen)
     else:
-        found = _partitioned(gm, refused, threads)
+        found = _partitioned(gm, refused, settings)
     return _unless_negative(found, whole, signed) if signed else found
+
+
+def _compiled(
+    gm: GraphModule,
+    name: str,
+    settings: Settings,
+    frozen: Mapping[int, torch.Tensor] | None = None,
+) -> CompiledGraph:
+    return CompiledGraph(Walker(gm, name, settings.table, frozen or {}).walk(), settings.threads)
 
 
 def _unless_negative(
@@ -215,7 +239,9 @@ def _report(gm: GraphModule, refused: Mapping[Node, str], fallback: str) -> None
         warnings.warn(f"weft: {listed(found)}", ModelWarning, stacklevel=2)
 
 
-def _partitioned(gm: GraphModule, refused: Mapping[Node, str], threads: int) -> Callable[..., Any]:
+def _partitioned(
+    gm: GraphModule, refused: Mapping[Node, str], settings: Settings
+) -> Callable[..., Any]:
     """The graph with parts that weft computes."""
     partitioner = CapabilityBasedPartitioner(
         gm, _Support(refused), allows_single_node_partition=True
@@ -224,12 +250,12 @@ def _partitioned(gm: GraphModule, refused: Mapping[Node, str], threads: int) -> 
     fused = partitioner.fuse_partitions(partitions, prefix="weft_")
     for name, part in list(fused.named_children()):
         if name.startswith("weft_"):
-            _compile_part(fused, name, part, threads)
+            _compile_part(fused, name, part, settings)
     fused.recompile()
     return fused
 
 
-def _compile_part(fused: GraphModule, name: str, part: Any, threads: int) -> None:
+def _compile_part(fused: GraphModule, name: str, part: Any, settings: Settings) -> None:
     """A part as a compiled function in its place; sizes that none of its tensors has as a dim are
     brought along.
     """
@@ -238,7 +264,7 @@ def _compile_part(fused: GraphModule, name: str, part: Any, threads: int) -> Non
     for size in sizes:
         with part.graph.inserting_before(next(iter(part.graph.nodes))):
             part.graph.placeholder(size.name).meta = dict(size.meta)
-    function = CompiledGraph(Walker(part, name, ATEN, {}).walk(), threads)
+    function = _compiled(part, name, settings)
     with fused.graph.inserting_before(node):
         new = fused.graph.call_function(_Part(name, function), (*reversed(sizes), *node.args))
     node.replace_all_uses_with(new)

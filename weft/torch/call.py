@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from msgspec import Struct
+from msgspec import Struct, structs
+from xdsl.ir import SSAValue
 
 from weft.api import compile
 from weft.compiler.frontend.onnx.from_onnx import ImportedModel
 from weft.compiler.machine.artifact.dims import size_of
 from weft.compiler.machine.python.executable import Executable
+from weft.dialects.graph.core.types import BF16, type_of
 from weft.torch.tensors import to_array, to_tensor
 from weft.torch.walker import Output, Walked
 
@@ -25,15 +27,19 @@ class _Built(Struct, frozen=True):
     model: ImportedModel
 
     def imported(self) -> ImportedModel:
-        """The graph as front ends give it."""
-        return self.model
+        """The graph as front ends give it, which a compilation changes."""
+        return structs.replace(self.model, module=self.model.module.clone())
 
 
 class CompiledGraph:
-    """Takes the arguments of an FX graph, and gives what the graph gives."""
+    """Takes the arguments of an FX graph, and gives what the graph gives, by so many threads, or by
+    as many as torch has at a call.
+    """
 
-    def __init__(self, walked: Walked, threads: int, **options: Any) -> None:
-        self.executable: Executable | None = None
+    def __init__(self, walked: Walked, threads: int | None) -> None:
+        self._walked, self._threads = walked, threads
+        self._executables: dict[int, Executable] = {}
+        self._computes = bool(walked.model.output_names)
         self._arguments = walked.arguments
         self._symbols = walked.symbols
         self._hidden = walked.hidden
@@ -44,24 +50,46 @@ class CompiledGraph:
             for each in walked.outputs
         )
         self._finish = [_finisher(each) for each in walked.outputs]
-        if walked.model.output_names:
-            self.executable = compile(
-                _Built(walked.model), threads=threads, check_indices=True, **options
-            )
+        types = [type_of(value).element for value in _values(walked)]
+        self._direct = BF16 not in types and all(order is None for _, order in self._arguments)
+        self._positions = [position for position, _ in self._arguments]
+        if self._computes:
+            self._executable()
+
+    def _executable(self) -> Executable:
+        threads = torch.get_num_threads() if self._threads is None else self._threads
+        found = self._executables.get(threads)
+        if found is None:
+            found = compile(_Built(self._walked.model), threads=threads, check_indices=True)
+            self._executables[threads] = found
+        return found
 
     def __call__(self, *arguments: Any) -> Any:
-        arrays = [
-            to_array(arguments[position] if order is None else arguments[position].permute(order))
-            for position, order in self._arguments
-        ]
-        arrays += [np.empty((arguments[position], 0), np.bool_) for position in self._hidden]
-        found = () if self.executable is None else self.executable(*arrays)
-        tensors = [to_tensor(each) for each in found]
+        if self._direct:
+            arrays = [arguments[position].numpy(force=True) for position in self._positions]
+        else:
+            arrays = [
+                to_array(arguments[at] if order is None else arguments[at].permute(order))
+                for at, order in self._arguments
+            ]
+        if self._hidden:
+            arrays += [np.empty((arguments[position], 0), np.bool_) for position in self._hidden]
+        found = self._executable()(*arrays) if self._computes else ()
+        tensors = [(torch.from_numpy if self._direct else to_tensor)(each) for each in found]
         if self._plain and len(tensors) == len(self._finish):
             return tensors[0] if self._single else tuple(tensors)
         sizes = {name: arguments[position] for name, position in self._symbols.items()}
         results = tuple(finish(arguments, tensors, sizes) for finish in self._finish)
         return results[0] if self._single else results
+
+
+def _values(walked: Walked) -> list[SSAValue]:
+    """The inputs and outputs of a graph."""
+    (main,) = walked.model.module.ops
+    block = main.regions[0].block
+    last = block.last_op
+    assert last is not None, "a graph ends in a terminator"
+    return [*block.args, *last.operands]
 
 
 def _finisher(output: Output) -> Finish:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import torch
 from torch._decomp import core_aten_decompositions, get_decompositions
 
+from weft.compiler.frontend.torch.operands import AtenTable
 from weft.compiler.frontend.torch.table import ATEN
 
 aten = torch.ops.aten
@@ -48,13 +49,13 @@ OWN: Final[dict[Any, Callable[..., Any]]] = {
 }
 
 
-def decompositions() -> dict[Any, Any]:
-    """By operator."""
+def decompositions(whole: AtenTable = ATEN) -> dict[Any, Any]:
+    """By operator; those of a table stay whole."""
     table = dict(core_aten_decompositions().items()) | get_decompositions(NOT_CORE)
     seeded = torch.Tag.nondeterministic_seeded
     kept = {
         op: function
         for op, function in table.items()
-        if str(op) not in ATEN and seeded not in getattr(op, "tags", ())
+        if str(op) not in whole and seeded not in getattr(op, "tags", ())
     }
     return kept | OWN

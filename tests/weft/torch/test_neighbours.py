@@ -115,3 +115,28 @@ def test_views_of_one_tensor_that_are_written_change_together():
 
     for found, wanted in zip(call(compiled(write)), call(write), strict=True):
         torch.testing.assert_close(found, wanted)
+
+
+def test_threads_are_as_many_as_torch_has(model):
+    fast, x, before = compiled(model), torch.randn(3, 4), torch.get_num_threads()
+    try:
+        for threads in (2, 1):
+            torch.set_num_threads(threads)
+            torch.testing.assert_close(fast(x), model(x))
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_operators_of_users_are_part_of_the_table():
+    @torch.library.custom_op("weft_test::thrice", mutates_args=())
+    def thrice(x: torch.Tensor) -> torch.Tensor:
+        return x * 3
+
+    thrice.register_fake(torch.empty_like)
+    own = {
+        "weft_test.thrice.default": lambda b, x: x * 3.0,
+        "aten.silu.default": lambda b, x: x + 100.0,
+    }
+    options = {"fallback": "error", "operators": own}
+    fast = torch.compile(lambda x: nn.functional.silu(thrice(x)), backend="weft", options=options)
+    torch.testing.assert_close(fast(torch.ones(2)), torch.full((2,), 103.0))

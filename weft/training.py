@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
 
 _OWN_USES: Final = 3
 """References to an array that belongs to one tensor alone, while it is counted."""
+
+
+_TRACING: Final = threading.RLock()
+"""Modules hold what is traced meanwhile, so ranks that are threads trace one after the other."""
 
 
 class Step:
@@ -208,9 +213,10 @@ def step(
         raise OptionError(f"trap_nan requires a program of one rank, got a mesh {chosen.mesh}")
     world = current_world() if chosen.mesh else World()
     name = chosen.prefix
-    model, recorded, pairs = donating(
-        function, *examples, donate=donate, name=name, noted=not trap_nan
-    )
+    with _TRACING:
+        model, recorded, pairs = donating(
+            function, *examples, donate=donate, name=name, noted=not trap_nan
+        )
 
     def build(source: Any, options: Options) -> Executable:
         def compile_it() -> Compiled:

@@ -56,7 +56,12 @@ from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.codegen.object_code import compile_object
 from weft.compiler.machine.weights.prepare import Weights
 from weft.compiler.machine.weights.prepared import weight_offsets
-from weft.compiler.program.describe import describe_calls, describe_kernels, describe_memory
+from weft.compiler.program.describe import (
+    describe_calls,
+    describe_collectives,
+    describe_kernels,
+    describe_memory,
+)
 from weft.compiler.program.parallelize_calls import describe_concurrent
 from weft.compiler.program.time_calls import timed_calls
 from weft.compiler.target.features import baseline
@@ -295,7 +300,8 @@ def _described_mesh(program: ProgramOp) -> dict[str, object]:
     if not isinstance(axes, StringAttr):
         return {}
     cut = {"inputs": _names(program, INPUTS_CUT), "outputs": _names(program, OUTPUTS_CUT)}
-    return {"mesh": {"axes": axes.data, **cut}}
+    collectives = describe_collectives(program)
+    return {"mesh": {"axes": axes.data, **cut, "collectives": collectives}}
 
 
 def _description(level: CompiledLevel) -> dict[str, object]:

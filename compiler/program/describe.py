@@ -8,13 +8,14 @@ from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.dialects.builtin import ModuleOp, NameLoc, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from weft.compiler.program.memory.plan_memory import buffer_bytes, lifetimes, number_operations
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.loop.arithmetic import GeluOp, is_function
+from weft.dialects.loop.communication import WaitOp
 from weft.dialects.loop.ops import ForOp, WhileOp
 from weft.dialects.loop.program import (
     FLOPS,
@@ -193,3 +194,19 @@ def _sum(terms: Iterable[Expr]) -> Expr:
 
 def _plain(expr: Expr) -> int | str:
     return str(expr) if expr.constant is None else expr.constant
+
+
+def describe_collectives(program: ProgramOp) -> list[dict[str, object]]:
+    """What ranks do together in a call, in its order: the operation, how many ranks a group has,
+    the bytes of the result on each rank (None for sizes that vary), and the node that it is for.
+    """
+    return [
+        {
+            "operation": op.operation.data,
+            "ranks": op.members,
+            "bytes": buffer_bytes(buffer_type_of(op.target)).constant,
+            "node": op.location.desc.data if isinstance(op.location, NameLoc) else None,
+        }
+        for op in program.walk()
+        if isinstance(op, WaitOp)
+    ]

@@ -88,7 +88,8 @@ class BatchedRegions(ABC):
             self.run(region.block, b)
         held, branches = self.value(condition), [yielded(region) for region in op.regions]
         if isinstance(op, IfOp):
-            return [self._select(held, *pair, b) for pair in zip(*branches, strict=True)]
+            then, other = branches
+            return [self._select(held, x, y, b) for x, y in zip(then, other, strict=True)]
         results = [self.whole(each, b) for each in branches[-1]]
         for number in reversed(range(len(branches) - 1)):
             is_number = b.equal(held, b.constant_of(number, type_of(held).element))
@@ -180,7 +181,8 @@ class BatchedRegions(ABC):
             self._hand_back(block, yielded(region), [True] * len(yielded(region)), b)
             regions.append(block)
         operands = self._with_axes(op.operands_, [True] * len(op.operands_), b)
-        new = CustomVjpOp.of(operands, *regions, op.saved, b.location)
+        body, derivative = regions
+        new = CustomVjpOp.of(operands, body, derivative, op.saved, b.location)
         return [*b.builder.insert(new).results]
 
     def _state_axes(self, body: Region, axes: Sequence[bool]) -> list[bool]:

@@ -47,17 +47,15 @@ class TrailingOp(StandardizationOp):
 
     def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
         """The scale and the bias are applied apart where they are not the same for all samples."""
-        axis = from_front(self, self.axis.value.data, type_of(self.operands[0]).rank) + 1
+        rank = type_of(self.operands[0]).rank
+        axis = from_front(self, self.axis.value.data, rank) + 1
         if only_first(self, operands):
             return again(self, operands, b, axis=axis)
-        rank = type_of(self.operands[0]).rank
         x, *parameters = operands
-        ones = b.filled(1, self.operands[1])
         zeros = [b.filled(0, each) for each in self.operands[2:]]
-        if is_batched(x, self.operands[0]):
-            (found,) = again(self, [x, ones, *zeros], b, axis=axis)
-        else:
-            (found,) = again(self, [x, ones, *zeros], b)
+        bare = [x, b.filled(1, self.operands[1]), *zeros]
+        moved = is_batched(x, self.operands[0])
+        (found,) = again(self, bare, b, axis=axis) if moved else again(self, bare, b)
         for apply, new, old in zip((b.mul, b.add), parameters, self.operands[1:], strict=False):
             found = apply(found, aligned(b, new, rank) if is_batched(new, old) else new)
         return [found]

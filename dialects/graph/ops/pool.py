@@ -223,7 +223,7 @@ class MaxPoolIndicesOp(PoolOp):
 
     def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
         """Positions count in each sample apart."""
-        (found,) = merged(self, operands, b) or ()
+        found, *_ = merged(self, operands, b) or ()
         numbers = counted(b, size).reshape([size, *[1] * self.result_type.rank])
         return [(Term(b, found) - numbers * size_term(b, type_of(self.operand).size, I64)).value]
 

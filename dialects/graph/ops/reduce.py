@@ -96,12 +96,9 @@ class ReductionOp(GraphOp):
         return reduction_rule(rank, axes, self.keeps_dims, combination)
 
     def _shape(self, *, keep: bool) -> list[Expr]:
-        axes = self.reduced()
-        one = Expr.of(1)
-        dims = [
-            one if axis in axes else dim for axis, dim in enumerate(type_of(self.operand).shape)
-        ]
-        return [dim for axis, dim in enumerate(dims) if keep or axis not in axes]
+        axes, shape = self.reduced(), type_of(self.operand).shape
+        kept = [Expr.of(1) if axis in axes else dim for axis, dim in enumerate(shape)]
+        return [dim for axis, dim in enumerate(kept) if keep or axis not in axes]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         axes = self.reduced()

@@ -223,7 +223,9 @@ class MaxPoolIndicesOp(PoolOp):
 
     def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
         """Positions count in each sample apart."""
-        found, *_ = merged(self, operands, b) or ()
+        results = merged(self, operands, b)
+        assert results is not None, "it has one operand"
+        (found,) = results
         numbers = counted(b, size).reshape([size, *[1] * self.result_type.rank])
         return [(Term(b, found) - numbers * size_term(b, type_of(self.operand).size, I64)).value]
 

@@ -52,9 +52,12 @@ def log_softmax(x: Any, axis: int = -1) -> Any:
     return x.as_float().apply("log_softmax", axis=axis_of(axis, x.ndim))
 
 
-def shard(x: Any, sharding: P) -> Any:
-    """The tensor itself, which ranks cut so along the axes of their mesh: where a step is compiled
-    for one.
+_WHOLE = P()
+
+
+def shard(x: Any, sharding: P = _WHOLE) -> Any:
+    """The tensor itself, which ranks cut so along the axes of their mesh, where a step is compiled
+    for one; by default it is whole on each.
     """
     if not isinstance(x, ArrayOperators) or x.has_values:
         return x

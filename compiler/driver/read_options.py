@@ -27,7 +27,7 @@ from weft.compiler.driver.named_sizes import (
     parse_donation,
     parse_fixed_size,
 )
-from weft.compiler.graph.partition.written import read_mesh, read_shardings
+from weft.compiler.graph.partition.written import read_axes, read_shardings
 from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.machine.bindings.names import c_identifier
 from weft.compiler.machine.codegen.host import host_target
@@ -250,7 +250,7 @@ def read_max_weights_bytes(written: str | int | None) -> str:
 def read_mesh_text(written: object) -> str:
     """The text of a mesh, or of what has one, such as `weft.Mesh`, with spaces left out."""
     text = str(written or "").replace(" ", "")
-    read_mesh(text)
+    read_axes(text)
     return text
 
 

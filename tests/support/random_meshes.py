@@ -13,7 +13,8 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from weft.compiler.graph.differentiate.differentiate import append_gradients
-from weft.compiler.graph.partition.written import read_mesh, read_shardings
+from weft.compiler.graph.partition.read_mesh import read_mesh
+from weft.compiler.graph.partition.written import read_shardings
 from weft.dialects.graph import OPS_BY_NAME
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import F32, I64, tensor, type_of

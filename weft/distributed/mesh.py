@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from weft.compiler.graph.partition.written import read_mesh, written_dims
+from weft.compiler.graph.partition.written import read_axes, written_dims
 from weft.dialects.errors import OptionError
 
 
@@ -15,7 +15,7 @@ class Mesh:
 
     def __init__(self, **axes: int):
         self.axes = dict(axes)
-        read_mesh(str(self))
+        read_axes(str(self))
         if not axes:
             raise OptionError("a mesh requires an axis, got none")
 

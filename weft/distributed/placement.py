@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from weft.compiler.graph.partition.written import read_dims, read_mesh
+from weft.compiler.graph.partition.read_mesh import read_mesh
+from weft.compiler.graph.partition.written import read_dims
 from weft.compiler.machine.artifact.signature import TensorSpec
 from weft.dialects.errors import InputError, OptionError
 from weft.dialects.graph.mesh.attributes import Dims

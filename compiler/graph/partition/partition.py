@@ -28,8 +28,9 @@ from weft.compiler.graph.partition.propagate_shardings import (
     can_cut,
     rule_of,
 )
+from weft.compiler.graph.partition.read_mesh import read_mesh
 from weft.compiler.graph.partition.reshard import reshard
-from weft.compiler.graph.partition.written import read_mesh, written_dims
+from weft.compiler.graph.partition.written import written_dims
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.graph import OPS_BY_NAME, GraphOp, ShardOp
 from weft.dialects.graph.core.builder import GraphBuilder

@@ -19,7 +19,8 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.hints import isa
 
-from weft.compiler.graph.partition.written import read_mesh, read_shardings
+from weft.compiler.graph.partition.read_mesh import read_mesh
+from weft.compiler.graph.partition.written import read_shardings
 from weft.dialects.errors import OptionError
 from weft.dialects.graph import GraphOp, ShardOp
 from weft.dialects.graph.core.sharding_rule import ShardingRule, whole_but

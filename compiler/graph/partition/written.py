@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.dialects.errors import OptionError
-from weft.dialects.graph.mesh.attributes import Dims, MeshAttr
+
+Dims = tuple[tuple[str, ...], ...]
+"""The axes of a mesh that cut each dim of a tensor."""
 
 
-def read_mesh(written: str) -> MeshAttr | None:
-    """The mesh; None where none is written. Raises OptionError for a text that is none."""
+def read_axes(written: str) -> tuple[tuple[str, int], ...]:
+    """The axes of a mesh and their sizes; none where none is written. Raises OptionError for a text
+    that is no mesh.
+    """
     if not written:
-        return None
+        return ()
     pairs = [part.partition("=")[::2] for part in written.split(",")]
     names = [name.strip() for name, _ in pairs]
     sizes = [size.strip() for _, size in pairs]
@@ -23,7 +27,7 @@ def read_mesh(written: str) -> MeshAttr | None:
     if not named or not all(size.isdecimal() and int(size) for size in sizes):
         rule = "a mesh requires names of axes with their sizes, such as data=2,model=4"
         raise OptionError(f"{rule}, got {written!r}")
-    return MeshAttr(tuple(zip(names, map(int, sizes), strict=True)))
+    return tuple(zip(names, map(int, sizes), strict=True))
 
 
 def written_dims(dims: Dims) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.ir import Block
 
@@ -38,13 +38,14 @@ TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-
 
 
 @pytest.mark.parametrize("cls", WITH_RULE, ids=name_of)
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(data=st.data())
 def test_parts_compute_parts(cls: type[GraphOp], data: st.DataObject):
     sample = data.draw(SAMPLES[cls])
     op = oracle.operator(cls, sample)
     rule = op.sharding_rule()
-    assume(rule is not None)
+    if rule is None:  # of this sample
+        return
     assert [len(each) for each in rule.operands] == [each.rank for each in op.tensor_types()]
     assert [len(each) for each in rule.results] == [type_of(each).rank for each in op.results]
     expected = oracle.references(op, sample.present)

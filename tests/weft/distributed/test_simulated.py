@@ -13,7 +13,7 @@ import pytest
 from tests.support.random_meshes import RandomProgram, parts_of
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.pipeline import compile_module
-from weft.compiler.graph.partition.written import read_mesh
+from weft.compiler.graph.partition.read_mesh import read_mesh
 from weft.dialects.graph.core.evaluate import evaluate_block
 from weft.dialects.weights import WeightStore
 from weft.distributed.world import rank, simulate

@@ -90,7 +90,8 @@ CHOICES: Final = (
 
 LINEAR_ALGEBRA: Final = (
     "np.vecdot(x, y)", "np.tensordot(m, m, axes=1)", "np.matvec(m, x[:4])", "np.vecmat(x[:4], m)",
-    *(f"np.linalg.{name}(s)" for name in ("eigh", "eigvalsh", "qr")),
+    *(f"np.linalg.{name}(s)" for name in ("eigh", "eigvalsh", "qr", "svd", "svdvals")),
+    *(f"np.linalg.{name}(s)" for name in ("cond", "matrix_rank", "pinv")),
     "np.linalg.lstsq(s, x[:4])", "np.linalg.multi_dot([m, m, m])", "np.linalg.norm(m)",
     "np.linalg.tensorinv(s, 1)", "np.linalg.tensorsolve(s, x[:4])",
     *(f"np.linalg.{name}(x, y)" for name in ("outer", "vecdot")),
@@ -112,11 +113,21 @@ CREATION: Final = (
 
 NETWORKS: Final = (
     *(f"nn.{name}(x)" for name in (
-        "relu", "sigmoid", "gelu", "silu", "leaky_relu", "softplus",
+        "relu", "sigmoid", "gelu", "silu", "leaky_relu", "softplus", "celu", "elu", "glu",
+        "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "logsigmoid", "mish", "relu6", "selu",
+        "softshrink", "softsign", "tanhshrink",
     )),
+    "nn.threshold(x, 0.5, 0.0)",
     *(f"nn.{name}(x, y)" for name in (
         "mse_loss", "l1_loss", "huber_loss", "binary_cross_entropy_with_logits",
+        "binary_cross_entropy", "kl_div", "smooth_l1_loss", "hinge_embedding_loss",
+        "soft_margin_loss", "poisson_nll_loss",
     )),
+    *(f"nn.{name}(x, y, x)" for name in ("gaussian_nll_loss", "margin_ranking_loss")),
+    "nn.cosine_similarity(m, m)", "nn.cosine_embedding_loss(m, m, x[:4])",
+    "nn.triplet_margin_loss(m, m, m)", "nn.multilabel_soft_margin_loss(m, m)",
+    "nn.multi_margin_loss(m, classes)",
+    "nn.ctc_loss(m.reshape(4, 1, 4), classes[None, 1:2], classes[3:], classes[1:2])",
     "nn.cross_entropy(m, classes)", "nn.nll_loss(m, classes)",
     "nn.scaled_dot_product_attention(m, m, m)",
 )  # fmt: skip

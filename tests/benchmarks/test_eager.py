@@ -35,7 +35,7 @@ MODULES = {"np": wnp, "np.linalg": wnp.linalg, "nn": nn}
 EACH = {
     "np": ufuncs(),
     "np.linalg": [[name] for name in functions(wnp.linalg)],
-    "nn": [[name] for name in functions(nn) & {*nn.__all__} - {"seed"}],
+    "nn": [[name] for name in functions(nn) & {*nn.__all__} - {"seed", "save_tree", "load_tree"}],
 }
 
 

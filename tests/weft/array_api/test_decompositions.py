@@ -77,6 +77,12 @@ def test_the_derivative_of_an_inverse_of_equal_singular_values():
     np.testing.assert_allclose(slope, -np.ones((2, 2)))
 
 
+def test_dtypes_stay():
+    a = A[:3].astype(np.float32)
+    found = evaluated(lambda a: (*linalg.svd(a), *linalg.eigh(a), linalg.pinv(a), linalg.qr(a)), a)
+    assert {each.dtype.name for each in found} == {"float32"}
+
+
 def test_a_matrix_for_each_sample():
     stack = RNG.normal(size=(3, 3, 2))
     (found,) = evaluated(weft.vmap(linalg.svdvals), stack)

@@ -203,7 +203,8 @@ def _rotation(own: Any, partner: Any, product: Any, is_first: Any) -> tuple[Any,
     """Cosines, and sines with their signs, of the rotations that make products zero."""
     flat = product == 0
     tau = (partner - own) / where(flat, 1.0, 2.0 * product)
-    direction = where(tau == 0, where(is_first, 1.0, -1.0), sign(tau))
+    level = where(is_first, 1.0, -1.0).astype(tau.dtype)
+    direction = where(tau == 0, level, sign(tau))
     tangent = where(flat, 0.0, direction / (abs(tau) + sqrt(tau * tau + 1.0)))
     cosine = 1.0 / sqrt(tangent * tangent + 1.0)
     return cosine, tangent * cosine

@@ -34,6 +34,8 @@ def cholesky(node: Node) -> Sequence[Term]:
 def factor_of(node: Node, x: Term) -> Term:
     """The lower factor of matrices whose lower half is read."""
     rank, size = len(x.shape), x.shape[-1]
+    if size.constant == 0:
+        return x
     zeros = x.number(0).expand(x.shape)
 
     def step(state: Sequence[Term], index: Term) -> list[Term]:
@@ -75,6 +77,8 @@ def triangular_solve(node: Node) -> Sequence[Term]:
 def solution(node: Node, a: Term, b: Term, *, lower: bool, unit: bool) -> Term:
     """`x` with `a * x = b`."""
     rank, size = len(a.shape), a.shape[-1]
+    if size.constant == 0:
+        return b
     zeros = b.number(0).expand(b.shape)
 
     def step(state: Sequence[Term], number: Term) -> list[Term]:

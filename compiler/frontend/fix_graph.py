@@ -22,7 +22,7 @@ from weft.dialects.graph.core.types import type_of
 from weft.dialects.graph.regions.call import INPUT_TYPES, input_types
 from weft.dialects.graph.regions.control import replace_sizes, size_atoms
 from weft.dialects.loop.equal_sizes import note_equal_sizes, noted_equal_sizes
-from weft.dialects.loop.program import BOUNDS
+from weft.dialects.loop.program import BOUNDS, DONATED
 from weft.dialects.weights import Array, WeightStore
 
 
@@ -41,6 +41,10 @@ def fix_graph(
     if unknown:
         rule = f"values require inputs ({', '.join(imported.input_names)})"
         raise OptionError(f"{rule}, got {', '.join(unknown)}")
+    if values and DONATED in function.attributes:
+        raise OptionError(
+            "values require a graph that writes none of its inputs, got one that does"
+        )
     _declare_inputs(function)
     _fix_sizes(function, sizes)
     for name, value in values.items():

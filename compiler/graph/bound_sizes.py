@@ -49,6 +49,8 @@ def bound_sizes(module: ModuleOp, bounds: Sequence[Bound], fixed: Mapping[str, i
         rule = f"bounds require sizes of the inputs ({', '.join(names)}), each once"
         raise OptionError(f"{rule}, got {', '.join(wrong)}")
     pairs = {each.name: (Expr.of(each.least), Expr.of(each.most)) for each in bounds}
+    own = function.attributes.get(BOUNDS)
     function.attributes[BOUNDS] = DictionaryAttr(
-        {name: ExprsAttr(pair) for name, pair in pairs.items()}
+        (dict(own.data) if isinstance(own, DictionaryAttr) else {})
+        | {name: ExprsAttr(pair) for name, pair in pairs.items()}
     )

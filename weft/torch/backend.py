@@ -20,7 +20,7 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 
 from weft.compiler.frontend.torch.operands import AtenTable
 from weft.compiler.frontend.torch.table import ATEN
-from weft.dialects.errors import ModelWarning, OptionError, UnsupportedError
+from weft.dialects.errors import ModelWarning, OptionError, UnsupportedError, WeftError
 from weft.torch.call import CompiledGraph
 from weft.torch.decompositions import decompositions
 from weft.torch.random_numbers import draw_first
@@ -173,7 +173,34 @@ def compile_graph(
     """A graph of ATen operators as a function. Random numbers are drawn by torch in front of it;
     what weft lacks stays in torch, or is an error that lists all of it.
     """
+    placeholders = gm.graph.find_nodes(op="placeholder")
+    signed = [at for at, e in enumerate(placeholders) if may_be_negative(e.meta.get("val"))]
+    whole = GraphModule(gm, deepcopy(gm.graph)) if signed else gm
     drawn = draw_first(gm)
+    found = None if drawn else _whole(gm, settings, frozen)
+    if found is None:
+        refused = _refused(gm, drawn, settings)
+        if refused:
+            found = _partitioned(gm, refused, settings)
+        else:
+            found = _compiled(gm, "graph", settings, frozen)
+    return _unless_negative(found, whole, signed) if signed else found
+
+
+def _whole(
+    gm: GraphModule, settings: Settings, frozen: Mapping[int, torch.Tensor] | None
+) -> CompiledGraph | None:
+    """A graph of which weft has all; None for another."""
+    try:
+        walked = Walker(gm, "graph", settings.table, frozen or {}).walk()
+    except WeftError:
+        return None
+    _report(gm, {}, settings.fallback)
+    return CompiledGraph(walked, settings.threads)
+
+
+def _refused(gm: GraphModule, drawn: set[Node], settings: Settings) -> dict[Node, str]:
+    """The nodes that stay in torch, with the reason where it is their own; they are reported."""
     refused = {
         node: reason
         for node in gm.graph.nodes
@@ -185,15 +212,7 @@ def compile_graph(
         if node.target is operator.getitem and node.args[0] in (refused.keys() | drawn):
             refused[node] = ""
     _report(gm, refused, settings.fallback)
-    refused |= dict.fromkeys(drawn, "")
-    placeholders = gm.graph.find_nodes(op="placeholder")
-    signed = [at for at, e in enumerate(placeholders) if may_be_negative(e.meta.get("val"))]
-    whole = GraphModule(gm, deepcopy(gm.graph)) if signed else gm
-    if not refused:
-        found = _compiled(gm, "graph", settings, frozen)
-    else:
-        found = _partitioned(gm, refused, settings)
-    return _unless_negative(found, whole, signed) if signed else found
+    return refused | dict.fromkeys(drawn, "")
 
 
 def _compiled(

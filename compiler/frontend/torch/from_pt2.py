@@ -109,7 +109,13 @@ class _Reader:
     def read(self) -> ImportedModel:
         """The program as a graph."""
         signature = self._program["graph_module"]["signature"]
-        for spec in signature["input_specs"]:
+        self._changed = {
+            content["buffer_name"]
+            for spec in signature["output_specs"]
+            for sort, content in spec.items()
+            if sort == "buffer_mutation"
+        }
+        for spec in sorted(signature["input_specs"], key=self._is_changed):
             self._input(spec)
         for position, node in enumerate(self._graph["nodes"]):
             self._node(position, node)
@@ -117,9 +123,24 @@ class _Reader:
             listed = "; ".join(dict.fromkeys(self._failures))
             raise UnsupportedError(f"{self._name}: {len(self._failures)} nodes: {listed}")
         outputs: dict[str, Term] = {}
-        for spec in signature["output_specs"]:
-            self._output(spec, outputs)
-        return self._out.imported(outputs)
+        donated: dict[str, str] = {}
+        for spec in sorted(signature["output_specs"], key=lambda each: "user_output" not in each):
+            self._output(spec, outputs, donated)
+        return self._out.imported(outputs, self._bounds(), donated)
+
+    def _bounds(self) -> dict[str, tuple[int, int]]:
+        """The least and greatest value of the sizes of inputs that have both."""
+        ranges = self._program.get("range_constraints", {})
+        pairs = {name: (each["min_val"], each["max_val"]) for name, each in ranges.items()}
+        return {
+            name: (low, high)
+            for name, (low, high) in pairs.items()
+            if name in self._out.sizes and low is not None and high is not None and low >= 0
+        }
+
+    def _is_changed(self, spec: Mapping[str, Any]) -> bool:
+        """Whether an input is a buffer that the program changes: callers hand it in last."""
+        return spec.get("buffer", {}).get("buffer_name") in self._changed
 
     def _input(self, spec: Mapping[str, Any]) -> None:
         (sort, content), *_ = spec.items()
@@ -135,6 +156,10 @@ class _Reader:
         if sort not in keys:
             raise UnsupportedError(f"{self._name} requires tensors as inputs, got a {sort}")
         key = content[keys[sort]]
+        if self._is_changed(spec):
+            dims, element = self._type(content["arg"]["name"])
+            self._values[content["arg"]["name"]] = self._out.input(key, element, dims)
+            return
         self._values[content["arg"]["name"]] = self._out.constant(key, self._weight(key))
 
     def _weight(self, key: str) -> Array:
@@ -285,12 +310,17 @@ class _Reader:
     def _symbolic(self, value: Mapping[str, Any]) -> Any:
         return self._values[value["as_name"]] if "as_name" in value else value["as_int"]
 
-    def _output(self, spec: Mapping[str, Any], outputs: dict[str, Term]) -> None:
+    def _output(
+        self, spec: Mapping[str, Any], outputs: dict[str, Term], donated: dict[str, str]
+    ) -> None:
         (sort, content), *_ = spec.items()
+        if sort in ("buffer_mutation", "user_input_mutation"):
+            source = content.get("buffer_name") or content["user_input_name"]
+            donated[source] = f"{source}_next"
+            outputs[donated[source]] = self._values[content["arg"]["name"]]
+            return
         if sort != "user_output":
-            what = content.get("buffer_name") or content.get("user_input_name")
-            rule = "requires a program that changes none of its buffers and inputs"
-            raise UnsupportedError(f"{self._name} {rule}, got {sort} of {what}")
+            raise UnsupportedError(f"{self._name} requires tensors as outputs, got a {sort}")
         argument = content["arg"]
         if "as_tensor" in argument:
             name = argument["as_tensor"]["name"]

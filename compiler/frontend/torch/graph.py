@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    DictionaryAttr,
+    IntAttr,
     LocationAttr,
     ModuleOp,
     NameLoc,
@@ -26,8 +28,10 @@ from weft.dialects.expr import Expr
 from weft.dialects.graph import OPS
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.builder import GraphBuilder
-from weft.dialects.graph.core.types import tensor
+from weft.dialects.graph.core.types import tensor, type_of
 from weft.dialects.graph.reindexing.constant import ConstantOp
+from weft.dialects.loop.program import BOUNDS, DONATED
+from weft.dialects.loop.types import ExprsAttr
 from weft.dialects.weights import Array, WeightStore
 
 _OPS: Final = {op.name.removeprefix("graph."): op for op in OPS}
@@ -42,6 +46,12 @@ class AtenGraph:
         self.weights = WeightStore()
         self._block = Block()
         self._inputs: list[str] = []
+
+    @property
+    def sizes(self) -> set[str]:
+        """The names of the inputs' sizes."""
+        dims = [dim for argument in self._block.args for dim in type_of(argument).shape]
+        return {str(dim) for dim in dims if dim.constant is None}
 
     def builder(self, line: str = "") -> GraphBuilder:
         """Appends operators that know a line of the user's program."""
@@ -77,8 +87,15 @@ class AtenGraph:
                 raise
             raise UnsupportedError(f"{target} requires other arguments: {error}") from error
 
-    def imported(self, outputs: Mapping[str, Term]) -> ImportedModel:
-        """The graph as front ends hand it on."""
+    def imported(
+        self,
+        outputs: Mapping[str, Term],
+        bounds: Mapping[str, tuple[int, int]] | None = None,
+        donated: Mapping[str, str] | None = None,
+    ) -> ImportedModel:
+        """The graph as front ends hand it on: with the least and greatest value of sizes, and the
+        inputs whose memory outputs take.
+        """
         self._block.add_op(ReturnOp(*(each.value for each in outputs.values())))
         types = (
             [arg.type for arg in self._block.args],
@@ -88,6 +105,18 @@ class AtenGraph:
         main.attributes["input_names"] = _strings(self._inputs)
         main.attributes["output_names"] = _strings(list(outputs))
         main.attributes["model_name"] = StringAttr(self.name)
+        if bounds:
+            main.attributes[BOUNDS] = DictionaryAttr(
+                {name: ExprsAttr(tuple(map(Expr.of, pair))) for name, pair in bounds.items()}
+            )
+        if donated:
+            positions = [
+                (self._inputs.index(source), list(outputs).index(target))
+                for source, target in donated.items()
+            ]
+            main.attributes[DONATED] = ArrayAttr(
+                [ArrayAttr([IntAttr(one), IntAttr(other)]) for one, other in positions]
+            )
         names = tuple(self._inputs), tuple(outputs)
         return ImportedModel(ModuleOp([main]), self.weights, self.name, *names)
 

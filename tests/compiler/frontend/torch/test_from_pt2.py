@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", minversion="2.13", reason="torch.export writes the files")
 
 import weft  # noqa: E402
-from weft.dialects.errors import ModelError, UnsupportedError  # noqa: E402
+from weft.dialects.errors import InputError, ModelError, UnsupportedError  # noqa: E402
 
 
 class Layers(torch.nn.Module):
@@ -93,3 +93,33 @@ def test_a_file_that_is_no_program_is_refused(tmp_path):
     path.write_bytes(b"PK no zip")
     with pytest.raises(ModelError, match="requires a program of torch.export"):
         weft.compile(path)
+
+
+def test_range_constraints_are_bounds(program):
+    exe = weft.compile(program[1])
+    for rows in (1, 65):
+        with pytest.raises(InputError, match="to be 2 to 64"):
+            exe(np.zeros((rows, 3, 6, 6), np.float32))
+
+
+def test_buffers_that_change_are_donated(tmp_path):
+    class Running(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("total", torch.zeros(3))
+
+        def forward(self, x):
+            self.total.add_(x.sum(0))
+            return x * self.total
+
+    exported = torch.export.export(Running(), (torch.ones(2, 3),)).run_decompositions()
+    path = tmp_path / "running.pt2"
+    torch.export.save(exported, path)
+    exe = weft.compile(path)
+    assert [spec.name for spec in exe.inputs] == ["x", "total"]
+    total = np.zeros(3, np.float32)
+    for count in (1, 2):
+        result, changed = exe(np.ones((2, 3), np.float32), total)
+        np.testing.assert_array_equal(result, np.full((2, 3), 2 * count))
+        np.testing.assert_array_equal(total, np.full(3, 2 * count))
+        assert changed is total

@@ -79,7 +79,8 @@ def _drop_shardings(module: Any) -> None:
                 op.attributes[name] = ir.ArrayAttr.get(dictionaries)
         return ir.WalkResult.ADVANCE
 
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    with module.context:
+        module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     for op in found:
         for result, operand in zip(op.results, op.operands, strict=True):
             result.replace_all_uses_with(operand)

@@ -55,6 +55,12 @@ def test_eigenvalues_of_more_rows():
         evaluated(linalg.eigh, a[:3])
 
 
+def test_eigenvalues_of_equal_diagonals():
+    links = np.roll(np.eye(6), 1, 0) + np.roll(np.eye(6), -1, 0)
+    (values, _) = evaluated(linalg.eigh, np.eye(6) - links / 2)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(np.eye(6) - links / 2), atol=1e-12)
+
+
 def of_symmetric(a):
     values, vectors = linalg.eigh(a + a.T)
     return (values**3).sum() + (abs(vectors) * M[:2, :2]).sum()

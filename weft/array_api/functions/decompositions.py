@@ -218,7 +218,8 @@ def _eigh(a: Any) -> Any:
     def rotate(state: Any, partner: Any) -> Any:
         a, vectors = state
         diagonal = a.reshape(-1)[:: size + 1]
-        off = take_along_axis(a, partner.reshape(-1, 1), 1)[:, 0]
+        # A pair sees one number, though rounding makes the matrix a little unsymmetric.
+        off = take_along_axis(a + a.T, partner.reshape(-1, 1), 1)[:, 0] * 0.5
         off = where(partner == steps, 0.0, off)
         cosine, sine = _rotation(diagonal, take(diagonal, partner, 0), off, partner > steps)
         a = cosine.reshape(-1, 1) * a - sine.reshape(-1, 1) * take(a, partner, 0)

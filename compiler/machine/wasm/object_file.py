@@ -20,6 +20,9 @@ _SYMBOL_TABLE: Final = 8
 WEAK, LOCAL = 1, 2
 UNDEFINED, EXPLICIT_NAME = 0x10, 0x40
 
+_LAST: Final = "target_features"
+"""The section that LLVM writes last: a file that was cut off at the end of another one lacks it."""
+
 _LARGEST_SHIFT: Final = 16
 _I32_CONST: Final = 0x41
 _END: Final = 0x0B
@@ -152,9 +155,13 @@ def read_wasm(data: bytes, name: str) -> WasmObject:
     starts = _Starts([], [])
     for section_id, content in sections:
         _read_section(parsed, section_id, Reader(content, name), starts)
-    for section_id, content in sections:
-        if section_id == CUSTOM:
-            _read_custom(parsed, Reader(content, name), sections, starts)
+    titles = [
+        _read_custom(parsed, Reader(content, name), sections, starts)
+        for section_id, content in sections
+        if section_id == CUSTOM
+    ]
+    if titles[-1:] != [_LAST]:
+        raise ArtifactError(f"{name}: linker requires a whole object, got one without its end")
     return parsed
 
 
@@ -234,7 +241,8 @@ def _skip_placement(parsed: WasmObject, reader: Reader) -> None:
 
 def _read_custom(
     parsed: WasmObject, reader: Reader, sections: list[tuple[int, bytes]], starts: _Starts
-) -> None:
+) -> str:
+    """Reads a section that has a title, which it returns."""
     title = reader.text()
     if title == "linking":
         _read_linking(parsed, reader)
@@ -242,13 +250,14 @@ def _read_custom(
         target = reader.unsigned()
         section_id = sections[target][0] if target < len(sections) else -1
         if section_id not in (CODE, DATA):
-            return  # of debugging information, which is left out
+            return title  # of debugging information, which is left out
         first, pieces = (
             (starts.functions, parsed.functions)
             if section_id == CODE
             else (starts.segments, parsed.segments)
         )
         _read_relocations(parsed, reader, first, pieces)
+    return title
 
 
 def _read_relocations(

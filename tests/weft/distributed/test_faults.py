@@ -84,7 +84,8 @@ from weft import Mesh, P
 x = np.arange(8, dtype=np.float32)
 step = weft.step(lambda x: (x * x).sum(), x, mesh=Mesh(data=2), shardings={"x": P("data")},
                  target="x86-64", naive=True)
-print(float(step(x)), os.getpid(), flush=True)
+# In one piece, for both ranks write to one pipe, perhaps unbuffered.
+print(f"{float(step(x))} {os.getpid()}\\n", end="", flush=True)
 if weft.rank() == 1 and "kill" in sys.argv:
     os.kill(os.getpid(), signal.SIGKILL)
 if "wait" in sys.argv:
@@ -92,7 +93,7 @@ if "wait" in sys.argv:
 try:
     step(x)
 except weft.RankError as error:
-    print(error, flush=True)
+    print(f"{error}\\n", end="", flush=True)
     raise
 """
 

@@ -5,6 +5,7 @@ time tells, on whatever thread, without Python's lock.
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -21,6 +22,10 @@ from weft.compiler.machine.python.profile import Profile, kernel_calls_of, memor
 from weft.compiler.machine.python.spans import CallProfile, Span
 from weft.dialects.errors import ArtifactError, OptionError
 from weft.dialects.weights import Array
+
+WARM_CALLS: Final = 100
+WARM_SECONDS: Final = 0.3
+"""What is called in front of a profile, whichever is less."""
 
 _RECORD: Final = "weft_python_record"
 _WORDS: Final = SPAN.size // 8
@@ -114,13 +119,18 @@ def record_profile(
     call: Callable[[], object],
     calls: int,
 ) -> Profile:
-    """The profile of so many calls, which come after two that are not in it. Raises OptionError for
-    less than one call, and for an artifact that is too old.
+    """The profile of so many calls, which come after those that bring the clock and the caches up.
+    Raises OptionError for less than one call, and for an artifact that is too old.
     """
     if calls < 1:
         raise OptionError(f"profile requires at least one call, got {calls}")
     described = _described(profiled, metadata)
     recorded: list[Array] = []
+    begin = time.monotonic()
+    for _ in range(WARM_CALLS):
+        call()
+        if time.monotonic() - begin > WARM_SECONDS:
+            break
     with _recording(profiled, prefix) as recorder:
         call()
         memory = np.empty(0, _DTYPE)

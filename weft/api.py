@@ -87,8 +87,19 @@ def compile(
         return build_trapped(source, chosen, extensions, build)
     executable = watching(source, chosen, build)(build(source, chosen))
     session = partial(Session, chosen, extensions=tuple(extensions), budget=budget)
+    return _remembering(executable, model, specs, session, chosen)
+
+
+def _remembering(
+    executable: Executable,
+    model: Any,
+    specs: Sequence[Any],
+    session: Callable[[], Session],
+    options: Options,
+) -> Executable:
+    """The executable, which can save the graph that it was made of and show it."""
     executable.save_graph = partial(_save_graph, model, specs, session)
-    executable.page = partial(_page, model, specs=specs, options=chosen)
+    executable.page = partial(_page, model, specs=specs, options=options)
     return executable
 
 

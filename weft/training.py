@@ -207,10 +207,7 @@ def step(
     from weft.probing.inside import build_trapped
 
     chosen = options_for(function, "step", options, changes)
-    if mesh is not None or shardings:
-        chosen = chosen.changed(mesh=mesh, shard=shardings)
-    if chosen.mesh and trap_nan:
-        raise OptionError(f"trap_nan requires a program of one rank, got a mesh {chosen.mesh}")
+    chosen = _on_mesh(chosen, mesh, shardings, trap_nan=trap_nan)
     world = current_world() if chosen.mesh else World()
     name = chosen.prefix
     with _TRACING:
@@ -232,9 +229,25 @@ def step(
         if trap_nan
         else build_watchable(model, chosen, build)
     )
-    described = executable.metadata.get("mesh")
-    placement = None if described is None else Placement(described, executable.inputs, world)
+    placement = _placement(executable, world)
     return Step(executable, recorded, donate, pairs, not trap_nan, placement)
+
+
+def _on_mesh(
+    chosen: Options, mesh: Mesh | None, shardings: Mapping[str, P] | None, *, trap_nan: bool
+) -> Options:
+    """The options with the mesh, if there is one. Raises OptionError where it cannot be."""
+    if mesh is not None or shardings:
+        chosen = chosen.changed(mesh=mesh, shard=shardings)
+    if chosen.mesh and trap_nan:
+        raise OptionError(f"trap_nan requires a program of one rank, got a mesh {chosen.mesh}")
+    return chosen
+
+
+def _placement(executable: Executable, world: World) -> Placement | None:
+    """Where the ranks have the parts of arrays; None for a program of one rank."""
+    described = executable.metadata.get("mesh")
+    return None if described is None else Placement(described, executable.inputs, world)
 
 
 def _content(source: Any, options: Options) -> tuple[str, ...]:

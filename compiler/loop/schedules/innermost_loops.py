@@ -167,9 +167,8 @@ def vectorize_innermost(loop: ForOp, target: Target) -> None:
         return
     if any(is_branch(op) for op in nest[-1].body.block.ops):
         return
-    if transpose_copy(nest, lanes_of([nest[0]], target)):
-        return
-    if interleave(nest, target):
+    lanes = lanes_of([nest[0]], target)
+    if transpose_copy(nest, lanes) or interleave(nest, lanes):
         return
     candidates = sorted((each for each in nest if most_iterations(each) != 1), key=_vector_cost)
     if not any(_try_vectorize(loop, target) for loop in candidates):

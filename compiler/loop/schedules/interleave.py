@@ -16,20 +16,17 @@ from weft.compiler.loop.matchers import is_straight_line
 from weft.compiler.loop.nest import accesses_in, stores_in
 from weft.compiler.loop.primitives import collapse, reorder, tile, unroll, vectorize
 from weft.compiler.loop.strides import stride
-from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.loop.ops import AccessOp, ForOp
-from weft.dialects.loop.scalar import compute_type, width
 
 VECTORS = 4
 """Vectors of a tile, where so many hold whole turns: enough independent work for the units."""
 
 
-def interleave(nest: Sequence[ForOp], target: Target) -> list[ForOp]:
-    """Vectorises a nest along a pair of its loops; returns the outermost loops of what it became,
-    none, and does nothing, where it has no such pair.
+def interleave(nest: Sequence[ForOp], lanes: int) -> list[ForOp]:
+    """Vectorises a nest along a pair of its loops, in whole vectors of so many lanes; returns the
+    outermost loops of what it became, none, and does nothing, where it has no such pair.
     """
-    lanes = _lanes(nest[-1], target)
     pair = _pair(nest, lanes)
     if pair is None or not is_straight_line(nest[-1]):
         return []
@@ -51,11 +48,6 @@ def interleave(nest: Sequence[ForOp], target: Target) -> list[ForOp]:
         return [*others, tiles.outer][:1]
     rest = vectorize(tiles.remainder, lanes)
     return others[:1] or [tiles.outer, rest]
-
-
-def _lanes(loop: ForOp, target: Target) -> int:
-    bits = [width(compute_type(access.buffer_type.element)) for access in accesses_in(loop)]
-    return target.lanes(max([32, *bits]) // 8)
 
 
 def _pair(nest: Sequence[ForOp], lanes: int) -> tuple[ForOp, ForOp] | None:

@@ -16,6 +16,7 @@ from weft.compiler.loop.schedules.innermost_loops import (
     is_index_load,
     is_streaming_store,
     lanes_for,
+    lanes_of,
     parallelize_outermost,
     unscheduled,
 )
@@ -50,7 +51,7 @@ def matches(loop: ForOp) -> bool:
 def apply(loop: ForOp, target: Target) -> None:
     """Collapses, tiles, vectorises and parallelises the nest, with loops that repeat elements."""
     nest = perfect_nest(collapse_contiguous(loop))
-    if tops := interleave(nest, target):
+    if tops := interleave(nest, lanes_of(nest[-1:], target)):
         for top in tops:
             parallelize_outermost(top)
         return

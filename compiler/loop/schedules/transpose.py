@@ -40,6 +40,7 @@ from weft.compiler.loop.schedules.innermost_loops import (
     copied_by,
     is_streaming_store,
     lanes_for,
+    lanes_of,
     main_and_remainder,
     parallelize_outermost,
     transpose_blocks,
@@ -102,7 +103,7 @@ def apply(nest: list[ForOp], target: Target) -> bool:
     found = _across(nest)
     if found is None:
         return False
-    if tops := interleave(nest, target):
+    if tops := interleave(nest, lanes_of(nest[-1:], target)):
         for top in tops:
             parallelize_outermost(top)
         return True

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast, overload
 
+import numpy as np
 from msgspec import Struct
 
+from weft.array.complex_numbers import Complex
 from weft.array.operators import users_line
 from weft.dialects.errors import WeftError
 
@@ -25,6 +27,9 @@ class Structure(Struct, frozen=True):
 
 LEAF: Final = Structure(None)
 
+KNOWN: Final = (complex, np.ndarray, np.generic)
+"""Types of complex numbers whose elements are known."""
+
 
 def flatten(tree: Any, name: str = "") -> tuple[list[tuple[str, Any]], Structure]:
     """The leaves with their paths, such as `params.hidden.weight`, and the tree without them.
@@ -40,6 +45,8 @@ def flatten(tree: Any, name: str = "") -> tuple[list[tuple[str, Any]], Structure
     elif isinstance(tree, tuple | list):
         values = cast("Sequence[Any]", tree)
         children = [(str(position), value) for position, value in enumerate(values)]
+    elif (parts := parts_of(tree)) is not None:
+        children, node_type = list(zip(("real", "imag"), parts, strict=True)), Complex
     else:
         return [(name, tree)], LEAF
     leaves: list[tuple[str, Any]] = []
@@ -51,9 +58,21 @@ def flatten(tree: Any, name: str = "") -> tuple[list[tuple[str, Any]], Structure
     return leaves, Structure(node_type, tuple(below))
 
 
-def flatten_exactly(value: Any) -> tuple[list[Any], Structure]:
+def parts_of(value: Any) -> tuple[Any, Any] | None:
+    """Those of complex numbers, which are two leaves."""
+    if isinstance(value, Complex):
+        return value.parts
+    is_number = isinstance(value, complex)
+    if is_number or (isinstance(value, np.ndarray | np.generic) and value.dtype.kind == "c"):
+        array = np.asarray(value)
+        return np.asarray(array.real, order="C"), np.asarray(array.imag, order="C")
+    return None
+
+
+def flatten_exactly(value: Any, whole: tuple[type, ...] = ()) -> tuple[list[Any], Structure]:
     """The leaves of a value of a program, and the value without them. Containers are lists, tuples
-    and dicts of Python's own types, and named tuples; all else is a leaf, None too.
+    and dicts of Python's own types, and named tuples; complex numbers are two leaves, unless they
+    are of the types `whole`; all else is a leaf, None too.
     """
     node_type = cast("type[Any]", type(value))
     if (
@@ -64,12 +83,14 @@ def flatten_exactly(value: Any) -> tuple[list[Any], Structure]:
         children = list[tuple[Any, Any]](enumerate(cast("Sequence[Any]", value)))
     elif node_type is dict:
         children = list(cast("dict[Any, Any]", value).items())
+    elif not (whole and isinstance(value, whole)) and (parts := parts_of(value)) is not None:
+        children, node_type = list[tuple[Any, Any]](enumerate(parts)), Complex
     else:
         return [value], LEAF
     leaves: list[Any] = []
     below: list[tuple[Any, Structure]] = []
     for key, child in children:
-        found, structure = flatten_exactly(child)
+        found, structure = flatten_exactly(child, whole)
         leaves += found
         below.append((key, structure))
     return leaves, Structure(node_type, tuple(below))

@@ -83,6 +83,8 @@ def _log10(x: Any) -> Any:
 def _log_to(x: Any, base: float) -> Any:
     x = x.as_float()
     found = log(x) * (1.0 / float(_numpy.log(base)))
+    if x.dtype.kind == "c":
+        return found
     whole = round(found)
     slack = 1e-3 if x.dtype.itemsize > 2 else 8e-3
     near = abs(whole - found) <= abs(whole) * slack  # not of infinities: their difference is NaN

@@ -19,7 +19,8 @@ from weft.array.operators import Axes, axes_of, axis_of, by_rows, listed, users_
 from weft.dialects.errors import WeftError
 
 METHODS: Final = (
-    "all", "any", "argmax", "argmin", "argsort", "astype", "clip", "clone", "contiguous", "copy",
+    "all", "any", "argmax", "argmin", "argsort", "astype", "clip", "clone", "conj", "conjugate",
+    "contiguous", "copy",
     "cumprod", "cumsum", "diagonal", "dot", "fill", "flatten", "item", "max", "mean", "min",
     "nonzero", "permute", "prod", "ravel", "repeat", "reshape", "round", "searchsorted", "sort",
     "split", "squeeze", "std", "sum", "swapaxes", "take", "tolist", "trace", "transpose", "var",
@@ -302,6 +303,22 @@ class ArrayMethods(InPlace):
         return products.tensordot(self, other, axes=([-1], [max(-2, -other.ndim)]))
 
     # Elements ---------------------------------------------------------------------------------
+
+    @property
+    def real(self) -> Any:
+        """The array itself, of reals."""
+        return self
+
+    @property
+    def imag(self) -> Any:
+        """Zeros, of reals."""
+        return self * 0
+
+    def conj(self) -> Any:
+        """Another array of the same elements, of reals."""
+        return self.duplicate()
+
+    conjugate = conj
 
     def clip(self, min: Any = None, max: Any = None, out: None = None) -> Any:
         """The elements brought between two bounds."""

@@ -11,7 +11,7 @@ from weft.array.composites import leader
 from weft.array.operators import ArrayOperators, is_number, listed, users_line
 from weft.array.rearrangements import stack
 from weft.dialects.errors import WeftError
-from weft.eager.tensor import Tensor
+from weft.eager.tensor import tensor_of
 
 _numpy: Any = np  # whose overloads ask for more than arrays
 
@@ -120,4 +120,4 @@ def as_tensors(found: Any, arguments: Sequence[Any]) -> Any:
     if not isinstance(found, np.ndarray):
         return found
     array = cast("np.ndarray[Any, Any]", found)
-    return Tensor.of(array) if array.ndim and array.dtype.kind in "biuf" else array
+    return tensor_of(array) if array.ndim and array.dtype.kind in "biufc" else array

@@ -24,6 +24,7 @@ from weft.array_api.functions import (
     choosing,
     decompositions,
     elements,
+    fourier,
     histograms,
     joining,
     making,
@@ -38,7 +39,7 @@ from weft.array_api.ufuncs import UFUNCS
 _MODULES: Final = (shapes, elements, joining, statistics, histograms, calculus, choosing, making)
 _NOTHING: Final = frozenset((
     "array", "asanyarray", "ascontiguousarray", "copy",
-    "fromfunction", "isrealobj", "iscomplexobj",
+    "fromfunction",
 ))  # fmt: skip
 """Functions that take anything, and make tensors of it."""
 
@@ -152,10 +153,13 @@ LINALG: Final[Mapping[str, Callable[..., Any]]] = {
 }
 """Those of `numpy.linalg`, by its names."""
 
+FOURIER: Final[Mapping[str, Callable[..., Any]]] = _entries(np.fft, _definitions(fourier))
+"""Those of `numpy.fft`, by its names."""
+
 
 def _by_object() -> dict[Any, Callable[..., Any]]:
     found: dict[Any, Callable[..., Any]] = {}
-    for owner, names in ((np.linalg, LINALG), (np, FUNCTIONS)):
+    for owner, names in ((np.fft, FOURIER), (np.linalg, LINALG), (np, FUNCTIONS)):
         for name, function in names.items():
             own = getattr(owner, name, None)
             if own is not None:
@@ -180,7 +184,8 @@ PASSED: Final = (
     "set_printoptions", "get_printoptions", "printoptions", "generic", "number", "integer",
     "signedinteger", "unsignedinteger", "inexact", "floating", "bool_", "int_", "intp", "uint",
     "uintp", "half", "single", "double", "byte", "ubyte", "short", "ushort", "intc", "uintc",
-    "long", "ulong", "longlong", "ulonglong", "True_", "False_", "exceptions", "base_repr",
+    "complexfloating", "csingle", "cdouble", "long", "ulong", "longlong", "ulonglong", "True_",
+    "False_", "exceptions", "base_repr",
     "binary_repr", "common_type", "typename", "array2string", "array_repr", "array_str",
     "mask_indices",
 )  # fmt: skip

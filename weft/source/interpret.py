@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 
+from weft.array.complex_numbers import Complex, from_interleaved
 from weft.array.operators import RUNNING, users_line
 from weft.dialects.graph import EffectOp
 from weft.dialects.graph.core.types import type_of
@@ -34,7 +35,7 @@ from weft.state import kept_while_traced
 from weft.tracing.printing import Text
 from weft.tracing.trace import Spec, names_of
 from weft.tracing.traced import Traced
-from weft.trees import LEAF, Structure, flatten_exactly, unflatten
+from weft.trees import KNOWN, LEAF, Structure, flatten_exactly, unflatten
 
 STACK = 20_000
 """Python's own calls within each other: a few dozen for each of the program."""
@@ -47,10 +48,12 @@ class Static(Struct, frozen=True):
 
 
 class Result(Struct, frozen=True):
-    """A leaf that is an output: its number, and the class of a number of Python."""
+    """A leaf that is an output: its number, and the class of a number of Python, or what makes
+    NumPy's complex numbers of it.
+    """
 
     number: int
-    python_type: type | None
+    python_type: Callable[[Any], Any] | None
 
 
 class Program(Struct, frozen=True):
@@ -84,7 +87,13 @@ class Program(Struct, frozen=True):
         """`rebuilt`, made once for what wraps arrays."""
         form, leaves = self.form, self.leaves
         kept = {n: wrap(leaf.value) for n, leaf in enumerate(leaves) if isinstance(leaf, Static)}
-        converters = [leaf.python_type or wrap for leaf in leaves if isinstance(leaf, Result)]
+        results = [leaf for leaf in leaves if isinstance(leaf, Result)]
+        converters = [
+            (lambda output: wrap(from_interleaved(output)))
+            if leaf.python_type is from_interleaved
+            else leaf.python_type or wrap
+            for leaf in results
+        ]
         if form == LEAF and not kept:
             (only,) = converters
             return lambda outputs: only(outputs[0])
@@ -98,8 +107,10 @@ class Program(Struct, frozen=True):
         return rebuilt
 
 
-def _as_python(output: Any, python_type: type | None) -> Any:
-    if python_type is not None:
+def _as_python(output: Any, python_type: Callable[[Any], Any] | None) -> Any:
+    if python_type is from_interleaved:
+        output = from_interleaved(output)
+    elif python_type is not None:
         return python_type(output)
     return output if output.ndim else output[()]
 
@@ -124,10 +135,10 @@ def read_function(
     recording.line = lambda: str(run.location)
     recording.read = lambda called, args, given: call(run, called, args, given, run.location)
     location = _start(function)
-    given, forms = flatten_exactly((list(arguments), dict(named)))
+    given, forms = flatten_exactly((list(arguments), dict(named)), KNOWN)
     names = _argument_names(function, arguments, named)
     values = [
-        recording.argument(leaf.type, name) if isinstance(leaf, Spec) else leaf
+        leaf.argument(recording, name) if isinstance(leaf, Spec) else leaf
         for leaf, name in zip(given, names, strict=True)
     ]
     entered, entered_by_name = unflatten(forms, values)
@@ -164,7 +175,7 @@ def _argument_names(function: Any, arguments: Sequence[Any], named: Mapping[str,
     names: list[str] = []
     parameters = names_of(function, len(arguments))
     for parameter, value in [*zip(parameters, arguments, strict=True), *named.items()]:
-        leaves, _ = flatten_exactly(value)
+        leaves, _ = flatten_exactly(value, KNOWN)
         several = len(leaves) > 1
         names += [f"{parameter}_{n}" if several else parameter for n in range(len(leaves))]
     return names
@@ -172,11 +183,14 @@ def _argument_names(function: Any, arguments: Sequence[Any], named: Mapping[str,
 
 def _finished(run: Run, function: Any, returned: Any, location: Location) -> Program:
     recording = run.recording
-    leaves, form = flatten_exactly(_unspread(run, returned, location))
+    leaves, form = flatten_exactly(_unspread(run, returned, location), (*KNOWN, Complex))
     outputs: list[SSAValue] = []
     results: list[Static | Result] = []
     for leaf in leaves:
-        if isinstance(leaf, Traced):
+        if isinstance(leaf, Complex):
+            results.append(Result(len(outputs), from_interleaved))
+            outputs.append(leaf.pairs.value)
+        elif isinstance(leaf, Traced):
             results.append(
                 Result(len(outputs), leaf.python_type if isinstance(leaf, Number) else None)
             )

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
+from weft.array.complex_numbers import Complex, interleaved
 from weft.autodiff.custom import custom_vjp
 from weft.autodiff.derivatives import vjp
 from weft.compilation import compile_cached
@@ -29,7 +30,7 @@ from weft.source.cached_calls import MOST_CACHED, UNKNOWN, CachedCall, as_tensor
 from weft.state import Change, as_before, put_back_on_error
 from weft.tracing.trace import FunctionChanges, Spec, names_of, options_for
 from weft.tracing.traced import Traced
-from weft.trees import Structure, flatten_exactly, unflatten
+from weft.trees import KNOWN, Structure, flatten_exactly, unflatten
 
 if TYPE_CHECKING:
     from weft.compiler.frontend.onnx.from_onnx import ImportedModel
@@ -59,7 +60,7 @@ class Compilation(Struct, frozen=True):
 
     def call(self, arrays: Sequence[Any]) -> Any:
         """Runs it on the arrays among the arguments."""
-        captured = (each.read() for each in self.program.captured)
+        captured = (each.fetch() for each in self.program.captured)
         outputs = self.executable(*arrays, *captured)
         self.program.keep(outputs)
         return self.program.rebuilt(outputs)
@@ -108,7 +109,7 @@ class Jitted:
         signature: tuple[object, ...] | None = None,
     ) -> Any:
         """A call that finds out what each argument is; with a signature it is remembered."""
-        leaves, form = flatten_exactly((list(arguments), named))
+        leaves, form = flatten_exactly((list(arguments), named), KNOWN)
         traced = next((leaf for leaf in leaves if isinstance(leaf, Traced)), None)
         if traced is not None:
             return traced.recording.run(self.source_function, *arguments, **named)
@@ -128,7 +129,7 @@ class Jitted:
         key = (form, *map(_signature, leaves, specs))
         compilation = self._find(key, leaves, specs, form, named)
         arrays = [
-            np.asarray(_array(leaf), spec.dtype) if spec is not None else _array(leaf)
+            _array(np.asarray(leaf, spec.dtype)) if spec is not None else _array(leaf)
             for leaf, spec in zip(leaves, specs, strict=True)
             if spec is not None or is_value(leaf)
         ]
@@ -166,7 +167,9 @@ class Jitted:
         def forward(*tensors: Any) -> Any:
             arguments, named = entered(tensors, others)
             with put_back_on_error() as log:
-                found = self._run(flatten_exactly((arguments, named))[0], form, arguments, named)
+                found = self._run(
+                    flatten_exactly((arguments, named), KNOWN)[0], form, arguments, named
+                )
             changes.extend(log)
             return found, (tensors, others)
 
@@ -238,7 +241,7 @@ class Jitted:
                 spec = self._specs.get(name)
             else:
                 spec = self._specs[position] if position < len(self._specs) else None
-            found += [spec] * len(flatten_exactly(value)[0])
+            found += [spec] * len(flatten_exactly(value, KNOWN)[0])
         return found
 
     def _find(
@@ -288,7 +291,7 @@ def _kept(leaf: Any, spec: Spec | None) -> Any:
     tensor = is_value(leaf)
     if spec is None and not tensor:
         return leaf
-    array: Array = np.asarray(_array(leaf))
+    array: Array = array_of(leaf) if isinstance(leaf, Tensor) else np.asarray(leaf)
     if spec is None:
         return Spec(array.dtype.name, array.shape)
     if tensor and array.dtype != np.dtype(spec.dtype) or array.ndim != len(spec.shape):
@@ -298,7 +301,10 @@ def _kept(leaf: Any, spec: Spec | None) -> Any:
 
 
 def _array(leaf: Any) -> Any:
-    return array_of(leaf) if isinstance(leaf, Tensor) else leaf
+    """What a call is given for a leaf."""
+    if isinstance(leaf, Tensor):
+        return array_of(leaf)
+    return interleaved(leaf) if is_value(leaf) and leaf.dtype.kind == "c" else leaf
 
 
 def _is_float(leaf: Any) -> bool:
@@ -339,6 +345,8 @@ def _key(kept: Any) -> object:
 def _shown(value: Any) -> str:
     if isinstance(value, Spec):
         return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+    if isinstance(value, Complex):
+        return f"complex of {_shown(value.real)}"
     if isinstance(value, list | tuple):
         inside = ", ".join(map(_shown, value))  # pyright: ignore[reportUnknownArgumentType]
         return f"({inside})" if isinstance(value, tuple) else f"[{inside}]"

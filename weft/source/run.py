@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
+from weft.array.complex_numbers import Complex
 from weft.dialects.errors import SourceError, WeftError
 from weft.source.captures import Captures
 from weft.source.recording import SourceRecording
@@ -128,7 +129,8 @@ class Run(Struct, eq=False):
                 raise value.error
             advice = f"give {name} a value before"
             raise location.refuse("a name requires a value on every way", value.reason, advice)
-        if isinstance(value, Array) and value.stale:
+        arrays = value.parts if isinstance(value, Complex) else (value,)
+        if any(isinstance(each, Array) and each.stale for each in arrays):
             rule = "a part of an array requires that the array stays as it is"
             got = f"{name}, whose array was changed since"
             raise location.refuse(rule, got, "take a copy: x[i].copy()")

@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct
 from xdsl.ir import SSAValue
 
+from weft.array.complex_numbers import Complex
 from weft.array.methods import ArrayMethods
 from weft.dialects.errors import SourceError
 from weft.dialects.expr import Expr
@@ -160,7 +161,7 @@ class Undefined(Struct, frozen=True):
 
 def is_dynamic(value: Any) -> bool:
     """Whether only a call knows the value."""
-    return isinstance(value, Traced)
+    return isinstance(value, Traced | Complex)
 
 
 def is_number(value: Any) -> bool:

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region
 
+from weft.array.complex_numbers import part_dtype, separated
 from weft.compiler.driver.options import Changes, FunctionChanges, Options
 from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
 from weft.compiler.machine.bindings.names import c_identifier
@@ -32,9 +33,21 @@ class Spec(Struct, frozen=True):
     shape: tuple[Dim, ...] = ()
 
     @property
+    def is_complex(self) -> bool:
+        """Whether it is of complex numbers, which are pairs of reals along a last axis."""
+        return np.dtype(self.dtype).kind == "c"
+
+    @property
     def type(self) -> TensorType:
         """The tensor type. Raises OptionError for names that the text of a graph does not have."""
+        if self.is_complex:
+            return declared(part_dtype(np.dtype(self.dtype)).name, (*self.shape, 2))
         return declared(self.dtype, self.shape)
+
+    def argument(self, recording: Recording, name: str) -> Any:
+        """A further input of a graph, as the program sees it."""
+        found = recording.argument(self.type, name)
+        return separated(found) if self.is_complex else found
 
 
 class Trace(Struct, frozen=True):

@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 from msgspec import Struct
 
+from weft.array.complex_numbers import Complex
 from weft.dialects.errors import TypeInferenceError
 from weft.dialects.expr import Expr, maximum, minimum
 from weft.source.expressions.indexing import item
@@ -43,6 +44,8 @@ def iterations_of(run: Run, value: Any, location: Location) -> Iterations:
         return Iterations(Expr.of(len(value)), lambda i: r.number(Expr.of(start) + i * step))
     if isinstance(value, Number) or (isinstance(value, Traced) and not value.ndim):
         raise location.refuse("a loop requires something with elements", shown(value), "range(n)?")
+    if isinstance(value, Complex):
+        return Iterations(value.real.type.shape[0], lambda i: value[r.number(i)])
     if isinstance(value, Traced):
         array = cast("Array", value)
         return Iterations(array.type.shape[0], lambda i: item(r, array, r.number(i)))
@@ -63,7 +66,7 @@ def _known(values: Sequence[Any]) -> Iterations:
 
 def elements(run: Run, value: Any, location: Location) -> list[Any]:
     """All elements of a value whose number of elements is known."""
-    if isinstance(value, Iterations | Traced):
+    if isinstance(value, Iterations | Traced | Complex):
         iterations = iterations_of(run, value, location)
         count = iterations.count.constant
         if count is None:

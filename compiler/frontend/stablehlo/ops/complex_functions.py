@@ -66,7 +66,7 @@ def magnitude(z: Pair) -> Term:
     ratio = small / zero.where(1.0, large)
     found = large * (ratio * ratio + 1.0).math("sqrt")
     infinite = x.equals(math.inf) | y.equals(math.inf)
-    return infinite.where(math.inf * (x * 0.0 + 1.0).maximum(1.0), zero.where(large, found))
+    return infinite.where(math.inf, zero.where(large, found))
 
 
 def exponential(z: Pair) -> Pair:

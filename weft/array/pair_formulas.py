@@ -1,0 +1,88 @@
+"""Formulas of complex numbers on the parts that arrays have: those of front ends
+(`compiler/frontend/stablehlo/ops/complex_functions.py`, `compiler/frontend/fourier.py`), on tensors
+of a graph in the making. On tensors with values each is one kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+_EXACT: Final = ("product",)
+"""Formulas that are computed in the precision of their operands."""
+
+
+def _terms(parts: Sequence[Any]) -> list[Any]:
+    from weft.dialects.graph.core.algebra import Term
+
+    b = parts[0].recording.builder()
+    return [Term(b, each.value) for each in parts]
+
+
+def _tensors(like: Any, terms: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(like.recording.array(each.value) for each in terms)
+
+
+def formula(*parts: Any, name: str) -> tuple[Any, ...]:
+    """The real and the imaginary part of a function of pairs; in f64, rounded once."""
+    from weft.compiler.frontend.stablehlo.ops import complex_functions
+    from weft.dialects.graph.core.types import F64
+
+    terms = _terms(parts)
+    element = terms[0].type.element
+    work = element if name in _EXACT else F64
+    wide = [each.cast(work) for each in terms]
+    pairs = [complex_functions.Pair(*wide[at : at + 2]) for at in range(0, len(wide), 2)]
+    found = getattr(complex_functions, name)(*pairs)
+    return _tensors(parts[0], [found.real.cast(element), found.imag.cast(element)])
+
+
+def magnitudes(real: Any, imag: Any) -> Any:
+    """The distances from 0."""
+    from weft.compiler.frontend.stablehlo.ops.complex_functions import Pair, magnitude
+    from weft.dialects.graph.core.types import F64
+
+    x, y = _terms((real, imag))
+    found = magnitude(Pair(x.cast(F64), y.cast(F64))).cast(x.type.element)
+    return _tensors(real, [found])[0]
+
+
+def lexicographic(a: Any, b: Any, c: Any, d: Any, name: str) -> Any:
+    """How `a + bi` stands to `c + di`: by the real parts, then by the imaginary ones."""
+    if name.startswith("greater"):
+        a, b, c, d, name = c, d, a, b, name.replace("greater", "less")
+    return (a < c) | ((a == c) & (b.op(name, b, d)))
+
+
+def transformed(
+    *parts: Any, axis: int, size: Any, inverse: bool, half: bool, exact: bool
+) -> tuple[Any, ...]:
+    """A Fourier transform of `size` elements along an axis, not scaled: of reals where one part is
+    given, the frequencies up to the middle one with `half`. An inverse one with `half` gives
+    reals. With `exact` the size of the axis has to be a number.
+    """
+    from weft.compiler.frontend.fourier import Transform, real_inverse, resized
+    from weft.dialects.errors import UnsupportedError
+    from weft.dialects.expr import Expr
+    from weft.dialects.graph.core.algebra import joined
+
+    terms, wanted = _terms(parts), Expr.of(size)
+    rank = len(terms[0].shape)
+    if exact and terms[0].shape[axis].constant is None:
+        raise UnsupportedError("a Fourier transform requires a size that is known")
+    recording = parts[0].recording
+    transform = Transform(
+        terms[0].b, lambda table: recording.constant(table).value, terms[0].type.element,
+        1 if inverse else -1,
+    )  # fmt: skip
+    x = joined([each.insert(rank) for each in terms], rank)
+    order = [*(at for at in range(rank) if at != axis), axis, rank]
+    line = x.transpose(order)
+    if inverse and half:
+        line = real_inverse(transform, line, wanted)
+    else:
+        kept = wanted // 2 + 1 if half else wanted
+        line = transform(resized(line, rank - 1, wanted), kept)
+    x = line.transpose([order.index(at) for at in range(rank + 1)])
+    sides = range(1 if inverse and half else 2)
+    return _tensors(parts[0], [x.part(rank, at, 1).reshape(x.shape[:-1]) for at in sides])

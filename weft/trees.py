@@ -31,10 +31,12 @@ KNOWN: Final = (complex, np.ndarray, np.generic)
 """Types of complex numbers whose elements are known."""
 
 
-def flatten(tree: Any, name: str = "") -> tuple[list[tuple[str, Any]], Structure]:
+def flatten(
+    tree: Any, name: str = "", whole: bool = False
+) -> tuple[list[tuple[str, Any]], Structure]:
     """The leaves with their paths, such as `params.hidden.weight`, and the tree without them.
 
-    None is a tree without leaves.
+    None is a tree without leaves; complex numbers are two leaves, unless they are `whole`.
     """
     node_type = cast("type[Any]", type(tree))
     if tree is None:
@@ -45,14 +47,14 @@ def flatten(tree: Any, name: str = "") -> tuple[list[tuple[str, Any]], Structure
     elif isinstance(tree, tuple | list):
         values = cast("Sequence[Any]", tree)
         children = [(str(position), value) for position, value in enumerate(values)]
-    elif (parts := parts_of(tree)) is not None:
+    elif not whole and (parts := parts_of(tree)) is not None:
         children, node_type = list(zip(("real", "imag"), parts, strict=True)), Complex
     else:
         return [(name, tree)], LEAF
     leaves: list[tuple[str, Any]] = []
     below: list[tuple[str, Structure]] = []
     for key, value in children:
-        found, structure = flatten(value, f"{name}.{key}" if name else key)
+        found, structure = flatten(value, f"{name}.{key}" if name else key, whole)
         leaves += found
         below.append((key, structure))
     return leaves, Structure(node_type, tuple(below))

@@ -12,18 +12,25 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region
 
-from weft.array.complex_numbers import part_dtype, separated
+from weft.array.complex_numbers import (
+    Complex,
+    from_interleaved,
+    interleaved,
+    part_dtype,
+    separated,
+)
+from weft.array.operators import ArrayOperators, users_line
 from weft.compiler.driver.options import Changes, FunctionChanges, Options
 from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
 from weft.compiler.machine.bindings.names import c_identifier
 from weft.compiler.machine.python.executable import Executable
-from weft.dialects.errors import OptionError
+from weft.dialects.errors import InputError, OptionError
 from weft.dialects.graph.core.types import TensorType
-from weft.eager.tensor import Tensor, array_of
+from weft.eager.tensor import Tensor, array_of, tensor_of
 from weft.probing.watching import build_watchable
 from weft.state import kept_while_traced
 from weft.tracing.traced import Dim, Recording, Traced, declared
-from weft.trees import Structure, flatten, unflatten
+from weft.trees import Structure, described, flatten, parts_of, unflatten
 
 
 class Spec(Struct, frozen=True):
@@ -59,6 +66,8 @@ class Trace(Struct, frozen=True):
     module: ModuleOp
     inputs: Structure
     outputs: Structure
+    are_complex: tuple[bool, ...]
+    """Which outputs are pairs that stand for complex numbers."""
 
     def imported(self, name: str) -> ImportedModel:
         """The graph as front ends give it, under a name."""
@@ -69,23 +78,26 @@ class Trace(Struct, frozen=True):
         return ImportedModel(self.module, self.recording.weights, name, names[0], names[1])
 
 
-def record(function: Callable[..., Any], *examples: Any) -> Trace:
+def record(function: Callable[..., Any], *examples: Any, whole: bool = False) -> Trace:
     """The graph of what the function does with inputs like the examples: arrays, or a Spec each.
+    Complex arrays are two inputs and outputs each; `whole` they are one, of pairs.
 
     Raises WeftError, which names the line, for what a trace cannot hold.
     """
     recording = Recording()
-    leaves, structure = flatten(dict(zip(names_of(function, len(examples)), examples, strict=True)))
+    given = dict(zip(names_of(function, len(examples)), examples, strict=True))
+    leaves, structure = flatten(given, whole=whole)
     names = [name for name, _ in leaves]
-    arguments = [recording.argument(_spec(example).type, name) for name, example in leaves]
+    arguments = [_spec(example).argument(recording, name) for name, example in leaves]
     with kept_while_traced():
         returned = function(*unflatten(structure, iter(arguments)).values())
-    found, shape = flatten(returned)
+    found, shape = flatten(returned, whole=whole)
     del returned
+    are_complex = tuple(parts_of(each) is not None for _, each in found)
     recording.end_promoted(recording.block, [each for _, each in found])
     values = [
         each if isinstance(each, Traced) else recording.constant(np.asarray(each))
-        for _, each in found
+        for each in (_in_pairs(each) for _, each in found)
     ]
     recording.block.add_op(ReturnOp(*(each.value for each in values)))
     types = [each.type for each in recording.block.args], [each.type for each in values]
@@ -94,7 +106,55 @@ def record(function: Callable[..., Any], *examples: Any) -> Trace:
     main.attributes["input_names"] = ArrayAttr([StringAttr(name) for name in names])
     main.attributes["output_names"] = ArrayAttr([StringAttr(name) for name in outputs])
     main.attributes["model_name"] = StringAttr(getattr(function, "__name__", "traced"))
-    return Trace(recording, ModuleOp([main]), structure, shape)
+    return Trace(recording, ModuleOp([main]), structure, shape, are_complex)
+
+
+def _in_pairs(leaf: Any) -> Any:
+    """Complex numbers as an artifact gives them; any other leaf as it is."""
+    if isinstance(leaf, Complex) and not leaf.has_values:
+        return leaf.pairs
+    return leaf if parts_of(leaf) is None else interleaved(leaf)
+
+
+class TracedFunction:
+    """What `trace` gives: it is called as the function is, with trees like the examples, and
+    returns what the function does; tensors for tensors, arrays for arrays. All else is that of the
+    `weft.Executable` in `executable`, which takes and gives the leaves.
+    """
+
+    def __init__(self, executable: Executable, trace: Trace):
+        self.executable = executable
+        self._inputs, self._outputs = trace.inputs, trace.outputs
+        self._names = [name for name, _ in trace.inputs.below]
+        self._are_complex = trace.are_complex
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "executable":
+            raise AttributeError(name)
+        return getattr(self.executable, name)
+
+    def __repr__(self) -> str:
+        return repr(self.executable)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """What the function returns. Raises InputError for trees unlike those of the examples."""
+        given = {**dict(zip(self._names, arguments, strict=False)), **named}
+        ordered = {name: given[name] for name in self._names if name in given}
+        leaves, structure = flatten(ordered, whole=True)
+        if structure != self._inputs or len(arguments) + len(named) != len(ordered):
+            rule = "a traced function requires arguments like its examples"
+            raise InputError(f"{users_line()}: {rule}, {described(self._inputs)}, got others")
+        tensors = any(isinstance(leaf, ArrayOperators) for _, leaf in leaves)
+        outputs = self.executable(*(_given(leaf) for _, leaf in leaves))
+        found = [from_interleaved(each) if is_complex else each
+                 for each, is_complex in zip(outputs, self._are_complex, strict=True)]  # fmt: skip
+        kept = [tensor_of(each) if tensors else each if each.ndim else each[()] for each in found]
+        return unflatten(self._outputs, kept)
+
+
+def _given(leaf: Any) -> Any:
+    """A leaf as the artifact takes it."""
+    return leaf if parts_of(leaf) is None else interleaved(leaf)
 
 
 def _output_names(paths: Sequence[str]) -> list[str]:
@@ -111,9 +171,9 @@ def trace(
     threads: int | None = None,
     trap_nan: bool = False,
     **changes: Unpack[Changes],
-) -> Executable:
-    """Compiles what a function does with inputs like the examples: arrays, or `weft.Spec` with
-    names for sizes that vary.
+) -> TracedFunction:
+    """Compiles what a function does with inputs like the examples: arrays and trees of them, or
+    `weft.Spec` with names for sizes that vary. The result is called as the function is.
 
     The function is run once, on tensors without values; loops and conditions of Python are run then
     and are not in the result. The options are those of `weft.compile`. Raises WeftError, which
@@ -123,16 +183,18 @@ def trace(
     from weft.probing.inside import build_trapped
 
     chosen = options_for(function, "traced", options, changes)
-    imported = record(function, *examples).imported(chosen.prefix)
+    recorded = record(function, *examples, whole=True)
+    imported = recorded.imported(chosen.prefix)
 
     def build(source: Source | ImportedModel, options: Options) -> Executable:
         return compile_model(source, options).executable(threads)
 
-    return (
+    compiled = (
         build_trapped(imported, chosen, (), build)
         if trap_nan
         else build_watchable(imported, chosen, build)
     )
+    return TracedFunction(compiled, recorded)
 
 
 def options_for(
@@ -155,7 +217,8 @@ def options_for(
 def _spec(example: Any) -> Spec:
     if isinstance(example, Spec):
         return example
-    array = array_of(example) if isinstance(example, Tensor) else np.asarray(example)
+    array: Any = array_of(example) if isinstance(example, Tensor) else example
+    array = array if isinstance(array, Complex) else np.asarray(array)
     return Spec(array.dtype.name, array.shape)
 
 

@@ -35,7 +35,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 def _vecdot(x: Any, y: Any, axis: int) -> Any:
     first, second = (moveaxis(each, axis, -1) for each in x.promoted(y))
-    return _kept(sum(first * second, -1), first)
+    return _kept(sum((first.conj() if first.dtype.kind == "c" else first) * second, -1), first)
 
 
 def _kept(total: Any, x: Any) -> Any:

@@ -83,6 +83,12 @@ def known(size: Any, who: str) -> int:
     raise refuse(f"{who} requires sizes that are known", size)
 
 
+def size_of(x: Any, axis: int) -> Any:
+    """The size of an axis, as a tensor where a call names it."""
+    size = x.shape[axis]
+    return size if is_integer(size) else x.real.recording.dims(size)
+
+
 def constant(value: Any, who: str) -> np.ndarray[Any, Any]:
     """Elements that a definition needs while it runs. Raises WeftError where a call has them."""
     if isinstance(value, ArrayOperators) and not value.has_values:

@@ -23,6 +23,7 @@ from weft.array_api.functions import (
     calculus,
     choosing,
     decompositions,
+    eigenvalues,
     elements,
     fourier,
     histograms,
@@ -129,14 +130,19 @@ def _entries(owner: Any, found: Mapping[str, Callable[..., Any]]) -> dict[str, C
     }
 
 
-_OF_MATRICES: Final = _definitions(matrices) | _definitions(decompositions)
+_OF_MATRICES: Final = {
+    name: each
+    for module in (matrices, decompositions, eigenvalues)
+    for name, each in _definitions(module).items()
+}
+_POLYNOMIALS: Final = ("poly", "polyfit", "roots")
 
 
 def _functions() -> dict[str, Callable[..., Any]]:
     found: dict[str, Callable[..., Any]] = {name: _method(name) for name in _BY_METHOD}
     for module in _MODULES:
         found |= _definitions(module)
-    found["polyfit"] = decompositions.polyfit
+    found |= {name: _OF_MATRICES[name] for name in _POLYNOMIALS}
     found |= {"amax": found["max"], "amin": found["min"], "around": found["round"]}
     for module, names in _STANDARD:
         found |= {name: getattr(module, name) for name in names}
@@ -149,7 +155,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = _functions()
 
 LINALG: Final[Mapping[str, Callable[..., Any]]] = {
     **{name: getattr(linalg, name) for name in linalg.__all__},
-    **_entries(np.linalg, {k: f for k, f in _OF_MATRICES.items() if k != "polyfit"}),
+    **_entries(np.linalg, {k: f for k, f in _OF_MATRICES.items() if hasattr(np.linalg, k)}),
 }
 """Those of `numpy.linalg`, by its names."""
 

@@ -14,6 +14,7 @@ from weft.eager.tape import computed
 from weft.eager.templates import program_of
 from weft.eager.tensor import Tensor
 from weft.tracing.traced import Recording, Traced, declared
+from weft.trees import flatten, unflatten
 
 
 class Captured(Recording):
@@ -29,8 +30,9 @@ class Captured(Recording):
         input_type = declared(given.dtype.name, given.shape)
         return Traced(self, self.inputs.insert_arg(input_type, len(self.inputs.args)))
 
-    def constant(self, array: Any) -> Traced:
-        return self.held(array) if array.size > INLINE_ELEMENTS else super().constant(array)
+    def constant(self, array: Any) -> Any:
+        is_large = array.size > INLINE_ELEMENTS and array.dtype.kind != "c"
+        return self.held(array) if is_large else super().constant(array)
 
     def computed(self, results: Sequence[Traced]) -> list[Tensor]:
         """The values of traced tensors."""
@@ -39,15 +41,18 @@ class Captured(Recording):
 
 
 def one_kernel(function: Callable[..., Sequence[Any]]) -> Callable[..., Sequence[Any]]:
-    """The function, from tensors to several: on tensors with values it is traced, and runs as one
-    kernel that is compiled once for its shapes.
+    """The function, from trees of tensors to several: on tensors with values it is traced, and runs
+    as one kernel that is compiled once for its shapes.
     """
 
     @wraps(function)
     def called(*operands: Any) -> Sequence[Any]:
-        if is_traced(operands):
-            return function(*operands)
+        leaves, structure = flatten(operands)
+        if is_traced([leaf for _, leaf in leaves]):
+            return tuple(function(*operands))
         recording = Captured()
-        return recording.computed(function(*map(recording.held, operands)))
+        held = iter([recording.held(leaf) for _, leaf in leaves])
+        results, shape = flatten(tuple(function(*unflatten(structure, held))))
+        return unflatten(shape, iter(recording.computed([leaf for _, leaf in results])))
 
     return called

@@ -74,6 +74,13 @@ def elements_of(value: Any, name: str) -> NumpyArray:
     return array_of(value)
 
 
+def is_held(value: Any) -> bool:
+    """Whether it is an array or a tensor with values."""
+    return isinstance(value, np.ndarray | Tensor) or (
+        isinstance(value, Complex) and value.has_values
+    )
+
+
 class Captured(Struct, frozen=True):
     """An array that it captures, which is an input of the graph."""
 
@@ -121,7 +128,7 @@ class Captures(Struct):
 
     def adopt(self, value: Any, name: str) -> Any:
         """A value that an object that it captures holds: an array becomes an input."""
-        if isinstance(value, np.ndarray | Tensor | Complex):
+        if is_held(value):
             read = lambda: value  # noqa: E731
             return self._capture((id(value),), name, read, elements_of(value, name), value)
         if type(value) in (list, dict):
@@ -139,7 +146,7 @@ class Captures(Struct):
         value = read()
         if isinstance(value, ArrayOperators) and not value.has_values:
             return value  # which the program has put there for a while
-        if isinstance(value, np.ndarray | Tensor | Complex):
+        if is_held(value):
             return self._capture(key, name, read, elements_of(value, name), keep)
         if key not in self.guards:
             self._kept.append(keep)

@@ -241,10 +241,10 @@ def test_w5_sizes_that_a_call_knows():
 
 
 PROTOCOL = {
-    "T", "apply", "as_float", "as_wide", "broadcast_to", "cast", "composed",
-    "composed_all", "constant", "dtype", "extent", "has_values", "imag", "lifted", "mT", "ndim", "number", "numbers", "op", "promoted",
-    "duplicate", "promoting", "real", "reduced", "regrouped", "require_within", "results", "rolled",
-    "shape", "shaped", "showing", "size",
+    "T", "apply", "as_float", "as_wide", "broadcast_to", "cast", "composed", "composed_all",
+    "constant", "dtype", "duplicate", "extent", "has_values", "imag", "lifted", "mT", "ndim",
+    "number", "numbers", "op", "promoted", "promoting", "real", "reduced", "regrouped",
+    "require_within", "results", "rolled", "shape", "shaped", "showing", "size",
 }  # fmt: skip
 """What arrays of every mode have beside the methods: functions of arrays are written in it."""
 

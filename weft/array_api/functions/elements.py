@@ -428,7 +428,7 @@ def iscomplexobj(x: Any) -> bool:
 def sort_complex(a: Any) -> Any:
     """The elements as complex numbers, sorted by their real parts, then by the imaginary ones.
 
-    >>> np.sort_complex(v), np.sort_complex(np.fft.fft(v))
+    >>> np.sort_complex(v), np.sort_complex(v * (1 - 2j))
     """
     a = operand(a)
     return sort(a if a.dtype.kind == "c" else a.astype(np.complex128))

@@ -41,18 +41,18 @@ def _transform(
     found = parts[0].composed_all(transformed, parts, named)
     result = found[0] if len(found) == 1 else Complex(found)
     power = _SCALES[norm][inverse]
-    return result / _scale(result, size, power) if power else result
+    if not power:
+        return result
+    count: Any = size if isinstance(size, int) else result.real.recording.dims(size)
+    return result / (count**power if isinstance(size, int) else _powered(count, result, power))
 
 
 def _floats(a: Any) -> Any:
     return a.astype(np.float32) if a.dtype == np.float16 else a.as_float()
 
 
-def _scale(result: Any, size: Any, power: float) -> Any:
-    if isinstance(size, int):
-        return float(size**power)
-    count = result.real.recording.dims(size).astype(result.real.dtype)
-    return count if power == 1.0 else count**power
+def _powered(count: Any, result: Any, power: float) -> Any:
+    return count.astype(result.real.dtype) ** power
 
 
 def fft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:

@@ -221,6 +221,9 @@ def _other(
     for value in values:
         _require_fresh(value, location)
     dynamic = texts or any(map(holds_dynamic, values))
+    ufunc = getattr(function, "__self__", None)
+    if dynamic and isinstance(ufunc, np.ufunc) and ufunc in BY_OBJECT:
+        function = getattr(BY_OBJECT[ufunc], function.__name__)
     if function is reduce:
         return _reduce(run, arguments, location)
     if _is_hashable(function) and function in BUILTINS and (dynamic or function in ALWAYS):

@@ -88,10 +88,10 @@ def elements(run: Run, value: Any, location: Location) -> list[Any]:
     return found
 
 
-def stacked(run: Run, values: list[Any], location: Location) -> Array:
+def stacked(run: Run, values: list[Any], location: Location) -> Any:
     """A list that loops of the graph appended to as an array, an element a row."""
     r = run.recording
-    parts: list[Traced] = []
+    parts: list[Any] = []
     for each in values:
         if isinstance(each, Spread):
             if each.rows is None:
@@ -100,16 +100,16 @@ def stacked(run: Run, values: list[Any], location: Location) -> Array:
                 raise location.refuse(rule, "a look into it", advice)
             parts.append(each.rows)
         else:
-            tensor = each if isinstance(each, Traced) else r.constant(np.asarray(each))
-            parts.append(tensor.reshape((1, *tensor.type.shape)))
+            tensor = each if isinstance(each, Traced | Complex) else r.constant(np.asarray(each))
+            parts.append(tensor.reshape((1, *tensor.shape)))
     try:
         joined = parts[0]
         if len(parts) > 1:
             common = np.result_type(*(part.promoting for part in parts))
-            joined = r.apply("concat", *(part.astype(common) for part in parts), axis=0)
+            joined = joined.op("concat", *(part.astype(common) for part in parts), axis=0)
     except TypeInferenceError as error:
         raise location.refuse("a list requires elements of one shape", str(error)) from error
-    return r.array(joined.value)
+    return joined if isinstance(joined, Complex) else r.array(joined.value)
 
 
 def range_of(run: Run, ends: Sequence[Any], location: Location) -> Any:

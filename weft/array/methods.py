@@ -312,7 +312,8 @@ class ArrayMethods(InPlace):
     @property
     def imag(self) -> Any:
         """Zeros, of reals."""
-        return self * 0
+        zeros = self.constant(np.zeros((), self.dtype)).broadcast_to(self.shape)
+        return zeros.duplicate()
 
     def conj(self) -> Any:
         """Another array of the same elements, of reals."""

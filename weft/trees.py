@@ -64,9 +64,9 @@ def parts_of(value: Any) -> tuple[Any, Any] | None:
     """Those of complex numbers, which are two leaves."""
     if isinstance(value, Complex):
         return value.parts
-    is_number = isinstance(value, complex)
-    if is_number or (isinstance(value, np.ndarray | np.generic) and value.dtype.kind == "c"):
-        array = np.asarray(value)
+    kind = "c" if isinstance(value, complex) else getattr(getattr(value, "dtype", None), "kind", "")
+    if kind == "c" and isinstance(value, KNOWN):
+        array: Any = np.asarray(value)
         return np.asarray(array.real, order="C"), np.asarray(array.imag, order="C")
     return None
 

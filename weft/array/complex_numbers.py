@@ -7,7 +7,6 @@ and batches are those of arrays of reals.
 
 from __future__ import annotations
 
-import operator
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
@@ -15,6 +14,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
+from weft.array.interleaved import part_dtype
 from weft.array.methods import ArrayMethods
 from weft.array.operators import ArrayOperators, is_number, users_line
 from weft.array.pair_formulas import formula, lexicographic, magnitudes
@@ -40,9 +40,9 @@ FORMULAS: Final[Mapping[str, str]] = {
 """Operators that are formulas of pairs, by their names there."""
 
 _PRODUCTS: Final = ("einsum", "matmul")
-_REALS: Final[Mapping[str, Callable[..., Any]]] = {
-    "is_inf": operator.or_, "is_nan": operator.or_,
-}  # fmt: skip
+_EITHER: Final = ("is_inf", "is_nan")
+"""Operators that hold where they hold of one part."""
+
 _ORDERS: Final = ("less", "less_equal", "greater", "greater_equal")
 _MOST_FACTORS: Final = 100
 """Powers up to this one are products, as NumPy's are."""
@@ -53,36 +53,19 @@ def is_complex(dtype: Any) -> bool:
     return np.dtype(dtype).kind == "c"
 
 
-def part_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype of the parts of complex numbers."""
-    return np.dtype(np.float32 if dtype == np.complex64 else np.float64)
-
-
 def from_real(x: Any, dtype: np.dtype[Any]) -> Complex:
     """Reals as complex numbers."""
-    real = x.astype(part_dtype(dtype), copy=False)
+    real = x.astype(part_dtype(dtype))
     zeros = real.constant(np.zeros((), real.dtype)).broadcast_to(real.shape)
     return Complex((real, zeros.duplicate()))
 
 
 def complex_of(array: Any, make: Callable[[Any], Any]) -> Complex:
     """NumPy's complex numbers, of whose parts `make` makes tensors."""
-    found = np.asarray(array)
+    found: Any = np.asarray(array)
     return Complex(
         (make(np.asarray(found.real, order="C")), make(np.asarray(found.imag, order="C")))
     )
-
-
-def interleaved(array: Any) -> Any:
-    """NumPy's complex numbers as pairs of reals along a new last axis, as they are in memory."""
-    found = np.asarray(array, order="C")
-    return found.reshape(-1).view(part_dtype(found.dtype)).reshape((*found.shape, 2))
-
-
-def from_interleaved(pairs: Any) -> Any:
-    """The opposite: NumPy's complex numbers of pairs of reals."""
-    dtype = np.complex64 if pairs.dtype == np.float32 else np.complex128
-    return np.asarray(pairs, order="C").view(dtype).reshape(pairs.shape[:-1])
 
 
 def separated(pairs: Any) -> Complex:
@@ -97,17 +80,33 @@ class Complex(ArrayMethods):
     `real` and `imag` are arrays of reals, whose elements they show.
     """
 
-    __slots__ = ("imag", "real")
-    real: Any
-    imag: Any
+    __slots__ = ("_imag", "_real")
 
     def __init__(self, parts: Sequence[Any]):
-        self.real, self.imag = parts
+        self._real, self._imag = parts
+
+    @property
+    def real(self) -> Any:
+        """The real parts, which show its elements; an assignment changes these."""
+        return self._real
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self._real[...] = value
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary parts, which show its elements; an assignment changes these."""
+        return self._imag
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        self._imag[...] = value
 
     @property
     def parts(self) -> tuple[Any, Any]:
         """The real and the imaginary one."""
-        return self.real, self.imag
+        return self._real, self._imag
 
     @property
     def has_values(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -176,8 +175,8 @@ class Complex(ArrayMethods):
         if name in _ORDERS:
             halves = [*first.parts, *cast("Complex", given[1]).parts]
             return _leader(halves).composed(lexicographic, halves, {"name": name})
-        if name in _REALS:
-            return _REALS[name](*(x.op(name, x, **attributes) for x in first.parts))
+        if name in _EITHER:
+            return real.op(name, real, **attributes) | imag.op(name, imag, **attributes)
         if name == "reduce_prod":
             return first._product(**attributes)
         if name == "argsort":
@@ -241,16 +240,20 @@ class Complex(ArrayMethods):
         return self.real.astype(wanted)
 
     def __pow__(self, other: Any) -> Any:
-        if not isinstance(other, int | np.integer) or not -_MOST_FACTORS < other < _MOST_FACTORS:
+        is_integer = isinstance(other, int | np.integer)
+        if (
+            not is_integer
+            or not -_MOST_FACTORS < (power := int(cast("Any", other))) < _MOST_FACTORS
+        ):
             return super().__pow__(other)
-        found, base, left = self.lifted(1.0).broadcast_to(self.shape), self, abs(int(other))
+        found, base, left = self.lifted(1.0).broadcast_to(self.shape), self, abs(power)
         started = False
         while left:
             if left & 1:
                 found, started = (found * base if started else base), True
             left >>= 1
             base = base * base if left else base
-        return 1.0 / found if other < 0 else found.duplicate()
+        return 1.0 / found if power < 0 else found.duplicate()
 
     def __floordiv__(self, other: Any) -> Any:
         raise self._unordered("//")
@@ -298,7 +301,7 @@ class Complex(ArrayMethods):
         """An array of its own of the same elements."""
         return self._each(lambda x: x.duplicate())
 
-    def copy(self, order: str = "C") -> Complex:
+    def copy(self, order: str = "C") -> Any:
         """Another array of the same elements."""
         return self.duplicate()
 
@@ -315,7 +318,7 @@ class Complex(ArrayMethods):
         return self._each(lambda x: x[index])
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        given = value if isinstance(value, ArrayOperators) else self.lifted(_array_of(value))
+        given: Any = value if isinstance(value, ArrayOperators) else self.lifted(_array_of(value))
         for x, part in zip(self.parts, given.astype(self.dtype, copy=False).parts, strict=True):
             x[index] = part
 
@@ -324,9 +327,9 @@ class Complex(ArrayMethods):
             return found
         for x in self.parts:
             require_changeable(x)
-        super_ = [x._in_place(y) for x, y in zip(self.parts, found.astype(self.dtype).parts,
-                                                 strict=True)]  # fmt: skip
-        return self if super_ else found
+        for x, y in zip(self.parts, found.astype(self.dtype).parts, strict=True):
+            x._in_place(y)
+        return self
 
     # Statistics -------------------------------------------------------------------------------
 
@@ -416,9 +419,14 @@ def _by_parts(name: str, given: Sequence[Any], attributes: Mapping[str, Any]) ->
     """An operator on the real parts, then on the imaginary ones."""
     found: list[Any] = []
     for side in (0, 1):
-        operands = [each.parts[side] if isinstance(each, Complex) else each for each in given]
+        operands = [_side(each, side) for each in given]
         found.append(_leader(operands).op(name, *operands, **attributes))
     return Complex(found)
+
+
+def _side(x: Any, side: int) -> Any:
+    """A part of a complex operand; reals are both."""
+    return x.parts[side] if isinstance(x, Complex) else x
 
 
 def _multilinear(name: str, given: Sequence[Any], attributes: Mapping[str, Any]) -> Complex:
@@ -426,8 +434,7 @@ def _multilinear(name: str, given: Sequence[Any], attributes: Mapping[str, Any])
     real: Any = None
     imag: Any = None
     for sides in product(*((0, 1) if isinstance(each, Complex) else (0,) for each in given)):
-        operands = [each.parts[side] if isinstance(each, Complex) else each
-                    for each, side in zip(given, sides, strict=True)]  # fmt: skip
+        operands = [_side(each, side) for each, side in zip(given, sides, strict=True)]
         term = _leader(operands).op(name, *operands, **attributes)
         turns = sum(sides)
         total = imag if turns % 2 else real

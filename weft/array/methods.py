@@ -14,8 +14,8 @@ from typing import Any, Final, Self, cast
 import numpy as np
 
 from weft.array import elementwise, products, rearrangements, reductions, selections
-from weft.array.in_place import InPlace
 from weft.array.operators import Axes, axes_of, axis_of, by_rows, listed, users_line
+from weft.array.parts import Parts
 from weft.dialects.errors import WeftError
 
 METHODS: Final = (
@@ -44,7 +44,7 @@ SAME: Final = frozenset((
 """Those that give the array itself, where NumPy's do; what others give is another array."""
 
 
-class ArrayMethods(InPlace):
+class ArrayMethods(Parts):
     """A tensor with the methods of arrays. Those do not take `out`; functions do."""
 
     __slots__ = ()
@@ -303,23 +303,6 @@ class ArrayMethods(InPlace):
         return products.tensordot(self, other, axes=([-1], [max(-2, -other.ndim)]))
 
     # Elements ---------------------------------------------------------------------------------
-
-    @property
-    def real(self) -> Any:
-        """The array itself, of reals."""
-        return self
-
-    @property
-    def imag(self) -> Any:
-        """Zeros, of reals."""
-        zeros = self.constant(np.zeros((), self.dtype)).broadcast_to(self.shape)
-        return zeros.duplicate()
-
-    def conj(self) -> Any:
-        """Another array of the same elements, of reals."""
-        return self.duplicate()
-
-    conjugate = conj
 
     def clip(self, min: Any = None, max: Any = None, out: None = None) -> Any:
         """The elements brought between two bounds."""

@@ -205,12 +205,6 @@ class ArrayOperators(metaclass=ArrayClass):
         """What a function of tensors, one of which is this one, returns."""
         return function(*map(self.lifted, operands), **attributes)
 
-    def composed_all(
-        self, function: Callable[..., Any], operands: Sequence[Any], attributes: Mapping[str, Any]
-    ) -> Sequence[Any]:
-        """What a function of tensors, one of which is this one, returns: several."""
-        return self.composed(function, operands, attributes)
-
     @abstractmethod
     def __getitem__(self, index: Any) -> Self: ...
 

@@ -165,7 +165,8 @@ def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = 
     if axis is None and x.ndim != 1:
         return roll(x.reshape(-1), shift, 0).reshape(x.shape)
     axes = [axis or 0] if axis is None or isinstance(axis, int) else [*axis]
-    shifts = [*cast("Any", shift)] if isinstance(shift, tuple | list) else [shift] * len(axes)
+    given: Any = shift
+    shifts: list[Any] = [*given] if isinstance(shift, tuple | list) else [given] * len(axes)
     for position, by in zip(axes, shifts, strict=True):
         x = _turned(x, axis_of(position, x.ndim), by) if is_unknown(by) else x
     moves = [(position, by if isinstance(by, int) else int(by))

@@ -219,8 +219,9 @@ def _slowly_composed(
 ) -> Any:
     first = leader(*operands)
     if not first.has_values or any(isinstance(each, Complex) for each in operands):
-        own = ArrayOperators.composed if first.has_values else type(first).composed
-        return own(first, function, operands, attributes)
+        if first.has_values:
+            return ArrayOperators.composed(first, function, operands, attributes)
+        return first.composed(function, operands, attributes)
     values = [self.lifted(each) for each in operands]
     template = composite_of(function, frozen(attributes), len(values))
     return computed(type(self), template, values)[0]

@@ -77,7 +77,8 @@ class Composite(Struct, frozen=True, eq=False):
 
         traced = [Traced(recording, operand) for operand in operands]
         found = self.function(*traced, **self.named)
-        return [each.value for each in (found if isinstance(found, tuple) else (found,))]
+        several = cast("tuple[Any, ...]", found if isinstance(found, tuple) else (found,))
+        return [each.value for each in several]
 
 
 class Program(Struct, frozen=True, eq=False):

@@ -39,7 +39,7 @@ class Tensor(ArrayMethods):
     _node: Node | None  # the operator that gave it, where a derivative is being recorded
     _position: int  # among that operator's results
 
-    def __new__(cls, value: Any = None, dtype: Any = None) -> Any:
+    def __new__(cls, value: Any, dtype: Any = None) -> Any:
         """A tensor; of complex numbers a `Complex`."""
         if _is_complex(value, dtype):
             return complex_of(np.array(value, dtype, order="C"), Tensor.of)
@@ -326,7 +326,7 @@ def _is_complex(value: Any, dtype: Any) -> bool:
     if dtype is not None:
         return np.dtype(dtype).kind == "c"
     if isinstance(value, list | tuple):
-        return np.asarray(value).dtype.kind == "c"
+        return np.asarray(cast("Any", value)).dtype.kind == "c"
     return isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c"
 
 

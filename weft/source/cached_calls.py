@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec import Struct
 
-from weft.array.complex_numbers import interleaved
+from weft.array.interleaved import interleaved
 from weft.eager.tensor import Tensor, array_of, tensor_of
 from weft.trees import KNOWN, flatten_exactly, unflatten
 

@@ -14,7 +14,8 @@ import numpy as np
 from msgspec import Struct, field
 from xdsl.ir import Block
 
-from weft.array.complex_numbers import Complex, interleaved, separated
+from weft.array.complex_numbers import Complex, separated
+from weft.array.interleaved import interleaved
 from weft.array.operators import ArrayOperators, users_line
 from weft.dialects.errors import WeftError
 from weft.dialects.graph.core.dtypes import element_type

@@ -15,7 +15,8 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 
-from weft.array.complex_numbers import Complex, from_interleaved
+from weft.array.complex_numbers import Complex
+from weft.array.interleaved import from_interleaved
 from weft.array.operators import RUNNING, users_line
 from weft.dialects.graph import EffectOp
 from weft.dialects.graph.core.types import type_of

@@ -13,7 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
-from weft.array.complex_numbers import Complex, interleaved
+from weft.array.complex_numbers import Complex
+from weft.array.interleaved import interleaved
 from weft.autodiff.custom import custom_vjp
 from weft.autodiff.derivatives import vjp
 from weft.compilation import compile_cached

@@ -12,13 +12,8 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region
 
-from weft.array.complex_numbers import (
-    Complex,
-    from_interleaved,
-    interleaved,
-    part_dtype,
-    separated,
-)
+from weft.array.complex_numbers import Complex, separated
+from weft.array.interleaved import from_interleaved, interleaved, part_dtype
 from weft.array.operators import ArrayOperators, users_line
 from weft.compiler.driver.options import Changes, FunctionChanges, Options
 from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.array.complex_numbers import Complex, part_dtype
+from weft.array.complex_numbers import Complex
+from weft.array.interleaved import part_dtype
 from weft.dialects.graph.core.dtypes import element_type
 from weft.dialects.graph.core.types import ShapeAttr
 from weft.source.expressions.iteration import iterations_of, range_of, stacked
@@ -31,7 +32,7 @@ def tensor_of(run: Run, value: Any, location: Location) -> Any:
 def _filled(run: Run, shape: Any, value: Any, dtype: Any = None) -> Any:
     """A tensor of one value."""
     if isinstance(value, Complex) or np.dtype(dtype or type(value)).kind == "c":
-        whole = np.asarray(value, dtype) if not isinstance(value, Complex) else value
+        whole: Any = value if isinstance(value, Complex) else np.asarray(value, dtype)
         element = None if dtype is None else part_dtype(np.dtype(dtype))
         return Complex([_filled(run, shape, each, element) for each in (whole.real, whole.imag)])
     scalar = value if isinstance(value, Traced) else None

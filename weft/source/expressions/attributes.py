@@ -153,6 +153,9 @@ class AttributeSlot(Slot):
 
 def assign_attribute(run: Run, holder: Any, name: str, value: Any, location: Location) -> None:
     """`holder.name = value`."""
+    if type(holder) is Complex and name in ("real", "imag"):
+        set_element(run, getattr(holder, name), ..., value, location)
+        return
     is_lent = (id(holder), name) in run.lent
     if is_state(holder, name) and not is_lent and not run.undo_log.is_made(holder):
         change_state(run, holder, name, value, location)

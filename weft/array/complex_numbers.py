@@ -48,11 +48,6 @@ _MOST_FACTORS: Final = 100
 """Powers up to this one are products, as NumPy's are."""
 
 
-def is_complex(dtype: Any) -> bool:
-    """Whether it is the dtype of complex numbers."""
-    return np.dtype(dtype).kind == "c"
-
-
 def from_real(x: Any, dtype: np.dtype[Any]) -> Complex:
     """Reals as complex numbers."""
     real = x.astype(part_dtype(dtype))
@@ -230,7 +225,7 @@ class Complex(ArrayMethods):
 
     def cast(self, wanted: np.dtype[Any]) -> Any:
         """The elements converted; reals lose the imaginary parts, with NumPy's warning."""
-        if is_complex(wanted):
+        if wanted.kind == "c":
             element = part_dtype(wanted)
             return Complex([each.astype(element) for each in self.parts])
         if wanted == np.bool_:

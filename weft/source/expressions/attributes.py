@@ -153,7 +153,8 @@ class AttributeSlot(Slot):
 
 def assign_attribute(run: Run, holder: Any, name: str, value: Any, location: Location) -> None:
     """`holder.name = value`."""
-    if type(holder) is Complex and name in ("real", "imag"):
+    is_part = isinstance(holder, Complex) and name in ("real", "imag")
+    if is_part:
         set_element(run, getattr(holder, name), ..., value, location)
         return
     is_lent = (id(holder), name) in run.lent

@@ -115,6 +115,9 @@ class Array(Traced):
     def transpose(self, *axes: Any) -> Any:
         return ArrayMethods.transpose(self, *axes)
 
+    def duplicate(self) -> Array:
+        return self.recording.array(self.value)
+
     def replace(self, value: SSAValue) -> None:
         """Gives it other elements."""
         object.__setattr__(self, "value", value)

@@ -59,7 +59,7 @@ def _step(state: Any) -> Any:
     root = sqrt(half * half + entry[1] * entry[2])
     up = abs(middle + root - entry[3]) < abs(middle - root - entry[3])
     shift = where(up, middle + root, middle - root)
-    odd = entry[3] + abs(entry[2]) * (0.75 + 0.5j)
+    odd = entry[3] + abs(a).max() * (0.75 + 0.5j)  # where the others repeat each other
     shift = where(number % 11 == 10, odd, shift)
     eye = (steps.reshape(-1, 1) == steps).astype(a.dtype)
     left, right = decompositions.qr(a - shift * eye)

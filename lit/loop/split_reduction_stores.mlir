@@ -4,8 +4,8 @@
 // CHECK-LABEL: loop.kernel @k
 // CHECK: loop.for %io = 0 to 2 reduction(add) {
 // CHECK-NEXT: loop.for %ii = 0 to 4 {
-// CHECK-NEXT: loop.load %x[%ii + 4 * %io]
-// CHECK: loop.store %{{.*}}, %z[%ii + 4 * %io]
+// CHECK-NEXT: loop.load %x[4 * %io + %ii]
+// CHECK: loop.store %{{.*}}, %z[4 * %io + %ii]
 // CHECK: loop.store %{{.*}}, %y_parts[%ii]
 // CHECK: loop.for %ir = 0 to 2 {
 // CHECK: loop.store %{{.*}}, %z[%ir + 8]

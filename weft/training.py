@@ -30,8 +30,8 @@ from weft.distributed.world import World
 from weft.distributed.world import world as current_world
 from weft.eager.tensor import Tensor, elements, give_up
 from weft.probing.watching import build_watchable
-from weft.tracing.trace import Trace, options_for, record
-from weft.trees import Structure, flatten, unflatten
+from weft.tracing.trace import Trace, options_for, record, spec_of
+from weft.trees import Structure, flatten, tree_map, unflatten
 
 if TYPE_CHECKING:
     from weft.compiler.frontend.onnx.from_onnx import ImportedModel
@@ -59,8 +59,11 @@ class Step:
         pairs: Sequence[tuple[int, int]],
         in_place: bool,
         placement: Placement | None = None,
+        imported: Callable[[], ImportedModel] | None = None,
     ):
         self.executable, self.pairs, self.in_place = executable, pairs, in_place
+        if imported is not None:
+            self.imported = imported
         self._placement = placement
         self._inputs, self._outputs = traced.inputs, traced.outputs
         below = [each for _, each in traced.inputs.below]
@@ -230,7 +233,9 @@ def step(
         else build_watchable(model, chosen, build)
     )
     placement = _placement(executable, world)
-    return Step(executable, recorded, donate, pairs, not trap_nan, placement)
+    specs = tree_map(spec_of, examples)
+    again = lambda: donating(function, *specs, donate=donate, name=name)[0]  # noqa: E731
+    return Step(executable, recorded, donate, pairs, not trap_nan, placement, again)
 
 
 def _on_mesh(

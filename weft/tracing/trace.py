@@ -83,7 +83,7 @@ def record(function: Callable[..., Any], *examples: Any, whole: bool = False) ->
     given = dict(zip(names_of(function, len(examples)), examples, strict=True))
     leaves, structure = flatten(given, whole=whole)
     names = [name for name, _ in leaves]
-    arguments = [_spec(example).argument(recording, name) for name, example in leaves]
+    arguments = [spec_of(example).argument(recording, name) for name, example in leaves]
     with kept_while_traced():
         returned = function(*unflatten(structure, iter(arguments)).values())
     found, shape = flatten(returned, whole=whole)
@@ -117,8 +117,8 @@ class TracedFunction:
     `weft.Executable` in `executable`, which takes and gives the leaves.
     """
 
-    def __init__(self, executable: Executable, trace: Trace):
-        self.executable = executable
+    def __init__(self, executable: Executable, trace: Trace, imported: Callable[[], ImportedModel]):
+        self.executable, self.imported = executable, imported
         self._inputs, self._outputs = trace.inputs, trace.outputs
         self._names = [name for name, _ in trace.inputs.below]
         self._are_complex = trace.are_complex
@@ -189,7 +189,10 @@ def trace(
         if trap_nan
         else build_watchable(imported, chosen, build)
     )
-    return TracedFunction(compiled, recorded)
+    leaves, structure = flatten(examples, whole=True)
+    specs = unflatten(structure, [spec_of(leaf) for _, leaf in leaves])
+    again = lambda: record(function, *specs, whole=True).imported(chosen.prefix)  # noqa: E731
+    return TracedFunction(compiled, recorded, again)
 
 
 def options_for(
@@ -209,7 +212,8 @@ def options_for(
     return chosen
 
 
-def _spec(example: Any) -> Spec:
+def spec_of(example: Any) -> Spec:
+    """What an example says of its input."""
     if isinstance(example, Spec):
         return example
     array: Any = array_of(example) if isinstance(example, Tensor) else example

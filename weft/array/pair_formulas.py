@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from weft.dialects.errors import UnsupportedError
+from weft.dialects.expr import Expr
+
 _EXACT: Final = ("product",)
 """Formulas that are computed in the precision of their operands."""
 
@@ -25,7 +28,7 @@ def _tensors(like: Any, terms: Sequence[Any]) -> tuple[Any, ...]:
 
 def formula(*parts: Any, name: str) -> tuple[Any, ...]:
     """The real and the imaginary part of a function of pairs; in f64, rounded once."""
-    from weft.compiler.frontend.stablehlo.ops import complex_functions
+    import weft.compiler.frontend.stablehlo.ops.complex_functions as complex_functions
     from weft.dialects.graph.core.types import F64
 
     terms = _terms(parts)
@@ -62,8 +65,6 @@ def transformed(
     reals. With `exact` the size of the axis has to be a number.
     """
     from weft.compiler.frontend.fourier import Transform, real_inverse, resized
-    from weft.dialects.errors import UnsupportedError
-    from weft.dialects.expr import Expr
     from weft.dialects.graph.core.algebra import joined
 
     terms, wanted = _terms(parts), Expr.of(size)

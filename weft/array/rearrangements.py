@@ -168,7 +168,7 @@ def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = 
     given: Any = shift
     shifts: list[Any] = [*given] if isinstance(shift, tuple | list) else [given] * len(axes)
     for position, by in zip(axes, shifts, strict=True):
-        x = _turned(x, axis_of(position, x.ndim), by) if is_unknown(by) else x
+        x = _rotated(x, axis_of(position, x.ndim), by) if is_unknown(by) else x
     moves = [(position, by if isinstance(by, int) else int(by))
              for position, by in zip(axes, shifts, strict=True) if not is_unknown(by)]  # fmt: skip
     return x.rolled(moves) if moves else x
@@ -179,7 +179,7 @@ def is_unknown(value: Any) -> bool:
     return isinstance(value, ArrayOperators) and not value.has_values
 
 
-def _turned(x: Any, axis: int, by: Any) -> Any:
+def _rotated(x: Any, axis: int, by: Any) -> Any:
     """The elements along an axis moved on by a number of places that a call finds."""
     ones = by.constant(np.asarray(1, np.int64)).broadcast_to(x.shape[axis : axis + 1])
     places = ones.cumsum(0) - 1 - by

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Unpack, cast
+from typing import Any, Final, Unpack, cast
 
 import numpy as np
 from msgspec import Struct
@@ -140,7 +140,7 @@ class TracedFunction:
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """What the function returns. Raises InputError for trees unlike those of the examples."""
-        if self._quick and not named and all([type(each) is np.ndarray for each in arguments]):
+        if self._quick and not named and _ARRAYS.issuperset(map(type, arguments)):
             (found,) = self.executable(*arguments)
             return found if found.ndim else found[()]
         given = {**dict(zip(self._names, arguments, strict=False)), **named}
@@ -155,6 +155,9 @@ class TracedFunction:
                  for each, is_complex in zip(outputs, self._are_complex, strict=True)]  # fmt: skip
         kept = [tensor_of(each) if tensors else each if each.ndim else each[()] for each in found]
         return unflatten(self._outputs, kept)
+
+
+_ARRAYS: Final = frozenset((np.ndarray,))
 
 
 def _given(leaf: Any) -> Any:

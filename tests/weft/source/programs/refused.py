@@ -154,7 +154,7 @@ def assigns_attribute(x):
 
 def stale_view(x):
     x = x.copy()
-    row = x[1:]
+    row = x.reshape(-1)
     x[2] = 5.0
     return row * 2  #: the array stays as it is | .copy()
 

@@ -158,7 +158,9 @@ def test_hermitian_matrices(matrix):
     np.testing.assert_allclose(vectors.conj().T @ vectors, np.eye(4), atol=1e-12)
 
 
-@pytest.mark.parametrize("matrix", [A.real, A, np.eye(4)[[1, 2, 3, 0]]])
+@pytest.mark.parametrize("matrix", [
+    A.real, A, np.eye(4)[[1, 2, 3, 0]], np.diag([-3.0, -2, -1]) + np.diag([3.0, 2], -1),
+])  # fmt: skip
 def test_eigenvalues_of_any_matrix(matrix):
     values, vectors = (np.asarray(each) for each in wnp.linalg.eig(Tensor(matrix)))
     np.testing.assert_allclose(matrix @ vectors, vectors * values, atol=1e-12)

@@ -14,7 +14,7 @@ from weft.array.complex_numbers import Complex
 from weft.array.elementwise import abs, matmul, sign, sqrt, where
 from weft.array.products import diagonal
 from weft.array.rearrangements import concat
-from weft.array.selections import take
+from weft.array.selections import take, take_along_axis
 from weft.array_api.functions import decompositions
 from weft.array_api.linalg import solve
 from weft.array_api.operands import known, operand, refuse
@@ -113,8 +113,8 @@ def _triangles_vectors(t: Any, values: Any) -> Any:
 def _unit(v: Any) -> Any:
     """Columns of length 1 whose greatest elements are positive reals."""
     sizes = abs(v)
-    most = where(sizes == sizes.max(0), v, 0.0)
-    turned = v / sign(most.sum(0))
+    most = take_along_axis(v, sizes.argmax(0).reshape(1, -1), 0)
+    turned = v / sign(most)
     return turned / sqrt((sizes * sizes).sum(0))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from weft.array.complex_numbers import Complex
+from weft.array.interleaved import from_interleaved
 from weft.array.operators import users_line
 from weft.dialects.errors import WeftError
 
@@ -121,6 +122,8 @@ def _unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:
     if structure.node_type is dict:
         return {key: _unflatten(each, leaves) for key, each in structure.below}
     values = [_unflatten(each, leaves) for _, each in structure.below]
+    if structure.node_type is Complex and all(isinstance(each, KNOWN) for each in values):
+        return from_interleaved(np.stack(values, -1))
     if hasattr(structure.node_type, "_fields"):  # a named tuple
         return structure.node_type(*values)
     return structure.node_type(values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from types import FunctionType, MethodType, ModuleType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -159,7 +159,7 @@ def assign_attribute(run: Run, holder: Any, name: str, value: Any, location: Loc
         return
     is_lent = (id(holder), name) in run.lent
     if is_state(holder, name) and not is_lent and not run.undo_log.is_made(holder):
-        change_state(run, holder, name, value, location)
+        change_state(run, cast("Any", holder), name, value, location)
         return
     if not run.undo_log.is_made(holder) and not is_lent:
         rule = "an assignment to an attribute requires an object that this call has made"

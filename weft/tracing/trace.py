@@ -127,7 +127,7 @@ class TracedFunction:
         self._names = [name for name, _ in trace.inputs.below]
         self._are_complex = trace.are_complex
         takes_arrays = all(below == LEAF for _, below in trace.inputs.below)
-        self._quick = takes_arrays and trace.outputs == LEAF and not trace.has_complex
+        self._fast_path = takes_arrays and trace.outputs == LEAF and not trace.has_complex
         """Whether arrays alone go in and one comes out."""
 
     def __getattr__(self, name: str) -> Any:
@@ -140,7 +140,7 @@ class TracedFunction:
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """What the function returns. Raises InputError for trees unlike those of the examples."""
-        if self._quick and not named and _ARRAYS.issuperset(map(type, arguments)):
+        if self._fast_path and not named and _ARRAYS.issuperset(map(type, arguments)):
             (found,) = self.executable(*arguments)
             return found if found.ndim else found[()]
         given = {**dict(zip(self._names, arguments, strict=False)), **named}

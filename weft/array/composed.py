@@ -24,8 +24,6 @@ from weft.array.elementwise import (
     log,
     log1p,
     logical_and,
-    maximum,
-    minimum,
     negative,
     round,
     sqrt,
@@ -110,7 +108,8 @@ def _copysign(x: Any, y: Any) -> Any:
 def _hypot(x: Any, y: Any) -> Any:
     """The roots of sums of two squares, which do not overflow on the way."""
     x, y = (abs(each.as_float()) for each in x.promoted(y))
-    high, low = maximum(x, y), minimum(x, y)
+    swaps = less(x, y)  # one order, whose derivatives belong together at ties
+    high, low = where(swaps, y, x), where(swaps, x, y)
     ratio = low / where(high == 0, 1.0, high)
     return where(isinf(high), high, where(isinf(low), low, high * sqrt(1.0 + ratio * ratio)))
 

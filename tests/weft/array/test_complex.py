@@ -146,6 +146,15 @@ def test_derivatives_and_batches():
     np.testing.assert_allclose(np.asarray(gradients)[0], slopes)
 
 
+def test_sizes_of_numbers_whose_parts_are_equal_have_their_slopes():
+    tied = Tensor(np.array([1 + 1j, -2 + 2j, 0j]))
+    slopes = np.asarray(weft.grad(lambda z: abs(z).sum())(tied))
+    np.testing.assert_allclose(slopes, np.array([1 + 1j, -1 + 1j, 0]) / np.sqrt(2))
+    ones = Tensor(np.ones(2))
+    for slope in weft.grad(lambda x, y: wnp.hypot(x, y).sum(), (0, 1))(ones, ones):
+        np.testing.assert_allclose(slope, np.sqrt([0.5, 0.5]))
+
+
 A = RNG.normal(size=(4, 4)) + 1j * RNG.normal(size=(4, 4))
 HERMITIAN = A + A.conj().T
 

@@ -10,10 +10,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from weft.compiler.frontend.stablehlo.node import HloImporter, Node
+from weft.compiler.frontend.stablehlo.ops.bits import recast
 from weft.compiler.frontend.stablehlo.ops.complex_functions import (
     Pair,
+    angle,
     conjugate,
     cosine,
+    cube_root,
     exponential,
     exponential_minus_one,
     hyperbolic_cosine,
@@ -108,9 +111,12 @@ def _iota(node: Node) -> Sequence[Term]:
 
 
 def _bitcast(node: Node) -> Sequence[Term]:
-    if node.op.operands[0].type != node.op.results[0].type:
-        raise UnsupportedError("requires numbers of one type for a bitcast of complex ones")
-    return node.operands
+    """Parts are a last dim of the reals that complex numbers are bits of."""
+    real, imag = node.operands
+    rank = len(real.shape)
+    pairs = recast(joined([real.insert(rank), imag.insert(rank)], rank), node.result.element)
+    axis = len(pairs.shape) - 1
+    return [pairs.part(axis, part, 1).reshape(pairs.shape[:-1]) for part in (0, 1)]
 
 
 def _convert(node: Node) -> Sequence[Term]:
@@ -121,6 +127,12 @@ def _convert(node: Node) -> Sequence[Term]:
         real = node.operands[0].cast(element)
         return [real, real.number(0).expand(real.shape)]
     return [each.cast(element) for each in node.operands]
+
+
+def _imag(node: Node) -> Sequence[Term]:
+    """The imaginary part, which of reals is zero."""
+    real, *imag = node.operands
+    return imag or [real.number(0).expand(real.shape)]
 
 
 def _is_finite(node: Node) -> Sequence[Term]:
@@ -196,6 +208,8 @@ def _transformed(node: Node, z: Pair, axis: int, length: int, inverse: bool) -> 
 
 
 _FUNCTIONS: dict[str, Callable[..., Pair]] = {
+    "atan2": angle,
+    "cbrt": cube_root,
     "cosine": cosine,
     "divide": quotient,
     "exponential": exponential,
@@ -237,7 +251,7 @@ COMPLEX: dict[str, HloImporter] = {
     "stablehlo.constant": constant,
     "stablehlo.convert": _convert,
     "stablehlo.fft": fft,
-    "stablehlo.imag": lambda node: [node.operands[1]],
+    "stablehlo.imag": _imag,
     "stablehlo.iota": _iota,
     "stablehlo.is_finite": _is_finite,
     "stablehlo.maximum": _extremum,

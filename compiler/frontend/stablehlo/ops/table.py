@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.compiler.frontend.stablehlo.node import HloImporter, ImporterTable, Node
+from weft.compiler.frontend.stablehlo.ops.bits import BITS
 from weft.compiler.frontend.stablehlo.ops.bodies import combination
 from weft.compiler.frontend.stablehlo.ops.complex_numbers import (
     COMPLEX,
@@ -13,7 +14,7 @@ from weft.compiler.frontend.stablehlo.ops.complex_numbers import (
     by_parts,
     product_of_pairs,
 )
-from weft.compiler.frontend.stablehlo.ops.control import CONTROL
+from weft.compiler.frontend.stablehlo.ops.control import CONTROL, scan
 from weft.compiler.frontend.stablehlo.ops.dynamic import DYNAMIC, shape_assertion
 from weft.compiler.frontend.stablehlo.ops.elementwise import ELEMENTWISE
 from weft.compiler.frontend.stablehlo.ops.indexing import INDEXING
@@ -40,10 +41,10 @@ def custom_call(node: Node) -> Sequence[Term]:
 
 
 _STABLEHLO = {
-    **ELEMENTWISE, **MOVEMENT, **INDEXING, **REDUCTIONS, **PRODUCTS, **CONTROL, **SORTING,
+    **ELEMENTWISE, **BITS, **MOVEMENT, **INDEXING, **REDUCTIONS, **PRODUCTS, **CONTROL, **SORTING,
     **DYNAMIC, **LINALG, **QUANTIZED, **RANDOM, "custom_call": custom_call,
 }  # fmt: skip
-_CHLO = {**SPECIAL, "top_k": top_k}
+_CHLO = {**SPECIAL, "scan": scan, "top_k": top_k}
 
 IMPORTERS: ImporterTable = {
     **COMPLEX,

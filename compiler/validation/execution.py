@@ -32,7 +32,7 @@ from weft.dialects.loop.dynamic import (
     SubviewOp,
     TransferOwnershipOp,
 )
-from weft.dialects.loop.effects import AssertOp, PollOp, PrintOp
+from weft.dialects.loop.effects import AssertOp, HostCallOp, PollOp, PrintOp
 from weft.dialects.loop.extents import RequireExtentsOp
 from weft.dialects.loop.ops import AllocOp, ConditionOp, ForOp, IfOp, LoadOp, StoreOp, WhileOp
 from weft.dialects.loop.program import (
@@ -188,6 +188,12 @@ class Execution:
                 self.write(op, Access(target.root, path, target.moves), value)
             case PrintOp():
                 self._note(op, op.text.data, *(self.read(each) for each in op.values))
+            case HostCallOp():
+                self._note(op, op.text.data, *(self.read(each) for each in op.sources))
+                effects = self.outcome.effects
+                for number, each in enumerate(op.targets):
+                    answer = self.terms.of("host", len(effects), effects[-1], number)
+                    self.write(op, self.access(each), answer)
             case AssertOp() | ConditionOp():
                 self._note(op, *(self.scalars[each] for each in op.operands))
             case _:

@@ -21,7 +21,7 @@ from weft.compiler.frontend.stablehlo.from_stablehlo import (
     returned_by,
 )
 from weft.compiler.frontend.stablehlo.jaxlib_text import read_bytecode
-from weft.compiler.frontend.stablehlo.types import Declared, declared, is_complex
+from weft.compiler.frontend.stablehlo.types import Declared, held_as, is_complex, is_token
 from weft.compiler.machine.artifact.cache import default_cache
 from weft.compiler.machine.pjrt.declarations import OBJECTS
 from weft.compiler.machine.python.executable import Executable
@@ -60,7 +60,7 @@ class Program:
         self.structure: Any = OBJECTS["Executable"].structure()
         self.address = ctypes.addressof(self.structure)
         owner, results = self.structure, [each.type for each in returned_by(main)]
-        types = [declared(each) for each in results]
+        types = [held_as(each) for each in results]
         numbers = [_number(each) for each in results]
         owner.references, owner.one, owner.itself = 1, 1, self.address
         self._set_text("name", name)
@@ -155,7 +155,7 @@ def _donations(main: FuncOp) -> Iterator[tuple[int, int]]:
 
 
 def _number(written: Any) -> int:
-    element = written.element_type
+    element = held_as(written).element if is_token(written) else written.element_type
     if element not in _NUMBERS:
         raise UnsupportedError(f"requires results of types that JAX's plugins have, got {element}")
     return _NUMBERS[element]

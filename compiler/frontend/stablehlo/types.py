@@ -71,6 +71,11 @@ def declared(written: Attribute) -> Declared:
     return Declared(tuple(dims), element)
 
 
+def held_as(written: Attribute) -> Declared:
+    """The type of the array that JAX holds for a value: for a token one without elements."""
+    return Declared((0,), BOOL) if is_token(written) else declared(written)
+
+
 def is_complex(written: Attribute) -> bool:
     """Whether a value is a tensor of complex numbers, which the graph has as two of reals."""
     if not isinstance(written, TensorType):

@@ -13,9 +13,10 @@ from weft.compiler.frontend.stablehlo.node import Node, static_dims
 from weft.compiler.frontend.stablehlo.ops.movement import box_at, update_at
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import ExprLike
-from weft.dialects.graph import CaseOp, ConditionOp, IfOp, WhileOp, YieldOp
+from weft.dialects.graph import CaseOp, ConditionOp, HostCallOp, IfOp, WhileOp, YieldOp
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import tensor
 
 
 def inner_builder(node: Node, block: Block) -> GraphBuilder:
@@ -119,6 +120,18 @@ def _with_slice(x: Term, new: Term, at: Term, axis: int) -> Term:
 def after_all(_: Node) -> Sequence[Term]:
     """A token, which stands for nothing: effects keep their order."""
     return []
+
+
+HOST_CALL = "weft.host_call"
+"""The custom call of a function of this process, which `backend_config` names."""
+
+
+def host_call(node: Node) -> Sequence[Term]:
+    """What a function of the host returns."""
+    types = [tensor(each.static, each.element) for each in node.results]
+    values = [each.value for each in node.operands]
+    op = HostCallOp.of(node.text("backend_config"), values, types, node.b.location)
+    return [Term(node.b, result) for result in node.b.builder.insert(op).results]
 
 
 CONTROL = {

@@ -14,7 +14,13 @@ from weft.compiler.frontend.stablehlo.ops.complex_numbers import (
     by_parts,
     product_of_pairs,
 )
-from weft.compiler.frontend.stablehlo.ops.control import CONTROL, scan
+from weft.compiler.frontend.stablehlo.ops.control import (
+    CONTROL,
+    HOST_CALL,
+    after_all,
+    host_call,
+    scan,
+)
 from weft.compiler.frontend.stablehlo.ops.dynamic import DYNAMIC, shape_assertion
 from weft.compiler.frontend.stablehlo.ops.elementwise import ELEMENTWISE
 from weft.compiler.frontend.stablehlo.ops.indexing import INDEXING
@@ -31,7 +37,11 @@ from weft.dialects.errors import UnsupportedError
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.stablehlo.op import HloOp
 
-CUSTOM_CALLS: ImporterTable = {"shape_assertion": shape_assertion}
+CUSTOM_CALLS: ImporterTable = {
+    "dce_sink": after_all,
+    HOST_CALL: host_call,
+    "shape_assertion": shape_assertion,
+}
 """The custom calls that weft knows, by their targets."""
 
 

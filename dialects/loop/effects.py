@@ -52,7 +52,7 @@ class PrintOp(IRDLOperation):
 @irdl_op_definition
 class HostCallOp(IRDLOperation):
     """Runs a function of the host, which reads buffers and fills others:
-    `loop.host_call "f({}) -> ({})"(%x) into (%y) : (!loop.buffer<[n], f32>) into (...)`.
+    `loop.host_call "f({float32,1,}) -> ()"(%x) -> () : (!loop.buffer<[n], f32>) -> ()`.
     """
 
     name = "loop.host_call"
@@ -62,8 +62,8 @@ class HostCallOp(IRDLOperation):
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = (
-        "$text `(` $sources `)` `into` `(` $targets `)` attr-dict `:` "
-        "`(` type($sources) `)` `into` `(` type($targets) `)`"
+        "$text `(` $sources `)` `->` `(` $targets `)` attr-dict `:` "
+        "`(` type($sources) `)` `->` `(` type($targets) `)`"
     )
 
     @staticmethod

@@ -107,3 +107,42 @@ np.testing.assert_allclose(w, np.linalg.eigvalsh(a[:3] + a[:3].T), rtol=1e-4, at
 
 def test_decompositions():
     assert run(DECOMPOSITIONS) == ""
+
+
+CALLBACKS = """
+from jax.experimental import io_callback
+
+seen = []
+
+@jax.jit
+def program(x):
+    jax.debug.print("x = {}, sum {:.1f}", x, x.sum())
+    kind = jax.ShapeDtypeStruct((2,), jnp.complex64)
+    z = jax.pure_callback(lambda v: np.exp(1j * np.asarray(v)).astype("F"), kind, x)
+
+    def step(n, total):
+        return io_callback(lambda n, t: (seen.append(int(n)), t + n)[1], total, n, total, ordered=True)
+
+    return z, jax.lax.fori_loop(0, 4, step, jnp.float32(0))
+
+z, total = program(jnp.arange(2.0))
+jax.effects_barrier()
+np.testing.assert_allclose(z, np.exp(1j * np.arange(2)), rtol=1e-6)
+assert (float(total), seen) == (6, [0, 1, 2, 3])
+four = jnp.arange(-8, 8).astype("int4")
+assert (np.asarray(four + four, "i4") == (np.arange(-8, 8) * 2 + 8) % 16 - 8).all()
+
+def fails(x):
+    return jax.pure_callback(lambda v: np.zeros(3, "f"), jax.ShapeDtypeStruct((2,), "f"), x)
+
+try:
+    jax.jit(fails)(jnp.ones(2)).block_until_ready()
+except RuntimeError as error:
+    print(error)
+"""
+
+
+def test_callbacks_and_narrow_types():
+    printed, failed = run(CALLBACKS).splitlines()
+    assert printed == "x = [0. 1.], sum 1.0"
+    assert "Expected: (2,), Actual: (3,)" in failed

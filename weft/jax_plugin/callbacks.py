@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
@@ -20,9 +21,9 @@ def register_callbacks() -> None:
     """
     callback, debugging = (import_module(f"jax._src.{name}") for name in ("callback", "debugging"))
     rules: dict[Any, Callable[..., Any]] = {
-        callback.pure_callback_p: _callback,
-        callback.io_callback_p: _callback,
-        debugging.debug_callback_p: _callback,
+        callback.pure_callback_p: partial(_callback, "jax.pure_callback"),
+        callback.io_callback_p: partial(_callback, "jax.io_callback"),
+        debugging.debug_callback_p: partial(_callback, "jax.debug.callback"),
         debugging.debug_print_p: partial(_debug_print, debugging),
     }
     mlir: Any = import_module("jax._src.interpreters.mlir")
@@ -30,10 +31,12 @@ def register_callbacks() -> None:
         mlir.register_lowering(primitive, rule, platform=PLATFORM, cacheable=False)
 
 
-def _callback(ctx: Any, *operands: Any, callback: Callable[..., Any], **_: Any) -> Sequence[Any]:
+def _callback(
+    name: str, ctx: Any, *operands: Any, callback: Callable[..., Any], **_: Any
+) -> Sequence[Any]:
     """A call of the function. Effects stay in the program's order, and need no tokens."""
     mlir: Any = import_module("jax._src.interpreters.mlir")
-    held = HostFunction(partial(_called, callback, ctx.avals_out))
+    held = HostFunction(partial(_called, name, callback, ctx.avals_in, ctx.avals_out))
     ctx.module_context.add_keepalive(held)
     call = mlir.custom_call(
         HOST_CALL,
@@ -63,10 +66,16 @@ def _debug_print(
         logging_record,
     )  # fmt: skip
     callback = debugging._make_flat_callback(in_tree, printed, static_args)
-    return _callback(ctx, *operands, callback=callback)
+    return _callback("jax.debug.print", ctx, *operands, callback=callback)
 
 
-def _called(callback: Callable[..., Any], types: Sequence[Any], *arrays: Any) -> list[Any]:
+def _called(
+    name: str,
+    callback: Callable[..., Any],
+    given: Sequence[Any],
+    types: Sequence[Any],
+    *arrays: Any,
+) -> list[Any]:
     """What a callback returns for arrays on the CPU, of XLA where the process has it. Raises
     RuntimeError for results of other shapes or dtypes.
     """
@@ -76,9 +85,14 @@ def _called(callback: Callable[..., Any], types: Sequence[Any], *arrays: Any) ->
         device = jax.local_devices(backend="cpu")[0]
     except RuntimeError:
         device = jax.local_devices(backend=PLATFORM)[0]
+    values = [_of_type(array, each) for array, each in zip(arrays, given, strict=True)]
     with jax.default_device(device):
-        results = callback(*jax.device_put(arrays, device)) or ()
-        found = [dtypes.canonicalize_value(np.asarray(each)) for each in results]
+        try:
+            results = callback(*jax.device_put(values, device)) or ()
+            found = [dtypes.canonicalize_value(np.asarray(each)) for each in results]
+        except BaseException:
+            logging.getLogger(__name__).exception("%s failed", name)
+            raise
     if len(found) != len(types):
         rule = "Mismatched number of outputs from callback"
         raise RuntimeError(f"{rule}. Expected: {len(types)}, Actual: {len(found)}")
@@ -88,4 +102,18 @@ def _called(callback: Callable[..., Any], types: Sequence[Any], *arrays: Any) ->
             if pair[0] != pair[1]:
                 rule = f"Incorrect output {what} for return value #{number}"
                 raise RuntimeError(f"{rule}: Expected: {pair[0]}, Actual: {pair[1]}")
-    return found
+    return [_in_parts(each) for each in found]
+
+
+def _of_type(array: Any, wanted: Any) -> Any:
+    """An array of a program as JAX has it: the last dim of complex numbers has both parts."""
+    if wanted.dtype.kind != "c":
+        return array
+    return np.ascontiguousarray(array).view(wanted.dtype).reshape(wanted.shape)
+
+
+def _in_parts(array: Any) -> Any:
+    """The opposite."""
+    if array.dtype.kind != "c":
+        return array
+    return np.ascontiguousarray(array).view(array.real.dtype).reshape((*array.shape, 2))

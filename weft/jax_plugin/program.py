@@ -29,13 +29,26 @@ from weft.dialects.errors import UnsupportedError
 from weft.dialects.graph.core.types import (
     BF16,
     BOOL,
+    F4E2M1FN,
+    F8E3M4,
+    F8E4M3,
+    F8E4M3B11FNUZ,
+    F8E4M3FN,
+    F8E4M3FNUZ,
+    F8E5M2,
+    F8E5M2FNUZ,
+    F8E8M0FNU,
     F16,
     F32,
     F64,
+    I2,
+    I4,
     I8,
     I16,
     I32,
     I64,
+    UI2,
+    UI4,
     UI8,
     UI16,
     UI32,
@@ -47,6 +60,8 @@ from weft.jax_plugin.options import device_counts
 _NUMBERS: dict[Any, int] = {
     BOOL: 1, I8: 2, I16: 3, I32: 4, I64: 5, UI8: 6, UI16: 7, UI32: 8, UI64: 9,
     F16: 10, F32: 11, F64: 12, BF16: 13, ComplexType(F32): 14, ComplexType(F64): 15,
+    F8E5M2: 16, F8E4M3FN: 17, F8E4M3B11FNUZ: 18, F8E5M2FNUZ: 19, F8E4M3FNUZ: 20, I4: 21, UI4: 22,
+    I2: 24, UI2: 25, F8E4M3: 26, F8E3M4: 27, F8E8M0FNU: 28, F4E2M1FN: 29,
 }  # fmt: skip
 """How the API numbers element types."""
 

@@ -110,4 +110,5 @@ def _run(text: str, values: int, dims: int) -> None:
         if array.shape != result.shape or array.dtype != result.dtype:
             wanted, got = (f"{each.dtype}{list(each.shape)}" for each in (array, result))
             raise InputError(f"a function of the host requires a result of {wanted}, got {got}")
-        array[...] = result
+        if array.size:
+            array[...] = result

@@ -60,7 +60,7 @@ def dtype_named(name: str) -> np.dtype[Any]:
 def array_at(address: int | None, dtype: np.dtype[Any], shape: list[int]) -> Any:
     """The elements that lie there, in place."""
     size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
-    data = (ctypes.c_char * size).from_address(address) if address and size else b""
+    data: Any = (ctypes.c_char * size).from_address(address) if address and size else b""
     return np.frombuffer(data, dtype).reshape(shape)
 
 

@@ -287,7 +287,16 @@ LINEAR = frozenset(
 
 WHOLE = frozenset(
     f"stablehlo.{name}"
-    for name in ["case", "composite", "if", "map", "optimization_barrier", "sort", "while"]
+    for name in [
+        "case",
+        "composite",
+        "custom_call",
+        "if",
+        "map",
+        "optimization_barrier",
+        "sort",
+        "while",
+    ]
 )
 """Operators that take the parts one after the other, as so many operands."""
 

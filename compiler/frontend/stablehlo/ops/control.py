@@ -9,8 +9,10 @@ from xdsl.rewriter import InsertPoint
 
 from weft.compiler.frontend import matrices
 from weft.compiler.frontend.matrices import Step
+from weft.compiler.frontend.stablehlo.interleaved import joined_parts, separated
 from weft.compiler.frontend.stablehlo.node import Node, static_dims
 from weft.compiler.frontend.stablehlo.ops.movement import box_at, update_at
+from weft.compiler.frontend.stablehlo.types import declared, is_complex
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import ExprLike
 from weft.dialects.graph import CaseOp, ConditionOp, HostCallOp, IfOp, WhileOp, YieldOp
@@ -127,11 +129,17 @@ HOST_CALL = "weft.host_call"
 
 
 def host_call(node: Node) -> Sequence[Term]:
-    """What a function of the host returns."""
-    types = [tensor(each.static, each.element) for each in node.results]
-    values = [each.value for each in node.operands]
+    """What a function of the host returns; the last dim of complex arrays has both parts."""
+    written = [each.type for each in node.op.results]
+    pairs = [(2,) if is_complex(each) else () for each in written]
+    held = [declared(each) for each in written]
+    types = [
+        tensor((*each.static, *pair), each.element) for each, pair in zip(held, pairs, strict=True)
+    ]
+    values = [each.value for each in joined_parts(node.operands, node.op.operands, node.b)]
     op = HostCallOp.of(node.text("backend_config"), values, types, node.b.location)
-    return [Term(node.b, result) for result in node.b.builder.insert(op).results]
+    found = [Term(node.b, result) for result in node.b.builder.insert(op).results]
+    return separated(found, node.op.results)
 
 
 CONTROL = {

@@ -17,7 +17,9 @@ from weft.dialects.graph.core.types import STORED
 from weft.dialects.loop.scalar import compute_type
 from weft.dialects.stablehlo.op import HloOp
 
-BY_THEMSELVES: Final = ("stablehlo.bitcast_convert", "stablehlo.constant", "stablehlo.convert")
+BY_THEMSELVES: Final = tuple(
+    f"stablehlo.{name}" for name in ("bitcast_convert", "constant", "convert", "custom_call")
+)
 """Operators whose importers take narrow types as they are."""
 
 

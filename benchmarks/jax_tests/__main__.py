@@ -67,11 +67,11 @@ class Worker:
         self.process.wait()
 
 
-def run_file(path: Path, platform: str, every: int, rows: list[Row], out: IO[str]) -> None:
-    """Runs one in so many tests of a file that have no outcome yet."""
+def run_file(path: Path, platform: str, sample: slice, rows: list[Row], out: IO[str]) -> None:
+    """Runs a sample of the tests of a file, of those that have no outcome yet."""
     done = {row["number"] for row in rows if row["file"] == path.name}
     worker = Worker(path, platform)
-    for number in range(0, worker.count, every):
+    for number in range(worker.count)[sample]:
         if number in done:
             continue
         began = time.monotonic()
@@ -119,6 +119,7 @@ def main() -> None:
     parser.add_argument("paths", type=Path, nargs="+", help="test files, or a folder of them")
     parser.add_argument("--platform", default="weft")
     parser.add_argument("--every", type=int, default=1, help="one in so many tests")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first test")
     parser.add_argument("--out", type=Path, default=Path("jax-tests.jsonl"))
     parser.add_argument("--beside", type=Path)
     parser.add_argument("--summary", type=Path)
@@ -131,7 +132,8 @@ def main() -> None:
                for path in arguments.paths]  # fmt: skip
     with arguments.out.open("a") as out:
         for path in (path for paths in folders for path in paths):
-            run_file(path, arguments.platform, arguments.every, rows, out)
+            sample = slice(arguments.first, None, arguments.every)
+            run_file(path, arguments.platform, sample, rows, out)
     found = summary(
         _rows(arguments.out), _rows(arguments.beside), arguments.platform, arguments.every
     )

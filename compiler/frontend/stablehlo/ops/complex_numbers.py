@@ -161,20 +161,19 @@ def fft(node: Node) -> Sequence[Term]:
     element, rank = node.operands[0].type.element, len(node.operands[0].shape)
     sign = 1 if kind in ("IFFT", "IRFFT") else -1
     transform = Transform(lambda array: node.stored(array, "roots"), F64, sign)
-    x = joined([each.cast(F64).insert(rank) for each in node.operands], rank)
+    parts = [each.cast(F64) for each in node.operands]
     axes = list(zip(range(rank - len(lengths), rank), lengths, strict=True))
     for axis, length in axes if kind == "IRFFT" else reversed(axes):
-        order = [*(at for at in range(rank) if at != axis), axis, rank]
-        line = x.transpose(order)
+        order = [*(at for at in range(rank) if at != axis), axis]
+        lines = [each.transpose(order) for each in parts]
         is_last = axis == rank - 1
         if kind == "IRFFT" and is_last:
-            found = transform.real_inverse(line, Expr.of(length))
+            found = [transform.real_inverse(lines, Expr.of(length))]
         else:
             kept = length // 2 + 1 if kind == "RFFT" and is_last else length
-            found = transform(line, Expr.of(kept))
-            found = found / length if sign > 0 else found
-        x = found.transpose([order.index(at) for at in range(rank + 1)])
-    parts = [x.part(rank, part, 1).reshape(x.shape[:-1]) for part in range(1 + (kind != "IRFFT"))]
+            found = transform(lines, Expr.of(kept))
+            found = [each / length for each in found] if sign > 0 else found
+        parts = [each.transpose([order.index(at) for at in range(rank)]) for each in found]
     return [each.cast(element) for each in parts]
 
 

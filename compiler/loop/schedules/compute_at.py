@@ -13,6 +13,7 @@ all even elements, then all odd ones, and every tap loads contiguous vectors.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import NoneAttr
@@ -21,6 +22,7 @@ from weft.compiler.loop.matchers import is_straight_line
 from weft.compiler.loop.nest import (
     accesses_to,
     child_loops,
+    indexed_dims,
     is_indexed_by_loops,
     loads_in,
     loops_in,
@@ -78,7 +80,8 @@ def fuse_producers(consumers: list[ForOp], target: Target) -> list[ForOp]:
         fused = None if left else try_fuse(first, consumer)
         first = fused or first
         left += [] if fused else [consumer]
-    for producer in list(_producers(first)):
+    for each in list(_producers(first)):
+        producer = _outermost_alike(each, first)
         if producer.extent != first.extent or not loops_in(producer):
             break
         inner = child_loops(producer)
@@ -96,6 +99,26 @@ def fuse_producers(consumers: list[ForOp], target: Target) -> list[ForOp]:
             vectorize_innermost(each, target)
             _prefetch_rows(each)
     return [first, *left]
+
+
+def _outermost_alike(producer: ForOp, consumer: ForOp) -> ForOp:
+    """The outer loop of a producer, whose loops are reordered so that it is the one that fills what
+    an iteration of the consumer reads: a consumer may have its channels around a small batch.
+    """
+    read = {
+        (load.buffer, dim) for load in loads_in(consumer) for dim in indexed_dims(load, consumer)
+    }
+    nest = perfect_nest(producer)
+    for position, loop in enumerate(nest):
+        filled = {
+            (store.buffer, dim)
+            for store in stores_in(producer)
+            for dim in indexed_dims(store, loop)
+        }
+        if loop.extent == consumer.extent and filled & read:
+            with suppress(IllegalSchedule):
+                return reorder(loop, *nest[:position])[0]
+    return producer
 
 
 def _deinterleave(first: ForOp, fills: Sequence[ForOp], target: Target) -> None:

@@ -3,7 +3,7 @@
 
 The files are those of JAX's repository at the tag of the installed version (they need absl-py).
 Each test's outcome is a line of the file `--out`, and those that have one are not run again.
-`--beside` is the file of another platform's outcomes; the share is that of the tests that pass
+`--baseline` is the file of another platform's outcomes; the share is that of the tests that pass
 there. `--summary` adds a line of counts, with what fails by what it says, to a file.
 """
 
@@ -85,13 +85,13 @@ def run_file(path: Path, platform: str, sample: slice, rows: list[Row], out: IO[
     worker.end()
 
 
-def summary(rows: list[Row], beside: list[Row], platform: str, every: int) -> list[Row]:
+def summary(rows: list[Row], baseline: list[Row], platform: str, every: int) -> list[Row]:
     """For each file counts of outcomes, and what fails of that which passes elsewhere."""
-    passing = {(row["file"], row["number"]) for row in beside if row["outcome"] == "pass"}
+    passing = {(row["file"], row["number"]) for row in baseline if row["outcome"] == "pass"}
     found: list[Row] = []
     for file in dict.fromkeys(row["file"] for row in rows):
         own = [row for row in rows if row["file"] == file]
-        compared = [row for row in own if not beside or (file, row["number"]) in passing]
+        compared = [row for row in own if not baseline or (file, row["number"]) in passing]
         counts = collections.Counter(row["outcome"] for row in own)
         passes = sum(row["outcome"] == "pass" for row in compared)
         required = sum(row["outcome"] != "skip" for row in compared)
@@ -121,7 +121,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="one in so many tests")
     parser.add_argument("--first", type=int, default=0, help="the number of the first test")
     parser.add_argument("--out", type=Path, default=Path("jax-tests.jsonl"))
-    parser.add_argument("--beside", type=Path)
+    parser.add_argument("--baseline", type=Path)
     parser.add_argument("--summary", type=Path)
     parser.add_argument("--again", default="", help="outcomes to run again, a comma between two")
     arguments = parser.parse_args()
@@ -135,7 +135,7 @@ def main() -> None:
             sample = slice(arguments.first, None, arguments.every)
             run_file(path, arguments.platform, sample, rows, out)
     found = summary(
-        _rows(arguments.out), _rows(arguments.beside), arguments.platform, arguments.every
+        _rows(arguments.out), _rows(arguments.baseline), arguments.platform, arguments.every
     )
     for row in found:
         print(json.dumps({key: value for key, value in row.items() if key != "failing"}))

@@ -85,7 +85,7 @@ def _name(text: str) -> str:
 
 
 @cache
-def _places(text: str) -> tuple[int, list[tuple[str, int]]]:
+def _parameters(text: str) -> tuple[int, list[tuple[str, int]]]:
     """How many arrays a function takes, and of these and those that it fills dtypes and ranks."""
     taken = len(placeholders(text.partition(_BETWEEN)[0]))
     parts = [content.split(",") for content in placeholders(text)]
@@ -93,12 +93,12 @@ def _places(text: str) -> tuple[int, list[tuple[str, int]]]:
 
 
 def _run(text: str, values: int, dims: int) -> None:
-    taken, places = _places(text)
+    taken, parameters = _parameters(text)
     sizes = ctypes.cast(dims, ctypes.POINTER(ctypes.c_int64))
     addresses = ctypes.cast(values, ctypes.POINTER(ctypes.c_void_p))
     arrays: list[Array] = []
     read = 0
-    for number, (name, rank) in enumerate(places):
+    for number, (name, rank) in enumerate(parameters):
         shape = [sizes[read + axis] for axis in range(rank)]
         read += rank
         arrays.append(array_at(addresses[number], dtype_named(name), shape))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from weft.compiler.frontend.stablehlo.node import HloImporter, ImporterTable, Node
 from weft.compiler.frontend.stablehlo.ops.bits import BITS
 from weft.compiler.frontend.stablehlo.ops.bodies import combination
+from weft.compiler.frontend.stablehlo.ops.collectives import COLLECTIVES
 from weft.compiler.frontend.stablehlo.ops.complex_numbers import (
     COMPLEX,
     LINEAR,
@@ -52,7 +53,7 @@ def custom_call(node: Node) -> Sequence[Term]:
 
 _STABLEHLO = {
     **ELEMENTWISE, **BITS, **MOVEMENT, **INDEXING, **REDUCTIONS, **PRODUCTS, **CONTROL, **SORTING,
-    **DYNAMIC, **LINALG, **QUANTIZED, **RANDOM, "custom_call": custom_call,
+    **DYNAMIC, **LINALG, **QUANTIZED, **RANDOM, **COLLECTIVES, "custom_call": custom_call,
 }  # fmt: skip
 _CHLO = {**SPECIAL, "scan": scan, "top_k": top_k}
 
@@ -89,7 +90,7 @@ def complex_importer(op: HloOp) -> HloImporter:
     alike = op.name in _BODIES and combination(op.regions[0].block) in ("add", "none")
     if op.name in LINEAR or alike:
         return by_parts(IMPORTERS[op.name])
-    if op.name in WHOLE or op.name in _BODIES:
+    if op.name in WHOLE or op.name in _BODIES or op.name.partition(".")[2] in COLLECTIVES:
         return IMPORTERS[op.name]
     raise UnsupportedError("requires real numbers, got complex ones")
 

@@ -392,6 +392,29 @@ def test_upper_halves_of_products_and_scans():
     assert found[2].tolist() == sums[:, 0].tolist()
 
 
+COLLECTIVES = """
+func.func @main(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<ui32>) {
+  %a = "stablehlo.all_reduce"(%x) <{replica_groups = dense<GROUPS> : tensor<1xSIZExi64>}> ({
+  ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+    %s = stablehlo.add %p, %q : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+  }) : (tensor<2xf32>) -> tensor<2xf32>
+  %b = "stablehlo.collective_permute"(%x) <{source_target_pairs = dense<0> : tensor<1x2xi64>}> : (tensor<2xf32>) -> tensor<2xf32>
+  %c = "stablehlo.collective_permute"(%x) <{source_target_pairs = dense<> : tensor<0x2xi64>}> : (tensor<2xf32>) -> tensor<2xf32>
+  %d = stablehlo.partition_id : tensor<ui32>
+  return %a, %b, %c, %d : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<ui32>
+}
+"""
+
+
+def test_collectives_of_one_device():
+    x = floats(2)
+    found = run(COLLECTIVES.replace("GROUPS", "0").replace("SIZE", "1"), x)
+    assert [each.tolist() for each in found] == [x.tolist(), x.tolist(), [0, 0], 0]
+    with pytest.raises(WeftError, match="requires one device, got replica_groups"):
+        run(COLLECTIVES.replace("GROUPS", "[[0, 1]]").replace("SIZE", "2"), x)
+
+
 def test_quantised_tensors():
     x = floats(2, 3)
     (found,) = run(

@@ -89,11 +89,13 @@ func.func @main(%x: !graph.tensor<[1, 4, 32, 32], f32>) -> !graph.tensor<[1, 4, 
 
 // -----
 
-// Channels are around a batch that is too small for many threads; what pads them follows.
+// Channels are around a batch that is too small for many threads; what pads an image's channel is right in front of the
+// windows over it.
 // CHECK-LABEL: loop.kernel @max_pool_
 // CHECK-NEXT: loop.for %j = 0 to 40 parallel {
-// CHECK-NEXT: %[[P:[a-z_0-9]+]] = loop.alloc scratch : !loop.buffer<[2, 1, 34, 34], f32, [d0, d1, d2, (d3 mod 2), (d3 floordiv 2)] in [2, 1, 34, 2, 17]>
-// CHECK:      loop.load %a0[{{.*}}, %j, {{.*}}]
+// CHECK-NEXT: loop.for %i = 0 to 2 {
+// CHECK-NEXT: %[[P:[a-z_0-9]+]] = loop.alloc scratch : !loop.buffer<[1, 1, 34, 34], f32, [d0, d1, d2, (d3 mod 2), (d3 floordiv 2)] in [1, 1, 34, 2, 17]>
+// CHECK:      loop.load %a0[%i, %j, {{.*}}]
 // CHECK:      loop.load %[[P]][
 // CHECK-NOT:  parallel
 func.func @main(%x: !graph.tensor<[2, 40, 32, 32], f32>) -> !graph.tensor<[2, 40, 16, 16], f32> {

@@ -73,6 +73,7 @@ def fuse_producers(consumers: list[ForOp], target: Target) -> list[ForOp]:
     """
     # Parts of one reduction, a main loop and a remainder, share what fills their operand, so they
     # become one nest first; one behind a part that is left would have to move across it.
+    inner = [loop for consumer in consumers for loop in child_loops(consumer)]
     first, *rest = consumers
     left: list[ForOp] = []
     parts: list[ForOp] = []
@@ -84,11 +85,15 @@ def fuse_producers(consumers: list[ForOp], target: Target) -> list[ForOp]:
         producer = _outermost_alike(each, first)
         if producer.extent != first.extent or not loops_in(producer):
             break
-        inner = child_loops(producer)
+        own = child_loops(producer)
         fused = try_fuse(producer, first)
         if fused is None:
             break
-        first, parts = fused, [*inner, *parts]
+        first, parts = fused, [*own, *parts]
+    # Images are around channels: what is filled for an image is so for each channel of it.
+    if parts and not left and len(inner) == len(consumers):
+        fuse_producers(inner, target)
+        parts = [each for each in parts if each.parent is first.body.block]
     # The buffer of a fused producer is used inside one iteration alone: a plane of its own makes
     # the iterations independent, and is small enough to stay in L1 or L2.
     privatize(first, LARGEST_PLANE)
@@ -253,7 +258,7 @@ def _fill_per_tile(fill: ForOp) -> list[ForOp]:
                                                      S(p[16*io .. 16*io+17])
     """
     tiles, stores = fill.next_op, stores_in(fill)
-    if not isinstance(tiles, ForOp) or len(stores) != 1:
+    if not isinstance(tiles, ForOp) or tiles.extent == 1 or len(stores) != 1:
         return [fill]
     prologue = _prologue_of(stores[0], fill, tiles)
     left = None if prologue is None else (fill.extent - prologue.rows).constant

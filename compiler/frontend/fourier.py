@@ -8,11 +8,11 @@ a power of two (Bluestein): the work for each element is that of the sum of the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from msgspec import Struct
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute
 
 from weft.dialects.expr import Expr, maximum, minimum
 from weft.dialects.graph.core.algebra import Term, counted, joined, shape_attr, size_term
@@ -21,103 +21,122 @@ from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.types import F64, I64
 from weft.dialects.weights import Array
 
-DIRECT = 512
+Parts = Sequence[Term]
+"""The real parts of numbers, and the imaginary ones where there are any."""
+
+DIRECT = 128
 """Transforms up to this size are one matrix product."""
 
 
 class Transform(Struct, frozen=True):
-    """Transforms along the second to last axis of `[..., n, 2]` (or `[..., n, 1]`, of reals),
-    without a scale; `sign` is that of the exponent. `stored` makes a table a value of the graph.
+    """Discrete Fourier transforms along the last axis, without a scale, of complex numbers as two
+    tensors of parts; `sign` is that of the exponent.
     """
 
-    b: GraphBuilder
-    stored: Callable[[Array], SSAValue]
+    stored: Callable[[Array], Term]
     element: Attribute
     sign: int
 
     def constant(self, array: Array) -> Term:
         """A table in the element type."""
-        return Term(self.b, self.stored(array.astype(numpy_dtype(self.element))))
+        return self.stored(array.astype(numpy_dtype(self.element)))
 
-    def __call__(self, x: Term, kept: Expr) -> Term:
-        """The first `kept` frequencies, as `[..., kept, 2]`."""
-        size = x.shape[-2].constant
+    def __call__(self, parts: Parts, kept: Expr) -> tuple[Term, Term]:
+        """The first `kept` frequencies; of reals there is one part alone."""
+        size = parts[0].shape[-1].constant
         if size is None or size <= DIRECT:
-            return self._direct(x, kept)
-        whole = self._bluestein if (first := _factor(size)) == 1 else self._split
-        complete = x if x.shape[-1] == 2 else joined([x, x * 0], len(x.shape) - 1)
-        return whole(complete, size, first).part(len(x.shape) - 2, 0, kept)
+            return self._direct(parts, kept)
+        first = _factor(size)
+        found = self._bluestein(parts, size) if first == 1 else self._split(parts, size, first)
+        real, imaginary = (each.part(len(each.shape) - 1, 0, kept) for each in found)
+        return real, imaginary
 
-    def _direct(self, x: Term, kept: Expr) -> Term:
-        size, parts = x.shape[-2], x.shape[-1].constant or 0
-        lead = x.shape[:-2]
-        rows = x.reshape((*lead, size * parts))
-        roots = self._roots(size, kept, parts)
-        return rows.matmul(roots).reshape((*lead, kept, 2))
+    def _direct(self, parts: Parts, kept: Expr) -> tuple[Term, Term]:
+        size = parts[0].shape[-1]
+        roots = self._roots(parts[0].b, size, kept)
+        return _combined([each.matmul(roots) for each in parts], len(parts[0].shape) - 1)
 
-    def _roots(self, size: Expr, kept: Expr, parts: int) -> Term:
-        """The matrix `[size * parts, kept * 2]` of the transform."""
+    def _roots(self, b: GraphBuilder, size: Expr, kept: Expr) -> Term:
+        """The matrix `[size, 2 * kept]` of the transform: cosines, and behind them sines."""
         n, k = size.constant, kept.constant
         if n is not None and k is not None:
-            return self.constant(_root_matrix(n, k, parts, self.sign))
-        b = self.b
+            return self.constant(np.concatenate([*_root_table(n, self.sign)[:, :, :k]], 1))
         steps = counted(b, size).insert(1) * counted(b, kept)
         turns = steps.modulo(size_term(b, size, I64)).cast(F64) / size_term(b, size, F64)
-        cosine, sine = ((turns * (2 * math.pi)).math(name).insert(2) for name in ("cos", "sin"))
-        sine = sine * self.sign
-        rows = [joined([cosine, sine], 2), joined([-sine, cosine], 2)][:parts]
-        table = joined([row.insert(1) for row in rows], 1)
-        return table.reshape((size * parts, kept * 2)).cast(self.element)
+        cosine, sine = ((turns * (2 * math.pi)).math(name) for name in ("cos", "sin"))
+        return joined([cosine, sine * self.sign], 1).cast(self.element)
 
-    def _split(self, x: Term, size: int, first: int) -> Term:
-        """Transforms of `first` elements that lie `size / first` apart, then of what they give."""
-        second, lead = size // first, x.shape[:-2]
-        at = len(lead)
-        order = [*range(at), at + 1, at, at + 2]
-        inner = self(x.reshape((*lead, first, second, 2)).transpose(order), Expr.of(first))
-        turns = np.outer(np.arange(second), np.arange(first)) / size
-        outer = self(
-            self.times(inner, _roots_of(turns, self.sign)).transpose(order), Expr.of(second)
-        )
-        return outer.transpose(order).reshape((*lead, size, 2))
+    def _split(self, parts: Parts, size: int, first: int) -> tuple[Term, Term]:
+        """Transforms of `first` elements that lie `size / first` apart, products with a matrix on
+        the left, then of what they give.
+        """
+        second, lead = size // first, parts[0].shape[:-1]
+        axis, shape = len(lead), (*lead, first, second)
+        left = self.constant(_root_table(first, self.sign).reshape(2 * first, first))
+        inner = _combined([left.matmul(each.reshape(shape)) for each in parts], axis)
+        turns = np.outer(np.arange(first), np.arange(second)) / size
+        outer = self(self._times(inner, _roots_of(turns, self.sign)), Expr.of(second))
+        order = [*range(axis), axis + 1, axis]
+        real, imaginary = (each.transpose(order).reshape((*lead, size)) for each in outer)
+        return real, imaginary
 
-    def _bluestein(self, x: Term, size: int, first: int) -> Term:
+    def _bluestein(self, parts: Parts, size: int) -> tuple[Term, Term]:
         """A convolution with a chirp, by transforms of the next power of two."""
-        wide = 1 << (2 * size - 2).bit_length()
+        wide = Expr.of(1 << (2 * size - 2).bit_length())
         squares = np.arange(size, dtype=np.int64) ** 2 % (2 * size)
         chirp = _roots_of(squares / (2 * size), self.sign)
-        kernel = np.zeros(wide, np.complex128)
+        kernel = np.zeros(wide.constant or 0, np.complex128)
         kernel[:size] = chirp.conj()
-        kernel[wide - size + 1 :] = chirp[1:].conj()[::-1]
-        axis = len(x.shape) - 2
-        spread = resized(self.times(x, chirp), axis, Expr.of(wide))
-        forward = Transform(self.b, self.stored, self.element, -1)(spread, Expr.of(wide))
-        product = self.times(forward, np.fft.fft(kernel) / wide)
-        back = Transform(self.b, self.stored, self.element, 1)(product, Expr.of(wide))
-        return self.times(back.part(axis, 0, size), chirp)
+        kernel[len(kernel) - size + 1 :] = chirp[1:].conj()[::-1]
+        axis = len(parts[0].shape) - 1
+        spread = [resized(each, axis, wide) for each in self._times(parts, chirp)]
+        forward = Transform(self.stored, self.element, -1)(spread, wide)
+        product = self._times(forward, np.fft.fft(kernel) / len(kernel))
+        back = Transform(self.stored, self.element, 1)(product, wide)
+        return self._times([each.part(axis, 0, size) for each in back], chirp)
 
-    def times(self, x: Term, factors: Array) -> Term:
+    def real_inverse(self, parts: Parts, length: Expr) -> Term:
+        """Reals, `length` of them, from the frequencies up to the middle one."""
+        axis, half = len(parts[0].shape) - 1, length // 2 + 1
+        parts = [resized(each, axis, half) for each in parts]
+        count = length - half
+        mirror = size_term(parts[0].b, count, I64) - counted(parts[0].b, count)
+        whole = [
+            joined([each, -each.take(mirror, axis) if at else each.take(mirror, axis)], axis)
+            for at, each in enumerate(parts)
+        ]
+        return self(whole, length)[0] / size_term(parts[0].b, length, self.element)
+
+    def _times(self, parts: Parts, factors: Array) -> tuple[Term, Term]:
         """Complex numbers times a table of them."""
-        last = len(x.shape) - 1
-        real, imaginary = (x.part(last, part, 1) for part in range(2))
-        a, b = (self.constant(part[..., None]) for part in (np.real(factors), np.imag(factors)))
-        return joined([real * a - imaginary * b, real * b + imaginary * a], last)
+        a, b = (self.constant(part) for part in (np.real(factors), np.imag(factors)))
+        real = parts[0]
+        if len(parts) == 1:
+            return real * a, real * b
+        return real * a - parts[1] * b, real * b + parts[1] * a
+
+
+def _combined(products: Parts, axis: int) -> tuple[Term, Term]:
+    """Both parts, of the products with cosines, and behind them along an axis with sines."""
+    half = products[0].shape[axis] // 2
+    (a, b), *others = ([x.part(axis, at, half) for at in (0, half)] for x in products)
+    return (a - others[0][1], b + others[0][0]) if others else (a, b)
 
 
 def _factor(size: int) -> int:
-    """The greatest divisor up to the square root."""
-    return next(first for first in range(math.isqrt(size), 0, -1) if size % first == 0)
+    """The greatest divisor up to the square root, and to what is one product."""
+    most = min(math.isqrt(size), DIRECT)
+    return next(first for first in range(most, 0, -1) if size % first == 0)
 
 
 def _roots_of(turns: Array, sign: int) -> Array:
     return np.exp(np.complex128(sign * 2j * math.pi) * turns)
 
 
-def _root_matrix(size: int, kept: int, parts: int, sign: int) -> Array:
-    steps = np.outer(np.arange(size), np.arange(kept)) % size
-    roots = _roots_of(steps / size, sign)
-    rows = [np.stack([np.real(w), np.imag(w)], -1) for w in (roots, 1j * roots)][:parts]
-    return np.stack(rows, 1).reshape(size * parts, kept * 2)
+def _root_table(size: int, sign: int) -> Array:
+    """The cosines and the sines `[2, size, size]` of a transform."""
+    roots = _roots_of(np.outer(np.arange(size), np.arange(size)) % size / size, sign)
+    return np.stack([np.real(roots), np.imag(roots)])
 
 
 def resized(x: Term, axis: int, size: Expr) -> Term:
@@ -132,18 +151,3 @@ def resized(x: Term, axis: int, size: Expr) -> Term:
     pads = [Expr.of(0)] * (2 * len(x.shape))
     pads[len(x.shape) + axis] = missing
     return x.of(x.b.pad(x.value, pads=shape_attr(pads), mode="constant"))
-
-
-def real_inverse(transform: Transform, x: Term, length: Expr) -> Term:
-    """Reals `[..., length, 1]` from the frequencies up to the middle one, without a scale."""
-    axis, last = len(x.shape) - 2, len(x.shape) - 1
-    half = length // 2 + 1
-    if x.shape[last] == 1:
-        x = joined([x, x * 0], last)
-    x = resized(x, axis, half)
-    count = length - half
-    steps = counted(x.b, count)
-    mirrored = x.take(size_term(x.b, count, I64) - steps, axis)
-    real, imaginary = mirrored.part(last, 0, 1), mirrored.part(last, 1, 1)
-    whole = joined([x, joined([real, -imaginary], last)], axis)
-    return transform(whole, length).part(last, 0, 1)

@@ -62,28 +62,26 @@ def transformed(
 ) -> tuple[Any, ...]:
     """A Fourier transform of `size` elements along an axis, not scaled: of reals where one part is
     given, the frequencies up to the middle one with `half`. An inverse one with `half` gives
-    reals. With `exact` the size of the axis has to be a number.
+    reals, divided by `size`. With `exact` the size of the axis has to be a number.
     """
-    from weft.compiler.frontend.fourier import Transform, real_inverse, resized
-    from weft.dialects.graph.core.algebra import joined
+    from weft.compiler.frontend.fourier import Transform, resized
+    from weft.dialects.graph.core.algebra import Term
 
     terms, wanted = _terms(parts), Expr.of(size)
     rank = len(terms[0].shape)
     if exact and terms[0].shape[axis].constant is None:
         raise UnsupportedError("a Fourier transform requires a size that is known")
-    recording = parts[0].recording
+    recording, b = parts[0].recording, terms[0].b
     transform = Transform(
-        terms[0].b, lambda table: recording.constant(table).value, terms[0].type.element,
+        lambda table: Term(b, recording.constant(table).value), terms[0].type.element,
         1 if inverse else -1,
     )  # fmt: skip
-    x = joined([each.insert(rank) for each in terms], rank)
-    order = [*(at for at in range(rank) if at != axis), axis, rank]
-    line = x.transpose(order)
+    order = [*(at for at in range(rank) if at != axis), axis]
+    lines = [each.transpose(order) for each in terms]
     if inverse and half:
-        line = real_inverse(transform, line, wanted)
+        found = [transform.real_inverse(lines, wanted)]
     else:
         kept = wanted // 2 + 1 if half else wanted
-        line = transform(resized(line, rank - 1, wanted), kept)
-    x = line.transpose([order.index(at) for at in range(rank + 1)])
-    sides = range(1 if inverse and half else 2)
-    return _tensors(parts[0], [x.part(rank, at, 1).reshape(x.shape[:-1]) for at in sides])
+        found = transform([resized(each, rank - 1, wanted) for each in lines], kept)
+    back = [order.index(at) for at in range(rank)]
+    return _tensors(parts[0], [each.transpose(back) for each in found])

@@ -40,7 +40,7 @@ def _transform(
              "exact": a.has_values}  # fmt: skip
     found = parts[0].composed_all(transformed, parts, named)
     result = found[0] if len(found) == 1 else Complex(found)
-    power = _SCALES[norm][inverse]
+    power = _SCALES[norm][inverse] - (1.0 if inverse and half else 0.0)  # which is divided already
     if not power:
         return result
     count: Any = size if isinstance(size, int) else result.real.recording.dims(size)

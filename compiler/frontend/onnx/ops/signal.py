@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from onnx import TensorProto
 from xdsl.ir import Attribute, SSAValue
 
-from weft.compiler.frontend.fourier import Transform, real_inverse, resized
+from weft.compiler.frontend.fourier import Transform, resized
 from weft.compiler.frontend.onnx.node import (
     Importer,
     OnnxNode,
@@ -16,15 +16,14 @@ from weft.compiler.frontend.onnx.node import (
     onnx_element,
 )
 from weft.dialects.errors import ModelError
-from weft.dialects.graph.core.algebra import Term, counted, size_term
+from weft.dialects.graph.core.algebra import Term, counted, joined, size_term
 from weft.dialects.graph.core.types import F64, I64
 from weft.dialects.loop.scalar import compute_type
 
-# Operators ----------------------------------------------------------------------------------------
-
 
 def _transform(node: OnnxNode, element: Attribute, sign: int) -> Transform:
-    return Transform(node.b, node.constant, element, sign)
+    """Fourier transforms of which the node's graph holds the tables."""
+    return Transform(lambda array: Term(node.b, node.constant(array)), element, sign)
 
 
 def import_dft(node: OnnxNode) -> Sequence[SSAValue]:
@@ -41,16 +40,29 @@ def import_dft(node: OnnxNode) -> Sequence[SSAValue]:
         length = node.size(1, "a length")
     element = x.type.element
     order = [*(at for at in range(rank - 1) if at != axis), axis, rank - 1]
-    line = x.cast(compute_type(element)).transpose(order)
-    transform = _transform(node, line.type.element, 1 if inverse else -1)
+    line = _parts(x.cast(compute_type(element)).transpose(order))
+    transform = _transform(node, line[0].type.element, 1 if inverse else -1)
     if inverse and onesided:
-        result = real_inverse(transform, line, length)
+        result = _with_parts([transform.real_inverse(line, length)])
     else:
         kept = length // 2 + 1 if onesided else length
-        result = transform(resized(line, rank - 2, length), kept)
-    result = result / size_term(node.b, length, line.type.element) if inverse else result
+        result = _with_parts(transform([resized(each, rank - 2, length) for each in line], kept))
+        result = result / size_term(node.b, length, transform.element) if inverse else result
     back = [order.index(at) for at in range(rank)]
     return [result.transpose(back).cast(element).value]
+
+
+def _parts(x: Term) -> list[Term]:
+    """The real parts along the last axis, and the imaginary ones if there are any."""
+    last = len(x.shape) - 1
+    count = x.shape[last].constant or 0
+    return [x.part(last, at, 1).reshape(x.shape[:last]) for at in range(count)]
+
+
+def _with_parts(parts: Sequence[Term]) -> Term:
+    """The opposite."""
+    rank = len(parts[0].shape)
+    return joined([each.insert(rank) for each in parts], rank)
 
 
 def import_stft(node: OnnxNode) -> Sequence[SSAValue]:
@@ -75,7 +87,7 @@ def import_stft(node: OnnxNode) -> Sequence[SSAValue]:
     if window is not None:
         frames = frames * window.cast(frames.type.element).insert(1)
     kept = length // 2 + 1 if node.flag("onesided", default=True) else length
-    result = _transform(node, frames.type.element, -1)(frames, kept)
+    result = _with_parts(_transform(node, frames.type.element, -1)(_parts(frames), kept))
     return [result.cast(element).value]
 
 

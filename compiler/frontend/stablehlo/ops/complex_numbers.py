@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from weft.compiler.frontend.fourier import Transform, real_inverse
+from weft.compiler.frontend.fourier import Transform
 from weft.compiler.frontend.stablehlo.node import HloImporter, Node
+from weft.compiler.frontend.stablehlo.ops.bits import recast
 from weft.compiler.frontend.stablehlo.ops.complex_functions import (
     Pair,
+    angle,
     conjugate,
     cosine,
+    cube_root,
     exponential,
     exponential_minus_one,
     hyperbolic_cosine,
@@ -45,7 +48,6 @@ from weft.compiler.frontend.stablehlo.ops.complex_linalg import (
 from weft.compiler.frontend.stablehlo.ops.elementwise import is_finite
 from weft.compiler.frontend.stablehlo.ops.movement import constant, iota
 from weft.compiler.frontend.stablehlo.types import Declared, declared, is_complex
-from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.algebra import Term, joined
 from weft.dialects.graph.core.types import F64
@@ -105,9 +107,12 @@ def _iota(node: Node) -> Sequence[Term]:
 
 
 def _bitcast(node: Node) -> Sequence[Term]:
-    if node.op.operands[0].type != node.op.results[0].type:
-        raise UnsupportedError("requires numbers of one type for a bitcast of complex ones")
-    return node.operands
+    """Parts are a last dim of the reals that complex numbers are bits of."""
+    real, imag = node.operands
+    rank = len(real.shape)
+    pairs = recast(joined([real.insert(rank), imag.insert(rank)], rank), node.result.element)
+    axis = len(pairs.shape) - 1
+    return [pairs.part(axis, part, 1).reshape(pairs.shape[:-1]) for part in (0, 1)]
 
 
 def _convert(node: Node) -> Sequence[Term]:
@@ -118,6 +123,12 @@ def _convert(node: Node) -> Sequence[Term]:
         real = node.operands[0].cast(element)
         return [real, real.number(0).expand(real.shape)]
     return [each.cast(element) for each in node.operands]
+
+
+def _imag(node: Node) -> Sequence[Term]:
+    """The imaginary part, which of reals is zero."""
+    real, *imag = node.operands
+    return imag or [real.number(0).expand(real.shape)]
 
 
 def _is_finite(node: Node) -> Sequence[Term]:
@@ -145,31 +156,30 @@ def product_of_pairs(importer: HloImporter) -> HloImporter:
 
 
 def fft(node: Node) -> Sequence[Term]:
-    """A Fourier transform, dim by dim."""
+    """A Fourier transform along the last dims, in f64."""
     kind, lengths = node.word("fft_type"), node.integers("fft_length")
-    element = node.operands[0].type.element
+    element, rank = node.operands[0].type.element, len(node.operands[0].shape)
+    sign = 1 if kind in ("IFFT", "IRFFT") else -1
+    transform = Transform(lambda array: node.stored(array, "roots"), F64, sign)
     parts = [each.cast(F64) for each in node.operands]
-    rank, inverse = len(parts[0].shape), kind in ("IFFT", "IRFFT")
-    transform = Transform(
-        node.b, lambda array: node.stored(array, "roots").value, F64, 1 if inverse else -1
-    )
-    x = joined([each.insert(rank) for each in parts], rank)
-    dims = list(zip(range(rank - len(lengths), rank), lengths, strict=True))
-    for axis, length in reversed(dims) if kind == "RFFT" else dims:
-        order = [*(at for at in range(rank) if at != axis), axis, rank]
-        line, last = x.transpose(order), axis == rank - 1
-        if kind == "IRFFT" and last:
-            line = real_inverse(transform, line, Expr.of(length))
+    axes = list(zip(range(rank - len(lengths), rank), lengths, strict=True))
+    for axis, length in axes if kind == "IRFFT" else reversed(axes):
+        order = [*(at for at in range(rank) if at != axis), axis]
+        lines = [each.transpose(order) for each in parts]
+        is_last = axis == rank - 1
+        if kind == "IRFFT" and is_last:
+            found = [transform.real_inverse(lines, Expr.of(length))]
         else:
-            kept = length // 2 + 1 if kind == "RFFT" and last else length
-            line = transform(line, Expr.of(kept))
-        line = line * (1 / length) if inverse else line
-        x = line.transpose([order.index(at) for at in range(rank + 1)])
-    found = [x.part(rank, at, 1).reshape(x.shape[:-1]) for at in range(1 if kind == "IRFFT" else 2)]
-    return [each.cast(element) for each in found]
+            kept = length // 2 + 1 if kind == "RFFT" and is_last else length
+            found = transform(lines, Expr.of(kept))
+            found = [each / length for each in found] if sign > 0 else found
+        parts = [each.transpose([order.index(at) for at in range(rank)]) for each in found]
+    return [each.cast(element) for each in parts]
 
 
 _FUNCTIONS: dict[str, Callable[..., Pair]] = {
+    "atan2": angle,
+    "cbrt": cube_root,
     "cosine": cosine,
     "divide": quotient,
     "exponential": exponential,
@@ -211,7 +221,7 @@ COMPLEX: dict[str, HloImporter] = {
     "stablehlo.constant": constant,
     "stablehlo.convert": _convert,
     "stablehlo.fft": fft,
-    "stablehlo.imag": lambda node: [node.operands[1]],
+    "stablehlo.imag": _imag,
     "stablehlo.iota": _iota,
     "stablehlo.is_finite": _is_finite,
     "stablehlo.maximum": _extremum,
@@ -247,7 +257,16 @@ LINEAR = frozenset(
 
 WHOLE = frozenset(
     f"stablehlo.{name}"
-    for name in ["case", "composite", "if", "map", "optimization_barrier", "sort", "while"]
+    for name in [
+        "case",
+        "composite",
+        "custom_call",
+        "if",
+        "map",
+        "optimization_barrier",
+        "sort",
+        "while",
+    ]
 )
 """Operators that take the parts one after the other, as so many operands."""
 

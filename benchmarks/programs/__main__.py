@@ -1,8 +1,8 @@
 """`python -m benchmarks.programs`: each program in every mode against NumPy; a line a program.
 
 `--out FILE` appends JSON lines and leaves out the programs that are there, `--only NAME` runs one,
-`--unseen` those for which nothing was mended, `--details` prints what every mode said. A program runs in a process of
-its own.
+`--unseen` those for which nothing was mended, `--details` prints what every mode said.
+A program runs in a process of its own.
 """
 
 from __future__ import annotations

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from weft.autodiff.gradient_check import check_grad
     from weft.compiler.driver.extension import Extension
     from weft.compiler.driver.options import Artifact, Buckets, Options
-    from weft.compiler.machine.artifact.cache import Cache, CacheWarning
+    from weft.compiler.machine.artifact.cache import Cache
     from weft.compiler.machine.artifact.signature import TensorSpec
+    from weft.compiler.machine.artifact.store import CacheWarning
     from weft.compiler.machine.python.executable import Executable
     from weft.dialects.errors import (
         ArtifactError,
@@ -132,8 +133,9 @@ _HOMES: Final = {
     "weft.autodiff.gradient_check": ("check_grad",),
     "weft.compiler.driver.extension": ("Extension",),
     "weft.compiler.driver.options": ("Artifact", "Buckets", "Options"),
-    "weft.compiler.machine.artifact.cache": ("Cache", "CacheWarning"),
+    "weft.compiler.machine.artifact.cache": ("Cache",),
     "weft.compiler.machine.artifact.signature": ("TensorSpec",),
+    "weft.compiler.machine.artifact.store": ("CacheWarning",),
     "weft.compiler.machine.python.executable": ("Executable",),
     "weft.dialects.errors": (
         "ArtifactError",

@@ -178,8 +178,12 @@ class Ufunc:
         return concat(parts, position)
 
 
+_NUMPY: Final[Mapping[str, Any]] = vars(np)
+"""What NumPy has imported: to ask it for every name imports its modules too, `f2py` among them."""
+
+
 def _named(own: Any) -> list[str]:
-    return [name for name in dir(np) if getattr(np, name) is own]
+    return [name for name in sorted(_NUMPY) if _NUMPY[name] is own]
 
 
 _OF_TENSORS: Final = (elements, calculus)
@@ -208,7 +212,7 @@ def _of_tensors(function: Callable[..., Any], own: Any) -> Callable[..., Any]:
 
 
 def _all() -> dict[Any, Ufunc]:
-    owns = {each for name in dir(np) if isinstance(each := getattr(np, name), np.ufunc)}
+    owns = {each for each in _NUMPY.values() if isinstance(each, np.ufunc)}
     pairs = ((own, _definition(own)) for own in owns)
     return {own: Ufunc(own, function) for own, function in pairs if function is not None}
 

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any, cast
 
 from weft.array.operators import ArrayOperators, axis_of, listed, users_line
-from weft.autodiff.one_kernel import Captured
+from weft.autodiff.captured import Captured
 from weft.autodiff.vjp import is_traced, lifted, recording_of, region
 from weft.dialects.errors import WeftError
 from weft.dialects.expr import Expr

@@ -18,7 +18,8 @@ from weft.compilation import compile_cached, external_locations, model_key, opti
 from weft.compiler.driver.pipeline import compile_model
 from weft.compiler.driver.session import Session
 from weft.compiler.machine.artifact.artifact import Compiled
-from weft.compiler.machine.artifact.cache import DEFAULT_LIMIT, Cache, CacheWarning, default_cache
+from weft.compiler.machine.artifact.cache import Cache, default_cache
+from weft.compiler.machine.artifact.store import DEFAULT_LIMIT, CacheWarning
 from weft.dialects.errors import OptionError
 
 MODEL = dense_model("rows")

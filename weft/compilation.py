@@ -30,7 +30,7 @@ from weft.dialects.budget import Budget
 if TYPE_CHECKING:
     from weft.compiler.driver import deadline, session, workers
     from weft.compiler.driver.extension import Extension
-    from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
+    from weft.compiler.frontend.imported import ImportedModel, Source
 else:
     deadline = deferred("weft.compiler.driver.deadline")
     session = deferred("weft.compiler.driver.session")
@@ -52,9 +52,11 @@ def compile_cached(
     start: Callable[[], session.Session] | None = None,
     extensions: Sequence[Extension] = (),
     budget: Budget | None = None,
+    key: str | None = None,
 ) -> Compiled:
     """The compiled model, which the cache keeps; without a cache it is always compiled, and so is
-    what no key tells apart: a graph that a program built, or one compiled with extensions.
+    what no key tells apart: one compiled with extensions, or a graph that a program built, unless
+    whoever built it has a `key` for it.
 
     `start` begins a compilation, if there has to be one, which may use `budget`. Raises ModelError
     for a damaged model, UnsupportedError for one that needs what weft lacks, BudgetError for one
@@ -62,7 +64,7 @@ def compile_cached(
     """
     budget = Budget() if budget is None else budget
     unkeyed = cache is None or bool(extensions) or hasattr(source, "module")
-    key = None if unkeyed else model_key(cast("Source", source), options, cache)
+    key = key if unkeyed else model_key(cast("Source", source), options, cache)
     found = cache.find(key, options.target) if cache and key else None
     if found is not None:
         return found

@@ -32,7 +32,7 @@ from weft.source.syntax import Location, code_of
 from weft.source.values import Array, Number, Spread
 from weft.state import kept_while_traced
 from weft.tracing.printing import Text
-from weft.tracing.trace import Spec, names_of
+from weft.tracing.spec import Spec, names_of
 from weft.tracing.traced import Traced
 from weft.trees import LEAF, Structure, flatten_exactly, unflatten
 

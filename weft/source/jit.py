@@ -27,12 +27,12 @@ from weft.eager.tape import DEPTH, is_recorded
 from weft.eager.tensor import Tensor, array_of
 from weft.source.cached_calls import MOST_CACHED, UNKNOWN, CachedCall, as_tensors, is_value, sign
 from weft.state import Change, as_before, put_back_on_error
-from weft.tracing.trace import FunctionChanges, Spec, names_of, options_for
+from weft.tracing.spec import FunctionChanges, Spec, names_of, options_for
 from weft.tracing.traced import Traced
 from weft.trees import Structure, flatten_exactly, unflatten
 
 if TYPE_CHECKING:
-    from weft.compiler.frontend.onnx.from_onnx import ImportedModel
+    from weft.compiler.frontend.imported import ImportedModel
     from weft.source.interpret import Program
 
 Specs = Sequence["Spec | None"] | Mapping[str, Spec]
@@ -350,7 +350,7 @@ def _shown(value: Any) -> str:
 
 def imported(program: Program, name: str) -> ImportedModel:
     """The graph of a program as front ends give it."""
-    from weft.compiler.frontend.onnx.from_onnx import ImportedModel
+    from weft.compiler.frontend.imported import ImportedModel
 
     main = program.module.body.block.first_op
     assert main is not None, "a module holds the function"

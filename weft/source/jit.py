@@ -11,29 +11,38 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
 from weft.autodiff.custom import custom_vjp
 from weft.autodiff.derivatives import vjp
 from weft.compilation import compile_cached
 from weft.compiler import html
+from weft.compiler.deferred import deferred
 from weft.compiler.driver.options import Changes, Options, require_keywords
 from weft.compiler.machine.artifact.cache import default_cache
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.errors import InputError, WeftError
-from weft.dialects.graph.regions.effects import drop_effects
 from weft.dialects.weights import Array
 from weft.eager.tape import DEPTH, is_recorded
 from weft.eager.tensor import Tensor, array_of
 from weft.source.cached_calls import MOST_CACHED, UNKNOWN, CachedCall, as_tensors, is_value, sign
+from weft.source.program import Program
+from weft.source.stored import entry_of, found_program, keep_program
 from weft.state import Change, as_before, put_back_on_error
+from weft.tracing.recognize import is_traced_tensor
 from weft.tracing.spec import FunctionChanges, Spec, names_of, options_for
-from weft.tracing.traced import Traced
 from weft.trees import Structure, flatten_exactly, unflatten
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ArrayAttr, StringAttr
+
     from weft.compiler.frontend.imported import ImportedModel
-    from weft.source.interpret import Program
+    from weft.dialects.graph.regions import effects
+    from weft.probing import inside
+    from weft.source import interpret
+else:
+    effects = deferred("weft.dialects.graph.regions.effects")
+    inside = deferred("weft.probing.inside")
+    interpret = deferred("weft.source.interpret")
 
 Specs = Sequence["Spec | None"] | Mapping[str, Spec]
 
@@ -109,7 +118,7 @@ class Jitted:
     ) -> Any:
         """A call that finds out what each argument is; with a signature it is remembered."""
         leaves, form = flatten_exactly((list(arguments), named))
-        traced = next((leaf for leaf in leaves if isinstance(leaf, Traced)), None)
+        traced = next((leaf for leaf in leaves if is_traced_tensor(leaf)), None)
         if traced is not None:
             return traced.recording.run(self.source_function, *arguments, **named)
         if DEPTH.count and any(is_recorded(each) for each in leaves if isinstance(each, Tensor)):
@@ -263,13 +272,7 @@ class Jitted:
     def _compile(
         self, kept: Sequence[Any], form: Structure, reason: str, named: Mapping[str, Any]
     ) -> Compilation:
-        from weft.source.interpret import read_function
-
         entered, entered_by_name = unflatten(form, kept)
-        program = read_function(self.source_function, entered, entered_by_name)
-        if not self._acts:
-            drop_effects(program.module)
-            program = replace(program, states=())
         names = [*names_of(self.source_function, len(entered)), *named]
         values = [*entered, *entered_by_name.values()]
         shown = tuple(f"{name}: {_shown(each)}" for name, each in zip(names, values, strict=True))
@@ -279,8 +282,29 @@ class Jitted:
             changed = f"{', '.join(now)}; was {', '.join(before) or 'absent'}"
             reason = changed if self._found else "it was called for the first time"
         self._last = shown
-        executable = compile_program(program, self, **self._options)
+        stored = entry_of(self, self._options, kept, form)
+        found = None if stored is None else found_program(stored, self._options.get("threads"))
+        if found is None:
+            program = self._read(kept, form)
+            key = None if stored is None else stored.key
+            executable = compile_program(program, self, key=key, **self._options)
+            if stored is not None:
+                keep_program(stored, program, entry_of(self, self._options, kept, form))
+        else:
+            program, executable = found
         return Compilation(", ".join(shown), reason, program, executable)
+
+    def survey_parts(self) -> tuple[object, ...]:
+        """What a program that calls it depends on."""
+        return self.source_function, self._specs, self._options, self._acts
+
+    def _read(self, kept: Sequence[Any], form: Structure) -> interpret.Reading:
+        """The graph for arguments, as `_compile` has them."""
+        read = interpret.read_function(self.source_function, *unflatten(form, kept))
+        if not self._acts:
+            effects.drop_effects(read.module)
+            read = replace(read, states=())
+        return read
 
 
 def _kept(leaf: Any, spec: Spec | None) -> Any:
@@ -348,7 +372,7 @@ def _shown(value: Any) -> str:
     return repr(value)
 
 
-def imported(program: Program, name: str) -> ImportedModel:
+def imported(program: interpret.Reading, name: str) -> ImportedModel:
     """The graph of a program as front ends give it."""
     from weft.compiler.frontend.imported import ImportedModel
 
@@ -362,12 +386,13 @@ def imported(program: Program, name: str) -> ImportedModel:
 
 
 def compile_program(
-    program: Program,
+    program: interpret.Reading,
     function: Callable[..., Any],
     *,
     options: Options | None,
     threads: int | None,
     trap_nan: bool = False,
+    key: str | None = None,
     **changes: Unpack[Changes],
 ) -> Executable:
     """The native code of a function's program. The options are those of `weft.compile`."""
@@ -375,12 +400,12 @@ def compile_program(
     source = imported(program, chosen.prefix)
 
     def build(source: Any, options: Options) -> Executable:
-        return compile_cached(source, options, default_cache(os.environ)).executable(threads)
+        return compile_cached(source, options, default_cache(os.environ), key=key).executable(
+            threads
+        )
 
     if trap_nan:
-        from weft.probing.inside import build_trapped
-
-        return build_trapped(source, chosen, (), build)
+        return inside.build_trapped(source, chosen, (), build)
     return build(source, chosen)
 
 
@@ -417,10 +442,8 @@ def read_model(function: Callable[..., Any], specs: Sequence[Any]) -> ImportedMo
     """The graph of a function with arguments like the examples, an array or a `weft.Spec` each;
     arrays of its surroundings become constants. Raises SourceError.
     """
-    from weft.source.interpret import read_function
-
     kept = [_kept(each, None) for each in specs]
-    program = read_function(function, kept, {}, frozen=True)
+    program = interpret.read_function(function, kept, {}, frozen=True)
     model = imported(program, getattr(function, "__name__", "source").strip("<>"))
     if not model.output_names:
         raise WeftError(f"{model.name} requires a tensor or number as its result, got none")

@@ -43,6 +43,9 @@ _PLAIN: Final = frozenset((bool, int, float, complex, str, bytes, type(None), ty
 _HEAP_TYPE: Final = 1 << 9
 """The flag of classes that Python code made."""
 
+_FIXED: Final = ("weft.array", "weft.tracing.spec", "weft.trees")
+"""Modules whose objects never change."""
+
 _MOST: Final = 20_000
 """Values that a walk looks at."""
 
@@ -125,7 +128,7 @@ class Survey(Struct):
         for classes, visit in visits:
             if own in classes:
                 return visit
-        if issubclass(own, tuple) and getattr(own, "_fields", None) is not None:
+        if hasattr(own, "_fields") and tuple in own.__mro__:
             return self._items
         is_compiled = callable(value) and not own.__flags__ & _HEAP_TYPE
         return self._builtin if is_compiled else self._instance
@@ -135,11 +138,17 @@ class Survey(Struct):
         self._hash.update(f"{len(text)}\0{text}".encode())
 
     def _note(
-        self, key: tuple[object, ...], name: str, read: Callable[[], Any], value: Any
+        self,
+        key: tuple[object, ...],
+        name: str,
+        read: Callable[[], Any],
+        value: Any,
+        *,
+        fixed: bool = False,
     ) -> None:
-        """Notes a place and visits what is there."""
-        is_array = isinstance(value, np.ndarray | Tensor)
-        self.places.setdefault(key, Place(name, read, value, not is_array))
+        """Notes a place, at which `fixed` values stay, and visits what is there."""
+        guarded = not fixed and not isinstance(value, np.ndarray | Tensor)
+        self.places.setdefault(key, Place(name, read, value, guarded))
         self.visit(value, name)
 
     def _array(self, value: Any, name: str) -> None:
@@ -188,7 +197,7 @@ class Survey(Struct):
             elif isinstance(content, ModuleType):
                 self._module(content, names_in(code), variable)
             else:
-                self._note((id(cell),), variable, read, content)
+                self._note((id(cell),), variable, read, content, fixed=known)
         self.visit(function.__defaults__, f"the defaults of {name}")
         self.visit(function.__kwdefaults__, f"the defaults of {name}")
         own = {key: each for key, each in vars(function).items() if key != "__wrapped__"}
@@ -303,7 +312,8 @@ class Survey(Struct):
         own = value.__class__
         self._say("object", own.__module__, own.__qualname__)
         self._members(own, name)
-        slots = [each for base in own.__mro__ for each in _slots(base) if hasattr(value, each)]
+        fixed = own.__module__.startswith(_FIXED)
+        slots = [each for each in _slots(own) if hasattr(value, each)]
         held: Mapping[str, Any] = getattr(value, "__dict__", {})
         if not slots and not held and not hasattr(value, "__dict__"):
             raise Unknown(f"{name} is an object whose content is not known")
@@ -311,7 +321,7 @@ class Survey(Struct):
             read = lambda key=key: getattr(value, key)  # noqa: E731
             content = held[key] if key in held else read()
             self._say(key)
-            self._note((id(value), key), f"{name}.{key}", read, content)
+            self._note((id(value), key), f"{name}.{key}", read, content, fixed=fixed)
 
 
 def is_plain(value: object) -> bool:
@@ -319,10 +329,14 @@ def is_plain(value: object) -> bool:
     return value.__class__ in _PLAIN or isinstance(value, np.generic | np.dtype)
 
 
-def _slots(base: type) -> tuple[str, ...]:
-    slots = base.__dict__.get("__struct_fields__", base.__dict__.get("__slots__", ()))
-    listed = (slots,) if isinstance(slots, str) else tuple(slots)
-    return tuple(each for each in listed if each not in ("__dict__", "__weakref__"))
+def _slots(own: type) -> list[str]:
+    """The attributes of a class's objects that are not in their dict."""
+    fields: tuple[str, ...] | None = getattr(own, "__struct_fields__", None)
+    if fields is not None:
+        return [*fields]
+    slots = (base.__dict__.get("__slots__", ()) for base in own.__mro__)
+    listed = ((each,) if isinstance(each, str) else tuple(each) for each in slots)
+    return [name for each in listed for name in each if name not in ("__dict__", "__weakref__")]
 
 
 def _items(value: Any) -> tuple[Any, ...]:

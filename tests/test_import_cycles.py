@@ -65,10 +65,6 @@ LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
         "weft.cli.model -> weft.probing.inside",
         "weft.api -> weft.probing.inside",
         "weft.api -> weft.source.jit",
-        "weft.source.jit -> weft.probing.inside",
-        "weft.source.jit -> weft.source.interpret",
-        "weft.tracing.trace -> weft.probing.inside",
-        "weft.training -> weft.probing.inside",
         "weft.distributed.world -> weft.distributed.shared_memory",
         "weft.distributed.world -> weft.distributed.mpi",
     ),
@@ -87,9 +83,6 @@ LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
         "weft.jax_plugin -> weft.jax_plugin.register",
         "weft.probing.watching -> weft.compiler.graph.probe",
         "weft.probing.watching -> weft.dialects.context",
-        "weft.source.jit -> weft.compiler.frontend.onnx.from_onnx",
-        "weft.tracing.trace -> weft.compiler.driver.pipeline",
-        "weft.training -> weft.compiler.frontend.onnx.from_onnx",
     ),
 }
 """Imports inside functions, by reason."""

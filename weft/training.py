@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
+from msgspec import Struct
 
 from weft.array.operators import users_line
 from weft.compilation import compile_cached
@@ -26,7 +27,7 @@ from weft.distributed.world import World
 from weft.distributed.world import world as current_world
 from weft.eager.tensor import Tensor, elements, give_up
 from weft.tracing.spec import described_examples, options_for
-from weft.tracing.survey.stored import StoredProgram, stored_program
+from weft.tracing.survey.stored import StoredProgram, found_or_made, stored_program
 from weft.trees import Structure, flatten, unflatten
 
 if TYPE_CHECKING:
@@ -213,46 +214,58 @@ def step(
     chosen = options_for(function, "step", options, changes)
     chosen = _on_mesh(chosen, mesh, shardings, trap_nan=trap_nan)
     world = current_world() if chosen.mesh else World()
-    name, parts = chosen.prefix, (described_examples(function, examples), tuple(donate))
+    making = _Making(function, examples, donate, chosen, threads, trap_nan, world)
+    executable, (trees, pairs) = found_or_made(making.entry, making.loaded, making.made)
+    return Step(executable, trees, donate, pairs, not trap_nan, _placement(executable, world))
 
-    def entry() -> StoredProgram | None:
-        return None if trap_nan else stored_program("step", {"function": function}, chosen, *parts)
 
-    def loaded(compiled: Compiled) -> Executable:
-        check_runs_on(host_target(calibrated=False), compiled.metadata, name)
-        return compiled.executable(threads)
+class _Making(Struct, frozen=True):
+    """How a step is made of a function, or found where it was made before."""
 
-    def build(source: Any, options: Options, key: str | None = None) -> Executable:
+    function: Callable[..., Any]
+    examples: Sequence[Any]
+    donate: Sequence[int]
+    options: Options
+    threads: int | None
+    trap_nan: bool
+    world: World
+
+    def entry(self) -> StoredProgram | None:
+        """The entry of the cache, if there is a key."""
+        if self.trap_nan:
+            return None
+        described, positions = described_examples(self.function, self.examples), tuple(self.donate)
+        values = {"function": self.function}
+        return stored_program("step", values, self.options, described, positions)
+
+    def loaded(self, compiled: Compiled) -> Executable:
+        """What was compiled, in this process. Raises ArtifactError."""
+        check_runs_on(host_target(calibrated=False), compiled.metadata, self.options.prefix)
+        return compiled.executable(self.threads)
+
+    def build(self, source: Any, options: Options, key: str | None = None) -> Executable:
+        """Compiles a graph, of ranks of one process once."""
+
         def compile_it() -> Compiled:
             return compile_cached(source, options, default_cache(os.environ), key=key)
 
-        content = _content(source, options) if chosen.mesh else None
-        return loaded(compile_it() if content is None else world.once(content, compile_it))
+        content = _content(source, options) if self.options.mesh else None
+        return self.loaded(
+            compile_it() if content is None else self.world.once(content, compile_it)
+        )
 
-    def made(key: str | None = None) -> tuple[Executable, _Trees, _Pairs]:
+    def made(self, key: str | None) -> tuple[Executable, tuple[_Trees, _Pairs]]:
+        """Traces the function and compiles its graph."""
+        name, noted = self.options.prefix, not self.trap_nan
         with _TRACING:
             model, recorded, pairs = donations.donating(
-                function, *examples, donate=donate, name=name, noted=not trap_nan
+                self.function, *self.examples, donate=self.donate, name=name, noted=noted
             )
-        trees = recorded.inputs, recorded.outputs
-        if trap_nan:
-            return inside.build_trapped(model, chosen, (), build), trees, pairs
-        with_watch = watching.watching(model, chosen, build)
-        return with_watch(build(model, chosen, key)), trees, pairs
-
-    stored = entry()
-    found = None if stored is None else stored.find()
-    if found is None:
-        executable, trees, pairs = made(None if stored is None else stored.key)
-        if stored is not None:
-            stored.keep((trees, pairs, executable.compile_watched is not None), entry())
-    else:
-        (trees, pairs, names_values), compiled = found
-        executable = loaded(compiled)
-        if names_values:
-            executable.compile_watched = lambda names: made()[0].watch(*names)
-    placed = _placement(executable, world)
-    return Step(executable, trees, donate, pairs, not trap_nan, placed)
+        known = (recorded.inputs, recorded.outputs), pairs
+        if self.trap_nan:
+            return inside.build_trapped(model, self.options, (), self.build), known
+        with_watch = watching.watching(model, self.options, self.build)
+        return with_watch(self.build(model, self.options, key)), known
 
 
 def _on_mesh(

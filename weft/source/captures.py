@@ -39,7 +39,7 @@ class Captures(Struct):
 
     @property
     def keys(self) -> tuple[tuple[object, ...], ...]:
-        """What tells the places of arrays that became inputs apart."""
+        """What tells arrays that became inputs apart."""
         return tuple(self._arrays)
 
     def cell(self, cell: CellType, name: str) -> Any:

@@ -40,7 +40,7 @@ STACK = 20_000
 """Python's own calls within each other: a few dozen for each of the program."""
 
 
-class Reading(Program, frozen=True):
+class SourceGraph(Program, frozen=True):
     """A function as a graph, with its constants, and what is to be known to call it."""
 
     module: ModuleOp
@@ -53,7 +53,7 @@ def read_function(
     named: Mapping[str, Any],
     *,
     frozen: bool = False,
-) -> Reading:
+) -> SourceGraph:
     """The graph of a function whose arguments are Python values, with a `Spec` for each tensor
     among them. With `frozen`, arrays of its surroundings are constants.
 
@@ -113,7 +113,7 @@ def _argument_names(function: Any, arguments: Sequence[Any], named: Mapping[str,
     return names
 
 
-def _finished(run: Run, function: Any, returned: Any, location: Location) -> Reading:
+def _finished(run: Run, function: Any, returned: Any, location: Location) -> SourceGraph:
     recording = run.recording
     leaves, form = flatten_exactly(_unspread(run, returned, location))
     outputs: list[SSAValue] = []
@@ -137,7 +137,7 @@ def _finished(run: Run, function: Any, returned: Any, location: Location) -> Rea
         outputs.append(recording.scalar(bool, True))  # a compiled program has one at least
     forget_undone(recording.block)
     module = _module(run, function, outputs)
-    return Reading(
+    return SourceGraph(
         tuple(run.captures.captured),
         tuple(run.captures.guards.values()),
         form,

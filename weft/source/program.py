@@ -107,8 +107,8 @@ class Kept(Struct, frozen=True):
 
 
 class Program(Struct, frozen=True):
-    """What is to be known of a function to call what was compiled of it; `keys` are the places of
-    what it captures, as a survey of the function has them.
+    """What is to be known of a function to call what was compiled of it; `keys` tell
+    the arrays that it captures apart, as in a survey of the function.
     """
 
     captured: tuple[Captured, ...]

@@ -4,8 +4,8 @@ that this makes of what the function has around it now.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -20,17 +20,14 @@ from weft.tracing.survey.stored import StoredProgram, stored_program
 from weft.tracing.survey.survey import Survey, is_plain
 from weft.trees import Structure
 
-if TYPE_CHECKING:
-    from weft.source.jit import Jitted
-
 _ALLOWED: Final = PURE_BUILTINS | {"print"}
 """A program prints when it runs, not when it is read."""
 
 
-class Facts(Struct, frozen=True):
-    """What is kept of a program: the number of the place of each array that it captures, with its
-    name, dtype and shape; the numbers and hashes of arrays that are part of its code; the form and
-    the leaves of its result; and what became of its statements.
+class ProgramMetadata(Struct, frozen=True):
+    """What is kept of a program: of each array that it captures the number in the survey, the name,
+    dtype and shape; the numbers and hashes of arrays that are part of its code; the form and the
+    leaves of its result; and what became of its statements.
     """
 
     captured: tuple[tuple[int, str, np.dtype[Any], tuple[int, ...]], ...]
@@ -41,7 +38,7 @@ class Facts(Struct, frozen=True):
 
 
 def entry_of(
-    function: Jitted, options: Mapping[str, Any], kept: Sequence[Any], form: Structure
+    function: Callable[..., Any], options: Mapping[str, Any], kept: Sequence[Any], form: Structure
 ) -> StoredProgram | None:
     """The entry of a function for arguments: a Spec for each tensor among them. None for one that
     no key tells apart.
@@ -57,19 +54,22 @@ def entry_of(
 
 def found_program(stored: StoredProgram, threads: int | None) -> tuple[Program, Executable] | None:
     """The program of an entry, if it is there and arrays that are part of its code are the same."""
-    found = stored.find()
-    if found is None:
+    metadata, survey = stored.find_metadata(), stored.survey
+    if metadata is None:
         return None
-    facts, compiled = found
-    survey = stored.survey
-    if any(_digest(survey.arrays[number]) != digest for number, digest in facts.constants):
+    if any(_digest(survey.arrays[number]) != digest for number, digest in metadata.constants):
         return None
-    places = list(survey.places.values())
-    captured = tuple(Captured(name, places[n].read, *rest) for n, name, *rest in facts.captured)
-    guards = tuple(Guard(each.name, each.read, each.value) for each in places if each.guarded)
-    keys = tuple(survey.places)
-    own = tuple(keys[number] for number, *_ in facts.captured)
-    program = Program(captured, guards, facts.form, facts.leaves, facts.notes, (), own)
+    compiled = stored.find_code(*map(str, metadata.constants))
+    if compiled is None:
+        return None
+    observations = list(survey.observations.values())
+    captured = tuple(
+        Captured(name, observations[n].read, *rest) for n, name, *rest in metadata.captured
+    )
+    guards = tuple(Guard(each.name, each.read, each.value) for each in observations if each.guarded)
+    keys = tuple(survey.observations)
+    own = tuple(keys[number] for number, *_ in metadata.captured)
+    program = Program(captured, guards, metadata.form, metadata.leaves, metadata.notes, (), own)
     return program, compiled.executable(threads)
 
 
@@ -78,7 +78,7 @@ def keep_program(stored: StoredProgram, program: Program, now: StoredProgram | N
     more than can be kept: states of modules, objects as results, arrays from elsewhere.
     """
     survey = stored.survey
-    numbers = {key: number for number, key in enumerate(survey.places)}
+    numbers = {key: number for number, key in enumerate(survey.observations)}
     plain = all(is_plain(each.value) for each in program.leaves if isinstance(each, Static))
     if program.states or not plain or not numbers.keys() >= {*program.keys}:
         return
@@ -86,14 +86,19 @@ def keep_program(stored: StoredProgram, program: Program, now: StoredProgram | N
         (numbers[key], each.name, each.dtype, each.shape)
         for key, each in zip(program.keys, program.captured, strict=True)
     )
-    read = {id(survey.places[key].value) for key in program.keys} - survey.shared
-    constants = _constants(survey, read)
-    facts = Facts(captured, constants, program.form, program.leaves, program.notes)
-    stored.keep(facts, now)
+    constants = constants_of(survey, program)
+    metadata = ProgramMetadata(captured, constants, program.form, program.leaves, program.notes)
+    stored.keep(metadata, now)
 
 
-def _constants(survey: Survey, read: set[int]) -> tuple[tuple[int, str], ...]:
-    """Arrays that a program does not read anew in each call, by number, with their hashes."""
+def constants_of(survey: Survey, program: Program) -> tuple[tuple[int, str], ...]:
+    """The arrays that a program does not read anew in each call, by number, with their hashes:
+    elements of them are part of its code.
+    """
+    observations = (survey.observations.get(key) for key in program.keys)
+    read = {
+        id(observation.value) for observation in observations if observation is not None
+    } - survey.shared
     arrays = enumerate(survey.arrays)
     return tuple((number, _digest(array)) for number, array in arrays if id(array) not in read)
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 from weft.compilation import compile_cached
 from weft.compiler.deferred import deferred
 from weft.compiler.driver.options import Changes, Options
+from weft.compiler.machine.artifact.artifact import Compiled
 from weft.compiler.machine.artifact.cache import default_cache
 from weft.compiler.machine.python.executable import Executable
 from weft.tracing.spec import described_examples, options_for
-from weft.tracing.survey.stored import StoredProgram, stored_program
+from weft.tracing.survey.stored import StoredProgram, found_or_made, stored_program
 
 if TYPE_CHECKING:
     from weft.probing import inside, watching
@@ -43,28 +44,20 @@ def trace(
     described = described_examples(function, examples)
 
     def entry() -> StoredProgram | None:
-        return stored_program("trace", {"function": function}, chosen, described)
+        values = {"function": function}
+        return None if trap_nan else stored_program("trace", values, chosen, described)
 
-    def build(source: Any, options: Options, key: str | None = None) -> Executable:
-        compiled = compile_cached(source, options, default_cache(os.environ), key=key)
+    def loaded(compiled: Compiled) -> Executable:
         return compiled.executable(threads)
 
-    def made(key: str | None = None) -> Executable:
+    def build(source: Any, options: Options, key: str | None = None) -> Executable:
+        return loaded(compile_cached(source, options, default_cache(os.environ), key=key))
+
+    def made(key: str | None) -> tuple[Executable, None]:
         imported = recording.record(function, *examples).imported(chosen.prefix)
         if trap_nan:
-            return inside.build_trapped(imported, chosen, (), build)
+            return inside.build_trapped(imported, chosen, (), build), None
         with_watch = watching.watching(imported, chosen, build)
-        return with_watch(build(imported, chosen, key))
+        return with_watch(build(imported, chosen, key)), None
 
-    stored = None if trap_nan else entry()
-    found = None if stored is None else stored.find()
-    if found is not None:
-        names_values, compiled = found
-        executable = compiled.executable(threads)
-        if names_values:
-            executable.compile_watched = lambda names: made().watch(*names)
-        return executable
-    executable = made(None if stored is None else stored.key)
-    if stored is not None:
-        stored.keep(executable.compile_watched is not None, entry())
-    return executable
+    return found_or_made(entry, loaded, made)[0]

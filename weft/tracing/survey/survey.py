@@ -66,8 +66,8 @@ def survey_of(
     return survey
 
 
-class Place(Struct, frozen=True):
-    """Where the walk found a value: its name, how to read it again, and whether another value there
+class Observation(Struct, frozen=True):
+    """A value that the walk found: its name, how to read it again, and whether another value there
     makes another program; arrays are read in each call.
     """
 
@@ -78,16 +78,18 @@ class Place(Struct, frozen=True):
 
 
 class Survey(Struct):
-    """One walk; see `survey_of`. `places` are found by what tells them apart within this process,
-    in an order that is the same in each, and so are arrays; of those that are `shared` there is
-    more than one place.
+    """One walk; see `survey_of`. `observations` are found by what tells them apart in this process,
+    in an order that is the same in each, and so are arrays; those that are `shared` were found more
+    than once.
     """
 
     contents: bool
     allowed: frozenset[str]
     arrays: list[Any] = field(default_factory=list[Any])
     shared: set[int] = field(default_factory=set[int])
-    places: dict[tuple[object, ...], Place] = field(default_factory=dict[tuple[object, ...], Place])
+    observations: dict[tuple[object, ...], Observation] = field(
+        default_factory=dict[tuple[object, ...], Observation]
+    )
     _hash: Any = field(default_factory=hashlib.sha256)
     _seen: dict[int, int] = field(default_factory=dict[int, int])
     _kept: list[object] = field(default_factory=list[object])
@@ -148,7 +150,7 @@ class Survey(Struct):
     ) -> None:
         """Notes a place, at which `fixed` values stay, and visits what is there."""
         guarded = not fixed and not isinstance(value, np.ndarray | Tensor)
-        self.places.setdefault(key, Place(name, read, value, guarded))
+        self.observations.setdefault(key, Observation(name, read, value, guarded))
         self.visit(value, name)
 
     def _array(self, value: Any, name: str) -> None:
@@ -158,7 +160,7 @@ class Survey(Struct):
         if array.dtype.hasobject or type(value) not in (np.ndarray, Tensor):
             raise Unknown(f"{name} has elements that are objects")
         self._say("array", type(value).__name__, array.dtype, array.shape)
-        self.places.setdefault((id(value),), Place(name, lambda: value, value, False))
+        self.observations.setdefault((id(value),), Observation(name, lambda: value, value, False))
         self.arrays.append(value)
         if self.contents:
             self._say(digest_of(array))
@@ -171,7 +173,9 @@ class Survey(Struct):
         if own in (list, dict):
             read = lambda: _items(value)  # noqa: E731
             item = f"an item of {name}"
-            self.places.setdefault((id(value), "items"), Place(item, read, read(), True))
+            self.observations.setdefault(
+                (id(value), "items"), Observation(item, read, read(), True)
+            )
         for part in parts:
             self.visit(part, f"an item of {name}")
 

@@ -14,7 +14,7 @@ import os
 import stat
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Final
@@ -48,6 +48,20 @@ _WRITTEN: Final[dict[Path, int]] = {}
 
 class CacheWarning(UserWarning):
     """The cache could not be written; the model was compiled all the same."""
+
+
+class Entry(Struct, frozen=True):
+    """A file of a store: when it was used last, its bytes, its path, and the end of its name."""
+
+    used: float
+    size: int
+    path: str
+    suffix: str
+
+    def remove(self) -> None:
+        """Removes it; another process may do the same at the same time."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path)
 
 
 class Store(Struct, frozen=True, dict=True):
@@ -124,23 +138,26 @@ class Store(Struct, frozen=True, dict=True):
         _WRITTEN[self.folder] = written
 
     def _shrink(self, newest: Path) -> None:
-        """Removes what was used longest ago; another process may do the same at the same time."""
-        entries: list[tuple[float, int, str]] = []
-        for entry in os.scandir(self.folder):
-            with contextlib.suppress(FileNotFoundError):
-                status = entry.stat()
-                if entry.name.endswith((SUFFIX, KERNEL_SUFFIX)):
-                    entries.append((status.st_atime, status.st_size, entry.path))
-                elif SUFFIX in entry.name and status.st_mtime < time.time() - _ABANDONED:
-                    os.unlink(entry.path)
-        excess = sum(size for _, size, _ in entries) - self.limit
-        for _, size, path in sorted(entries):
+        """Removes what was used longest ago."""
+        entries = sorted(self.entries(), key=lambda each: each.used)
+        excess = sum(each.size for each in entries) - self.limit
+        for entry in entries:
             if excess <= 0:
                 return
-            if path != str(newest):
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(path)
-                excess -= size
+            if entry.path != str(newest):
+                entry.remove()
+                excess -= entry.size
+
+    def entries(self) -> Iterator[Entry]:
+        """What is there. Files that never became an entry go, once they are old. Raises OSError."""
+        for file in os.scandir(self.folder):
+            with contextlib.suppress(FileNotFoundError):
+                status = file.stat()
+                suffix = os.path.splitext(file.name)[1]
+                if suffix in (SUFFIX, KERNEL_SUFFIX):
+                    yield Entry(status.st_atime, status.st_size, file.path, suffix)
+                elif SUFFIX in file.name and status.st_mtime < time.time() - _ABANDONED:
+                    os.unlink(file.path)
 
 
 def make_private(folder: Path) -> None:

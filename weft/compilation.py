@@ -72,15 +72,15 @@ def compile_cached(
         # What the worker waits for comes first, and the other half of the compiler behind it.
         from weft.compiler.driver.read_model import begin
 
-        begun = session.Session(options) if start is None else start()
-        begun.extensions = tuple(extensions)
-        begun.store = None if cache is None else CachedKernels(cache)
-        begun.worker = worker
-        begun.budget = budget
-        imported = begin(source, begun)
+        current = session.Session(options) if start is None else start()
+        current.extensions = tuple(extensions)
+        current.store = None if cache is None else CachedKernels(cache)
+        current.worker = worker
+        current.budget = budget
+        imported = begin(source, current)
         from weft.compiler.driver.pipeline import compile_model
 
-        compiled = compile_model(source, options, begun, imported)
+        compiled = compile_model(source, options, current, imported)
         return cache.keep(key, compiled) if cache and key else compiled
 
 

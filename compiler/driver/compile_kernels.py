@@ -285,12 +285,14 @@ class _Run:
         self.done = done
         self.errors: list[BaseException] = []
 
-    def do(self, position: int, compiled: Callable[[], KernelCode], *, begun: bool = False) -> None:
-        """Does a task, and keeps what it is compiled to; one that is not `begun` yet may have been
+    def do(
+        self, position: int, compiled: Callable[[], KernelCode], *, started: bool = False
+    ) -> None:
+        """Does a task, and keeps what it is compiled to; one that is not `started` yet may have been
         done by another process meanwhile.
         """
         task, store = self._tasks[position], self._store
-        code = None if store is None or begun else _found(task, store)
+        code = None if store is None or started else _found(task, store)
         if code is None:
             code = compiled()
             if store is not None:
@@ -319,7 +321,7 @@ class _Run:
         with self._noting_errors():
             for position in chain((each for each in own if each not in self.done), self.left):
                 ask_worker = partial(ask, worker, self._tasks[position])
-                self.do(position, ask_worker, begun=position in own)
+                self.do(position, ask_worker, started=position in own)
                 if self.errors:
                     return
 

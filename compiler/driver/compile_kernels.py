@@ -288,8 +288,8 @@ class _Run:
     def do(
         self, position: int, compiled: Callable[[], KernelCode], *, started: bool = False
     ) -> None:
-        """Does a task, and keeps what it is compiled to; one that is not `started` yet may have been
-        done by another process meanwhile.
+        """Does a task, and keeps what it is compiled to. Another process may have done one meanwhile
+        that was not `started` yet.
         """
         task, store = self._tasks[position], self._store
         code = None if store is None or started else _found(task, store)

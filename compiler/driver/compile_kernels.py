@@ -288,7 +288,7 @@ class _Run:
     def do(
         self, position: int, compiled: Callable[[], KernelCode], *, started: bool = False
     ) -> None:
-        """Does a task, and keeps what it is compiled to. Another process may have done one meanwhile
+        """Does a task, and keeps what it is compiled to. Another process may have done one by now
         that was not `started` yet.
         """
         task, store = self._tasks[position], self._store

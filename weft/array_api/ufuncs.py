@@ -182,7 +182,8 @@ def imported(module: Any) -> Mapping[str, Any]:
     """What a module of NumPy's has by name: to ask it for every name imports its modules too,
     `f2py` and `testing` among them.
     """
-    return vars(module)
+    found: dict[str, Any] = vars(module)
+    return found
 
 
 def _names() -> dict[np.ufunc, list[str]]:

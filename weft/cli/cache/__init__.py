@@ -9,6 +9,7 @@ from typing import Final
 
 from weft.cli.parser import command_parser
 from weft.cli.table import shown_bytes, table
+from weft.cli.terminal import show
 from weft.compiler.machine.artifact.store import KERNEL_SUFFIX, SUFFIX, Entry, default_store
 
 _EXAMPLES: Final = """\
@@ -45,12 +46,12 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.empty:
         for each in entries:
             each.remove()
-        print(f"{store.folder}: {len(entries)} entries removed, {shown_bytes(size)}")
+        show(f"{store.folder}: {len(entries)} entries removed, {shown_bytes(size)}")
         return
-    print(f"{store.folder}: {shown_bytes(size)} of at most {shown_bytes(store.limit)}")
+    show(f"{store.folder}: {shown_bytes(size)} of at most {shown_bytes(store.limit)}")
     rows = [_row(suffix, entries) for suffix in _TYPES]
     if entries:
-        print(table([("", "entries", "bytes", "longest unused"), *rows]))
+        show(table([("", "entries", "bytes", "longest unused"), *rows]))
 
 
 def _row(suffix: str, entries: list[Entry]) -> tuple[object, ...]:

@@ -182,8 +182,7 @@ def imported(module: Any) -> Mapping[str, Any]:
     """What a module of NumPy's has by name: to ask it for every name imports its modules too,
     `f2py` and `testing` among them.
     """
-    found: dict[str, Any] = vars(module)
-    return found
+    return cast("Mapping[str, Any]", module.__dict__)
 
 
 def _names() -> dict[np.ufunc, list[str]]:

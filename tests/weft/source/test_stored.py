@@ -1,5 +1,7 @@
 """Compiled functions that are found again: the same function anew stands for another process."""
 
+from collections import namedtuple
+
 import numpy as np
 import pytest
 
@@ -108,6 +110,19 @@ def test_prints_happen_in_calls_of_found_functions(readings, capfd):
     weft.jit(shown)(X)
     assert capfd.readouterr().out == "sum 6.0\nsum 6.0\n"
     assert len(readings) == 1
+
+
+def test_trees_of_a_class_without_a_name_are_not_kept(monkeypatch, tmp_path):
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "cache"))
+    local = namedtuple("local", "first second")
+
+    def swapped(pair):
+        return type(pair)(pair.second, pair.first)
+
+    for _ in range(2):
+        found = weft.step(swapped, local(X, X + 1))(local(X, X + 1))
+        assert isinstance(found, local)
+        np.testing.assert_array_equal(np.asarray(found.first), X + 1)
 
 
 def test_a_trace_is_found_and_watched(monkeypatch, tmp_path):

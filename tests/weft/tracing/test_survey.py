@@ -103,6 +103,12 @@ def test_elements_count_where_they_are_part_of_the_code(monkeypatch):
     assert digest(plain, contents=False) != types
 
 
+def test_elements_of_large_arrays_have_no_hash(monkeypatch):
+    monkeypatch.setattr("weft.tracing.survey.survey.MOST_BYTES", WEIGHT.nbytes)
+    assert digest(plain) is None
+    assert digest(plain, contents=False) is not None
+
+
 def test_code_on_another_line_is_another_hash():
     assert digest(lambda x: x + 1) != digest(
         lambda x: x + 1  # whose errors name another line

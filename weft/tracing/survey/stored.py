@@ -8,7 +8,7 @@ import os
 import pickle
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -22,6 +22,9 @@ from weft.compiler.machine.python.executable import Executable
 from weft.eager.tape import DEPTH
 from weft.tracing.survey.known import PURE_BUILTINS
 from weft.tracing.survey.survey import Survey, survey_of
+
+_UNKNOWN_CLASS: Final = (pickle.PickleError, AttributeError, ImportError)
+"""What pickle raises for classes that are found by no name."""
 
 
 class StoredProgram(Struct, frozen=True):
@@ -43,7 +46,10 @@ class StoredProgram(Struct, frozen=True):
     def find_metadata(self) -> Any:
         """What was kept beside a compiled program; None where nothing was."""
         found = self.cache.find_kernel(cache_key([self.key, "metadata"]))
-        return None if found is None else pickle.loads(found)
+        try:
+            return None if found is None else pickle.loads(found)
+        except _UNKNOWN_CLASS:
+            return None
 
     def find_code(self, *parts: str) -> Compiled | None:
         """The compiled program, if it is there; for `parts` see `code_key`."""
@@ -55,11 +61,16 @@ class StoredProgram(Struct, frozen=True):
 
     def keep(self, metadata: Any, now: StoredProgram | None) -> None:
         """Keeps what a program has beside what was compiled under the key, if what it depends on is
-        the same `now` that it is made: making it may have changed that.
+        the same `now` that it is made: making it may have changed that. Trees of classes that other
+        processes do not find by name are not kept.
         """
         if now is None or now.key != self.key:
             return
-        self.cache.keep_kernel(cache_key([self.key, "metadata"]), pickle.dumps(metadata))
+        try:
+            data = pickle.dumps(metadata)
+        except _UNKNOWN_CLASS:
+            return
+        self.cache.keep_kernel(cache_key([self.key, "metadata"]), data)
 
 
 def stored_program(

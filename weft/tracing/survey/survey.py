@@ -46,6 +46,9 @@ _HEAP_TYPE: Final = 1 << 9
 _FIXED: Final = ("weft.array", "weft.tracing.spec", "weft.trees")
 """Modules whose objects never change."""
 
+MOST_BYTES: Final = 1 << 28
+"""Of arrays whose elements count: to hash them takes a fifth of a second."""
+
 _MOST: Final = 20_000
 """Values that a walk looks at."""
 
@@ -87,6 +90,7 @@ class Survey(Struct):
     allowed: frozenset[str]
     arrays: list[Any] = field(default_factory=list[Any])
     shared: set[int] = field(default_factory=set[int])
+    bytes: int = 0
     observations: dict[tuple[object, ...], Observation] = field(
         default_factory=dict[tuple[object, ...], Observation]
     )
@@ -163,6 +167,9 @@ class Survey(Struct):
         self.observations.setdefault((id(value),), Observation(name, lambda: value, value, False))
         self.arrays.append(value)
         if self.contents:
+            self.bytes += array.nbytes
+            if self.bytes > MOST_BYTES:
+                raise Unknown(f"{name} is one of arrays that take too long to hash")
             self._say(digest_of(array))
 
     def _items(self, value: Any, name: str) -> None:

@@ -136,6 +136,7 @@ UNKNOWN = {
     "the environment": lambda x: x * len(os.environ),
     "a file": lambda x: x * len(open("/proc/self/stat").read()),  # noqa: SIM115
     "print": lambda x: print(x) or x,
+    "weft's print": lambda x: weft.print("traced") or x,
     "an identity": lambda x: x * id(x),
     "layers that are made": lambda x: nn.Dense(3, 3)(x),
     "ranks": lambda x: x * weft.rank(),

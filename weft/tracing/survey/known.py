@@ -38,7 +38,9 @@ _OURS: Final = (
 )  # fmt: skip
 """Parts of weft whose functions depend on their arguments alone."""
 
-_OURS_STATEFUL: Final = ("nn.initializers", "nn.data", "nn.checkpoints", "nn.safetensors")
+_OURS_STATEFUL: Final = (
+    "nn.checkpoints", "nn.data", "nn.initializers", "nn.safetensors", "tracing.printing",
+)  # fmt: skip
 
 _NUMPY_STATEFUL: Final = frozenset(
     (

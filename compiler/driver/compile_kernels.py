@@ -215,9 +215,9 @@ class KernelCompiler:
         return run.results()
 
 
-def _found(task: Task, store: KernelStore) -> KernelCode | None:
-    """What the store has of a task."""
-    data = next((data for key in task.keys if (data := store.find_kernel(key)) is not None), None)
+def _found(keys: Sequence[str], store: KernelStore) -> KernelCode | None:
+    """What the store has by one of the keys of a task."""
+    data = next((data for key in keys if (data := store.find_kernel(key)) is not None), None)
     return None if data is None else KernelCode.of_bytes(data)
 
 
@@ -272,7 +272,8 @@ class _Run:
 
     def __init__(self, tasks: Sequence[Task], store: KernelStore | None, workers: Sequence[Worker]):
         self._tasks, self._store = tasks, store
-        found = [None if store is None else _found(task, store) for task in tasks]
+        self._keys = [() if store is None else task.keys for task in tasks]
+        found = [None if store is None else _found(keys, store) for keys in self._keys]
         done = {position: code for position, code in enumerate(found) if code is not None}
         begun = [each.started for each in workers if isinstance(each, ForkedWorker)]
         left = [
@@ -292,7 +293,7 @@ class _Run:
         that was not `started` yet.
         """
         task, store = self._tasks[position], self._store
-        code = None if store is None or started else _found(task, store)
+        code = None if store is None or started else _found(self._keys[position], store)
         if code is None:
             code = compiled()
             if store is not None:

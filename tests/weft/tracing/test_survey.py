@@ -139,6 +139,7 @@ UNKNOWN = {
     "weft's print": lambda x: weft.print("traced") or x,
     "an identity": lambda x: x * id(x),
     "layers that are made": lambda x: nn.Dense(3, 3)(x),
+    "a function of JAX": partial(lambda f, x: f(x), object.__new__(weft.JaxFunction)),
     "ranks": lambda x: x * weft.rank(),
     "a model in a file": lambda x: weft.load("model.so")(x),
     "an unknown list": lambda x: x * NUMBERS[0],

@@ -34,7 +34,7 @@ _PURE_MODULES: Final = frozenset(
 
 _OURS: Final = (
     "array", "array_api", "autodiff", "compiler", "dialects", "eager", "nn", "numpy", "optim",
-    "probing", "random", "source", "tracing", "trees", "distributed.mesh", "jax_function",
+    "probing", "random", "source", "tracing", "trees", "distributed.mesh",
 )  # fmt: skip
 """Parts of weft whose functions depend on their arguments alone."""
 

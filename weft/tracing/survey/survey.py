@@ -193,6 +193,8 @@ class Survey(Struct):
 
     def _function(self, function: FunctionType, name: str) -> None:
         known = is_known_function(function)
+        if not known and function.__module__.startswith("weft."):
+            raise Unknown(f"{name} is a function of weft that reads more than its arguments")
         self._say("function", function.__module__, function.__qualname__, known)
         if not known:
             self._code(function, name)
@@ -305,6 +307,8 @@ class Survey(Struct):
                 raise Unknown(f"{name} is an object of code that is compiled")
             if is_base or is_known_class(base):
                 continue
+            if base.__module__.startswith("weft."):
+                raise Unknown(f"{name} is an object of weft that is not what its attributes say")
             for key, member in sorted(vars(base).items()):
                 function = isinstance(member, FunctionType)
                 if key == "__init__" or key.startswith("__") and not function:

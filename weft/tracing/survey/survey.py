@@ -193,7 +193,7 @@ class Survey(Struct):
 
     def _function(self, function: FunctionType, name: str) -> None:
         known = is_known_function(function)
-        if not known and function.__module__.startswith("weft."):
+        if not known and (function.__module__ or "").startswith("weft."):
             raise Unknown(f"{name} is a function of weft that reads more than its arguments")
         self._say("function", function.__module__, function.__qualname__, known)
         if not known:

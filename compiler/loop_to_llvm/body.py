@@ -21,6 +21,7 @@ from weft.compiler.loop_to_llvm.control import ControlEmitter
 from weft.compiler.loop_to_llvm.dot_product import DotProductEmitter
 from weft.compiler.loop_to_llvm.frame import Frame, LaneNumber, LaneValues
 from weft.compiler.loop_to_llvm.index import IndexEmitter, varies
+from weft.compiler.loop_to_llvm.matrix_product import MatrixEmitter, MatrixProduct, TileRegisters
 from weft.compiler.loop_to_llvm.memory.emitter import MemoryEmitter
 from weft.compiler.loop_to_llvm.memory.storage import Lanes, Storage
 from weft.compiler.loop_to_llvm.parallel import BODY_TYPE, grain
@@ -63,7 +64,8 @@ class Unit(Struct, frozen=True, eq=False):
     which target.
 
     `contracts`: a product and a sum may become one operation. `widest` is the most lanes that any
-    of the kernel's loops has. `guarded`: functions trap that write beside their buffers.
+    of the kernel's loops has. `guarded`: functions trap that write beside their buffers. `has_tiles`: some
+    loop multiplies matrices in registers that hold tiles.
     """
 
     target: Target
@@ -73,6 +75,7 @@ class Unit(Struct, frozen=True, eq=False):
     contracts: bool
     widest: int = 1
     guarded: bool = False
+    has_tiles: bool = False
 
 
 class BodyEmitter:
@@ -88,6 +91,7 @@ class BodyEmitter:
         self.arithmetic = Arithmetic(frame.builder, unit.target, unit.contracts)
         self.stack_slots = StackSlots()
         self.stack = Stack(frame, guarded=unit.guarded)
+        self.registers = TileRegisters(frame)
         self.addresses: dict[SubscriptedOp, Expr] = {}
         self.extents: dict[tuple[ForOp | Expr, ...], Expr] = {}
         self.chunks: dict[tuple[Expr, int], tuple[Expr, Expr]] = {}
@@ -102,6 +106,7 @@ class BodyEmitter:
     def finish(self) -> None:
         """Ends the function."""
         self.memory.finish(self.unit.target)
+        self.registers.release()
         self.stack.check()
         self.frame.builder.ret_void()
         self.frame.finish()
@@ -244,7 +249,7 @@ class BodyEmitter:
             self._parallel(op)
         elif op.vector is not None and op.vector.data > 1 and not self._is_single(op):
             self._vector(op)
-        elif self._transposes(op) or self._is_dot(op):
+        elif self._transposes(op) or self._is_dot(op) or self._is_of_tiles(op):
             return
         elif op.unroll is not None:
             count = self._extent(op).constant
@@ -308,6 +313,31 @@ class BodyEmitter:
             return False
         emitter = DotProductEmitter(self.memory, self.unit.target, self.lanes)
         return emitter.emit(op, self.bound(op.lower), self._locate_access)
+
+    def _is_of_tiles(self, op: ForOp) -> bool:
+        """Emits a loop as a product of tiles in registers, if it is one; emits nothing for what
+        such a loop behind it starts with.
+        """
+        following = op.next_op
+        if not self.unit.has_tiles:
+            return False
+        if op.matrix is None:
+            has_product = isinstance(following, ForOp) and following.matrix is not None
+            return has_product and MatrixProduct.of(following).is_cleared_by(op)
+        emitter = MatrixEmitter(
+            self.memory, self.control, self.registers, self._locate_access, self._repeat
+        )
+        emitter.emit(op)
+        return True
+
+    def _repeat(self, op: ForOp, body: Callable[[], None]) -> None:
+        """Emits a loop around another body than its own."""
+
+        def iteration(number: Expr) -> None:
+            self.values[op.index] = self.bound(op.lower) + number * op.step.data
+            body()
+
+        self.control.count(self._extent(op), iteration)
 
     def _locate_access(
         self, op: AccessOp, indices: Mapping[SSAValue, Expr]
@@ -400,6 +430,8 @@ class BodyEmitter:
         # Kernels know the pool alone: an object asks for each name that is declared in its module.
         pool = Pool(module, Platform(self.unit.target), self.unit.prefix)
         self.frame.builder.call(pool.parallel_for, [context, count, enough, body, closure])
+        if self.unit.has_tiles:
+            self.registers.forget()
 
     def part(self, op: ForOp, tasks: Expr) -> None:
         """Emits an outlined function: the tasks from its second argument to its third."""

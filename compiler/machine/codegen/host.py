@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+from functools import cache
 from pathlib import Path
+from typing import Final
 
 from llvmlite import binding
 from msgspec import Struct
@@ -13,6 +16,11 @@ from weft.compiler.target.target import Target
 from weft.compiler.target.usable_cores import usable_cores
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+
+_ARCH_PRCTL: Final = 158
+_REQUEST_STATE: Final = 0x1023
+_TILE_DATA: Final = 18
+"""Linux's call on x86-64 that asks for registers which hold tiles of matrices."""
 
 
 class HostCpu(Struct, frozen=True):
@@ -35,6 +43,8 @@ def host_cpu() -> HostCpu:
     """The CPU that LLVM detects."""
     triple, name = binding.get_process_triple(), binding.get_host_cpu_name()
     features = dict(binding.get_host_cpu_features())
+    if features.get("amx-tile") and not _has_permission():
+        features |= {feature: False for feature in features if feature.startswith("amx")}
     return HostCpu(triple, name, features, table_of(triple.split("-", 1)[0], name, features))
 
 
@@ -48,6 +58,12 @@ def host_target(threads: int | None = None, *, calibrated: bool = True) -> Targe
     measured = read_calibration(cpu.calibration) if reads else None
     cores = threads or usable_cores()
     return native_target(cpu.triple, cpu.name, cpu.features, _cache_sizes(), cores, measured)
+
+
+@cache
+def _has_permission() -> bool:
+    """Asks the system once whether this process may use registers of tiles."""
+    return ctypes.CDLL(None).syscall(_ARCH_PRCTL, _REQUEST_STATE, _TILE_DATA) == 0
 
 
 def _cache_sizes() -> dict[str, int]:

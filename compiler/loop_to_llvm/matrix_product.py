@@ -120,7 +120,6 @@ class MatrixProduct(Struct, frozen=True, eq=False):
             and number.value.data == 0
             and alike
             and len(loops[-1].body.block.ops) <= 2
-            and isinstance(store.buffer.owner, AllocOp)
             and store.buffer is self.store.buffer
             and store.subscripts == self.store.subscripts
             and _order(store, loops) == _order(self.store, (self.rows, self.columns))

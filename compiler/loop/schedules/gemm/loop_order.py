@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from weft.compiler.loop.nest import is_inside, loads_in, ranges_around, subscript_atoms, subscripts
-from weft.compiler.loop.primitives import reorder
+from weft.compiler.loop.primitives import collapse, reorder, tile
 from weft.compiler.target.target import Target
 from weft.dialects.expr import Atom, Expr
 from weft.dialects.interval import Range
@@ -42,6 +42,29 @@ def choose_parallel_by_traffic(loops: Sequence[ForOp], target: Target) -> ForOp:
         if least is not None and bytes is not None and bytes * GAIN < least:
             best, least = order, bytes
     return reorder(*best)[0]
+
+
+def block_rows(loops: Sequence[ForOp], target: Target) -> ForOp | None:
+    """Computes all columns with a block of tiles of rows that stays in L2 meanwhile, one after the
+    other, where all rows do not: columns are read in order, which processors prefetch, and rows
+    are not. Blocks and columns become one loop, for threads to share. None, and nothing done, for
+    other loops and where no block of some rows divides them.
+
+        for jo < 32:  for io < 64:  ...  ->  for ij < 8 * 32:  for io < 8:  ...
+    """
+    columns, *others, rows = loops
+    count, reads = rows.extent.constant, _Reads(loops)
+    sizes = [reads.bytes_alone(n, columns, rows) for n in range(reads.count)]
+    known = [size for size in sizes if size is not None]
+    if others or count is None or len(known) < len(sizes):
+        return None
+    most = target.l2_bytes // 2 // max(1, sum(known))
+    block = next((n for n in range(min(most, count), 1, -1) if count % n == 0), 1)
+    if count <= most or 2 * block < min(most, count):
+        return None
+    tiles = tile(rows, block)
+    reorder(tiles.outer, columns, tiles.inner)
+    return collapse(tiles.outer, columns)
 
 
 def _parallel_first(loops: Sequence[ForOp]) -> list[ForOp]:
@@ -91,6 +114,17 @@ class _Reads:
                 times = [_times(load, order[:depth]) for load in self._loads]
                 return sum(size * n for size, n in zip(constants, times, strict=True))
         return None
+
+    @property
+    def count(self) -> int:
+        """How many loads there are that differ."""
+        return len(self._loads)
+
+    def bytes_alone(self, position: int, columns: ForOp, rows: ForOp) -> int | None:
+        """The bytes that a load reads in one iteration of the rows, 0 where columns index it."""
+        if columns.index in subscript_atoms(self._loads[position]):
+            return 0
+        return self._bytes(position, (columns, rows))
 
     def _bytes(self, position: int, fixed: Sequence[ForOp]) -> int | None:
         """The bytes of the box around all that a load reads in one iteration of the fixed loops."""

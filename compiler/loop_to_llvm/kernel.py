@@ -61,7 +61,16 @@ def emit_kernel(
         for buffer, pointer in zip(buffers, arguments[len(symbols) :], strict=True)
     }
     contracts = target.has_fma and not strict_fp
-    unit = Unit(target, sizes, context, prefix, contracts, _widest(kernel), guarded, _has_tiles(kernel, target))
+    unit = Unit(
+        target,
+        sizes,
+        context,
+        prefix,
+        contracts,
+        _widest(kernel),
+        guarded,
+        _has_tiles(kernel, target),
+    )
     frame = Frame(function)
     frame.ranges |= size_ranges(kernel)
     emitter = BodyEmitter(frame, unit, values)

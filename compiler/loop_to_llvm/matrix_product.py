@@ -24,9 +24,9 @@ from weft.compiler.loop_to_llvm.control import ControlEmitter
 from weft.compiler.loop_to_llvm.frame import Frame
 from weft.compiler.loop_to_llvm.memory.emitter import MemoryEmitter
 from weft.compiler.loop_to_llvm.memory.storage import Storage
-from weft.compiler.loop_to_llvm.scalar.elements import I8, I64, POINTER, VOID, intrinsic
+from weft.compiler.loop_to_llvm.scalar.elements import I8, POINTER, VOID, intrinsic
 from weft.dialects.expr import Expr
-from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp
+from weft.dialects.loop.ops import AccessOp, ForOp, LoadOp, StoreOp
 
 Locate = Callable[[AccessOp, Mapping[SSAValue, Expr]], tuple[Storage, Expr]]
 """Where an access is, for given indices."""

@@ -199,7 +199,9 @@ class _Choice:
         if rows.step is None or sums[view.row].step is None or sums[view.column].lanes != 1:
             return None
         counts = [
-            problem.extents[n].constant for n in problem.reductions if self._other.along[n].step == 1
+            problem.extents[n].constant
+            for n in problem.reductions
+            if self._other.along[n].step == 1
         ]
         fitting = [
             words

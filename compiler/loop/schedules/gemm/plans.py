@@ -116,6 +116,8 @@ class _Choice:
         whole_tiles = self._starts_panels(along)
         if whole_tiles and panel.is_weight:
             return ["stored"]
+        if self.problem.terms > 1:
+            return ["whole"]
         found: list[Packing] = ["none"]
         if self._packs_strided(along):
             found = ["strided"]
@@ -193,7 +195,7 @@ class _Choice:
             return None
         if view.row is None or view.narrow or self.columns is None or not view.packable:
             return None
-        if not self._panel.is_weight or (self.rows or LEAST_MATRIX_ROWS) < LEAST_MATRIX_ROWS:
+        if (self.rows or LEAST_MATRIX_ROWS) < LEAST_MATRIX_ROWS:
             return None
         rows, sums = self._other.along[view.row], problem.result.along
         if rows.step is None or sums[view.row].step is None or sums[view.column].lanes != 1:
@@ -218,6 +220,8 @@ class _Choice:
         whole_tiles = self._starts_panels(along)
         if whole_tiles and self.panel.is_weight:
             return "stored"
+        if self.problem.terms > 1:
+            return "whole"
         if whole_tiles and not self.per_tile and (self._pays_to_copy() or self._gathers(along)):
             return "whole"
         if self.per_tile and not self.panel.is_weight:

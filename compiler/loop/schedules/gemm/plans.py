@@ -203,7 +203,7 @@ class _Choice:
         counts = [
             problem.extents[n].constant
             for n in problem.reductions
-            if self._other.along[n].step == 1
+            if 1 in (self._other.along[n].step, self._other.along[n].lanes)
         ]
         fitting = [
             words

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation, SSAValue
 
+from weft.compiler.loop.layouts import lane_stride
 from weft.compiler.loop.nest import (
     accesses_in,
     accesses_to,
@@ -112,14 +113,20 @@ def _multiply_tiles(result: SSAValue, around: ForOp, inner: Sequence[ForOp], pla
         if terms is None:
             unroll_tile(nest, plan.lanes, rows=False)
             continue
-        loads = [load for load in loads_in(terms) if stride(load, terms) == 1]
-        in_order = [
-            loop for loop in taps if any(stride(load, loop) == plan.terms for load in loads)
-        ]
-        words = next(loop for loop in in_order if is_whole(loop, plan.matrix))
+        words = next(loop for loop in taps if _is_in_words(loop, terms, plan))
         tiles = tile(words, plan.matrix)
         sums = [tiles.outer if loop is words else loop for loop in taps]
         matrix_product(reorder(*sums, *nest, tiles.inner, terms)[0])
+
+
+def _is_in_words(loop: ForOp, terms: ForOp, plan: Plan) -> bool:
+    """Whether a loop goes through a factor's words, as many as a register has of which are
+    neighbours.
+    """
+    words = plan.matrix or 1
+    loads = [load for load in loads_in(terms) if lane_stride(load, terms, plan.terms) == 1]
+    near = any(lane_stride(load, loop, words) == plan.terms for load in loads)
+    return near and is_whole(loop, words)
 
 
 def tile_columns(columns: ForOp, plan: Plan) -> tuple[ForOp, ForOp]:

@@ -74,9 +74,7 @@ def blocked(buffer_type: BufferType, target: Target) -> BufferType | None:
     )
 
 
-def _channels_of_block(
-    buffer_type: BufferType, channels: int, lanes: int, target: Target
-) -> int:
+def _channels_of_block(buffer_type: BufferType, channels: int, lanes: int, target: Target) -> int:
     """As many channels as a vector has lanes; of bytes as many as fill a row of a register that
     holds a tile of a matrix, where the target has such and blocks of so many divide the channels.
     """

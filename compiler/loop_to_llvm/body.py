@@ -21,9 +21,9 @@ from weft.compiler.loop_to_llvm.control import ControlEmitter
 from weft.compiler.loop_to_llvm.dot_product import DotProductEmitter
 from weft.compiler.loop_to_llvm.frame import Frame, LaneNumber, LaneValues
 from weft.compiler.loop_to_llvm.index import IndexEmitter, varies
-from weft.compiler.loop_to_llvm.matrix_product import MatrixEmitter, MatrixProduct, TileRegisters
+from weft.compiler.loop_to_llvm.matrix_product import MatrixEmitter, TileRegisters
 from weft.compiler.loop_to_llvm.memory.emitter import MemoryEmitter
-from weft.compiler.loop_to_llvm.memory.storage import Lanes, Storage
+from weft.compiler.loop_to_llvm.memory.storage import Lanes, Storage, padded
 from weft.compiler.loop_to_llvm.parallel import BODY_TYPE, grain
 from weft.compiler.loop_to_llvm.runtime.platform import Platform
 from weft.compiler.loop_to_llvm.runtime.pool import Pool
@@ -56,7 +56,7 @@ from weft.dialects.loop.ops import (
     SubscriptedOp,
     WhileOp,
 )
-from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr
+from weft.dialects.loop.types import BufferType
 
 
 class Unit(Struct, frozen=True, eq=False):
@@ -64,8 +64,8 @@ class Unit(Struct, frozen=True, eq=False):
     which target.
 
     `contracts`: a product and a sum may become one operation. `widest` is the most lanes that any
-    of the kernel's loops has. `guarded`: functions trap that write beside their buffers. `has_tiles`: some
-    loop multiplies matrices in registers that hold tiles.
+    of the kernel's loops has. `guarded`: functions trap that write beside their buffers.
+    `has_tiles`: some loop multiplies matrices in registers that hold tiles.
     """
 
     target: Target
@@ -91,7 +91,7 @@ class BodyEmitter:
         self.arithmetic = Arithmetic(frame.builder, unit.target, unit.contracts)
         self.stack_slots = StackSlots()
         self.stack = Stack(frame, guarded=unit.guarded)
-        self.registers = TileRegisters(frame)
+        self.registers = TileRegisters(frame, used=unit.has_tiles)
         self.addresses: dict[SubscriptedOp, Expr] = {}
         self.extents: dict[tuple[ForOp | Expr, ...], Expr] = {}
         self.chunks: dict[tuple[Expr, int], tuple[Expr, Expr]] = {}
@@ -234,7 +234,7 @@ class BodyEmitter:
         result_type = op.result.type
         assert isinstance(result_type, BufferType)
         if op.scope.data == "registers":
-            result_type = _padded(result_type, self.unit.widest)
+            result_type = padded(result_type, self.unit.widest)
         before = self.stack_slots.before(op)
         if before is not None:
             return Storage(self.storage(before.result).pointer, result_type, private=True)
@@ -272,8 +272,11 @@ class BodyEmitter:
         most = self._extent(op).range(self.frame.ranges)[1]
         return op.unroll is None and most is not None and most <= 1
 
-    def _iteration(self, op: ForOp, number: Expr) -> None:
+    def _start(self, op: ForOp, number: Expr) -> None:
         self.values[op.index] = self.bound(op.lower) + number * op.step.data
+
+    def _iteration(self, op: ForOp, number: Expr) -> None:
+        self._start(op, number)
         self.block(op.body.block)
 
     def _vector(self, op: ForOp) -> None:
@@ -315,29 +318,16 @@ class BodyEmitter:
         return emitter.emit(op, self.bound(op.lower), self._locate_access)
 
     def _is_of_tiles(self, op: ForOp) -> bool:
-        """Emits a loop as a product of tiles in registers, if it is one; emits nothing for what
-        such a loop behind it starts with.
-        """
-        following = op.next_op
-        if not self.unit.has_tiles:
-            return False
-        if op.matrix is None:
-            has_product = isinstance(following, ForOp) and following.matrix is not None
-            return has_product and MatrixProduct.of(following).is_cleared_by(op)
+        """Emits a loop as a product of tiles in registers, if it is one or what one starts with."""
         emitter = MatrixEmitter(
-            self.memory, self.control, self.registers, self._locate_access, self._repeat
+            self.memory,
+            self.control,
+            self.registers,
+            self._locate_access,
+            self._extent,
+            self._start,
         )
-        emitter.emit(op)
-        return True
-
-    def _repeat(self, op: ForOp, body: Callable[[], None]) -> None:
-        """Emits a loop around another body than its own."""
-
-        def iteration(number: Expr) -> None:
-            self.values[op.index] = self.bound(op.lower) + number * op.step.data
-            body()
-
-        self.control.count(self._extent(op), iteration)
+        return self.unit.has_tiles and emitter.emit(op)
 
     def _locate_access(
         self, op: AccessOp, indices: Mapping[SSAValue, Expr]
@@ -430,8 +420,7 @@ class BodyEmitter:
         # Kernels know the pool alone: an object asks for each name that is declared in its module.
         pool = Pool(module, Platform(self.unit.target), self.unit.prefix)
         self.frame.builder.call(pool.parallel_for, [context, count, enough, body, closure])
-        if self.unit.has_tiles:
-            self.registers.forget()
+        self.registers.forget()
 
     def part(self, op: ForOp, tasks: Expr) -> None:
         """Emits an outlined function: the tasks from its second argument to its third."""
@@ -454,17 +443,3 @@ class BodyEmitter:
         if rest.constant != 0:
             with self.control.when(builder.icmp_signed(">", end, last), "part"):
                 self._rest(op, full, rest)
-
-
-def _padded(buffer_type: BufferType, lanes: int) -> BufferType:
-    """The type with rows of whole vectors, so that the vectors of two rows never overlap."""
-    if not buffer_type.storage or lanes == 1:
-        return buffer_type
-    *outer, row = buffer_type.storage
-    subscripts = tuple(Expr.of(Operand(position)) for position in range(buffer_type.rank))
-    if isinstance(buffer_type.layout, LayoutAttr):
-        subscripts = buffer_type.layout.subscripts.data
-    storage = ExprsAttr((*outer, row.ceildiv(lanes) * lanes))
-    return BufferType(
-        buffer_type.dims, buffer_type.element, LayoutAttr(ExprsAttr(subscripts), storage)
-    )

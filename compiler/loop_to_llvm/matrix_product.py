@@ -129,8 +129,9 @@ class MatrixProduct(Struct, frozen=True, eq=False):
 class TileRegisters:
     """What the registers of one function hold."""
 
-    def __init__(self, frame: Frame):
+    def __init__(self, frame: Frame, *, used: bool):
         self._frame = frame
+        self._used = used
         self._current: ir.Value | None = None
         self._known: dict[bytes, ir.Value] = {}
 
@@ -144,7 +145,8 @@ class TileRegisters:
 
     def forget(self) -> None:
         """Notes that registers hold nothing any more, after what may use them itself."""
-        self._frame.builder.store(ir.Constant(POINTER, None), self._slot())
+        if self._used:
+            self._frame.builder.store(ir.Constant(POINTER, None), self._slot())
 
     def release(self) -> None:
         """Ends a function: the system saves no registers that hold nothing."""
@@ -172,13 +174,18 @@ class MatrixEmitter(Struct, frozen=True):
     control: ControlEmitter
     registers: TileRegisters
     locate: Locate
-    repeat: Callable[[ForOp, Callable[[], None]], None]
-    """Emits a loop around what is emitted for its body."""
+    extent: Callable[[ForOp], Expr]
+    start: Callable[[ForOp, Expr], None]
+    """Sets the index of a loop to that of an iteration."""
 
-    def emit(self, loop: ForOp) -> None:
-        """Emits a loop; sums start at zero where the nest before it stores zeros to them, which
-        is not emitted then.
+    def emit(self, loop: ForOp) -> bool:
+        """Emits a loop, or nothing for one that stores zeros to the sums of such a loop behind it;
+        false for others.
         """
+        if loop.matrix is None:
+            following = loop.next_op
+            has_product = isinstance(following, ForOp) and following.matrix is not None
+            return has_product and MatrixProduct.of(following).is_cleared_by(loop)
         matrix = MatrixProduct.of(loop)
         self.registers.configure(matrix.configuration(), self.control)
         cleared = loop.prev_op
@@ -191,13 +198,19 @@ class MatrixEmitter(Struct, frozen=True):
         self._reduce(matrix, matrix.reductions)
         for register, rows, columns in matrix.sums():
             self._move("tilestored64", register, matrix, matrix.store, rows, columns)
+        return True
 
     def _reduce(self, matrix: MatrixProduct, loops: Sequence[ForOp]) -> None:
         if not loops:
             self._multiply(matrix)
             return
         loop, *inner = loops
-        self.repeat(loop, lambda: self._reduce(matrix, inner))
+
+        def iteration(number: Expr) -> None:
+            self.start(loop, number)
+            self._reduce(matrix, inner)
+
+        self.control.count(self.extent(loop), iteration)
 
     def _multiply(self, matrix: MatrixProduct) -> None:
         """Loads tiles of both factors and adds their products to the sums."""

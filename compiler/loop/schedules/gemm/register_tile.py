@@ -109,10 +109,11 @@ def _multiply_tiles(result: SSAValue, around: ForOp, inner: Sequence[ForOp], pla
     assert plan.matrix is not None, "a plan of tiles of matrices says of how many words"
     _, staged = _stage_accumulators(result, around, inner[-1], plan.lanes, "scratch")
     for nest in (*_distribute(inner), *staged):
-        *taps, terms = [loop for loop in perfect_nest(nest[0]) if loop not in nest] or [None]
-        if terms is None:
+        taps = [loop for loop in perfect_nest(nest[0]) if loop not in nest]
+        if not taps:
             unroll_tile(nest, plan.lanes, rows=False)
             continue
+        terms = taps.pop()
         words = next(loop for loop in taps if _is_in_words(loop, terms, plan))
         tiles = tile(words, plan.matrix)
         sums = [tiles.outer if loop is words else loop for loop in taps]

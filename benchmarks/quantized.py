@@ -38,6 +38,7 @@ from benchmarks.networks import build_vit
 from tests.models.convolutional import build_mobilenet_v2, build_resnet50
 from tests.models.networks import bert_inputs, image_inputs
 from tests.models.transformers import build_bert
+from weft.bench.byte_limits import measure_byte_gops
 
 Array = NDArray[Any]
 Run = Callable[[], list[Array]]
@@ -146,6 +147,7 @@ def measure_product(size: int) -> dict[str, Any]:
         "weft": own,
         "onnxruntime": ort,
         "weft_gops": 2e-6 * size**3 / own,
+        "peak_gops": measure_byte_gops(1),
         "same": bool((given == theirs).all()),
     }
 

@@ -44,27 +44,28 @@ def choose_parallel_by_traffic(loops: Sequence[ForOp], target: Target) -> ForOp:
     return reorder(*best)[0]
 
 
-def block_rows(loops: Sequence[ForOp], target: Target) -> ForOp | None:
-    """Computes all columns with a block of tiles of rows that stays in L2 meanwhile, one after the
-    other, where all rows do not: columns are read in order, which processors prefetch, and rows
-    are not. Blocks and columns become one loop, for threads to share. None, and nothing done, for
-    other loops and where no block of some rows divides them.
+def block_columns(loops: Sequence[ForOp], target: Target) -> ForOp | None:
+    """Computes a tile of rows with a block of panels that stays in L2 meanwhile, one after the
+    other: they are read in order, which processors prefetch, and so is what a tile writes. Blocks
+    and rows become one loop, for threads to share. None, and nothing done, for other loops and
+    where these are few or panels of unknown size.
 
-        for jo < 32:  for io < 64:  ...  ->  for ij < 8 * 32:  for io < 8:  ...
+        for jo < 64:  for io < 32:  ...  ->  for ji < 4 * 32:  for jo < 16:  ...
     """
     columns, *others, rows = loops
-    count, reads = rows.extent.constant, _Reads(loops)
-    sizes = [reads.bytes_alone(n, columns, rows) for n in range(reads.count)]
-    known = [size for size in sizes if size is not None]
-    if others or count is None or len(known) < len(sizes):
+    counts = columns.extent.constant, rows.extent.constant
+    panel = _Reads(loops).bytes_of_panel(columns)
+    if others or None in counts or panel is None:
         return None
-    most = target.l2_bytes // 2 // max(1, sum(known))
-    block = next((n for n in range(min(most, count), 1, -1) if count % n == 0), 1)
-    if count <= most or 2 * block < min(most, count):
+    panels, tiles = (count or 0 for count in counts)
+    most = min(panels, target.l2_bytes // 2 // max(1, panel))
+    fitting = (n for n in range(most, 0, -1) if panels % n == 0)
+    block = next((n for n in fitting if panels // n * tiles >= ENOUGH_TASKS), None)
+    if block is None:
         return None
-    tiles = tile(rows, block)
-    reorder(tiles.outer, columns, tiles.inner)
-    return collapse(tiles.outer, columns)
+    blocks = tile(columns, block)
+    reorder(blocks.outer, rows, blocks.inner)
+    return collapse(blocks.outer, rows)
 
 
 def _parallel_first(loops: Sequence[ForOp]) -> list[ForOp]:
@@ -115,16 +116,12 @@ class _Reads:
                 return sum(size * n for size, n in zip(constants, times, strict=True))
         return None
 
-    @property
-    def count(self) -> int:
-        """How many loads there are that differ."""
-        return len(self._loads)
-
-    def bytes_alone(self, position: int, columns: ForOp, rows: ForOp) -> int | None:
-        """The bytes that a load reads in one iteration of the rows, 0 where columns index it."""
-        if columns.index in subscript_atoms(self._loads[position]):
-            return 0
-        return self._bytes(position, (columns, rows))
+    def bytes_of_panel(self, columns: ForOp) -> int | None:
+        """The bytes of what an iteration of the columns reads that these index."""
+        own = [n for n, each in enumerate(self._loads) if columns.index in subscript_atoms(each)]
+        sizes = [self._bytes(n, (columns,)) for n in own]
+        known = [size for size in sizes if size is not None]
+        return sum(known) if len(known) == len(sizes) else None
 
     def _bytes(self, position: int, fixed: Sequence[ForOp]) -> int | None:
         """The bytes of the box around all that a load reads in one iteration of the fixed loops."""

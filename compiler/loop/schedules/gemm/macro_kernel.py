@@ -24,7 +24,7 @@ from weft.compiler.loop.schedules.compute_at import fuse_producers
 from weft.compiler.loop.schedules.fuse_nests import fuse_nests
 from weft.compiler.loop.schedules.gemm.gemv import block_columns, stream_rows, vectorize_columns
 from weft.compiler.loop.schedules.gemm.loop_order import (
-    block_rows,
+    block_columns,
     choose_parallel,
     choose_parallel_by_traffic,
 )
@@ -202,7 +202,7 @@ def _order_tiles(
         return outer[0]
     if plan.narrow or ordered:
         return choose_parallel(outer)
-    if plan.matrix is not None and (blocked := block_rows(outer, target)) is not None:
+    if plan.matrix is not None and (blocked := block_columns(outer, target)) is not None:
         return blocked
     return choose_parallel_by_traffic(outer, target)
 

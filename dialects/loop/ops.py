@@ -132,15 +132,12 @@ class ForOp(IRDLOperation):
         properties: dict[str, Attribute] = {"bounds": ExprsAttr((lower, upper)), "step": IntAttr(1)}
         if parser.parse_optional_keyword("step"):
             properties["step"] = IntAttr(parser.parse_integer())
-        for mark in ("parallel", "unroll"):
+        for mark in ("parallel", "unroll", "vector", "dot", "matrix"):
             if parser.parse_optional_keyword(mark):
                 properties[mark] = UnitAttr()
-        if parser.parse_optional_keyword("vector"):
-            with parser.in_parens():
-                properties["vector"] = IntAttr(parser.parse_integer())
-        for mark in ("dot", "matrix"):
-            if parser.parse_optional_keyword(mark):
-                properties[mark] = UnitAttr()
+            if mark == "vector" and mark in properties:
+                with parser.in_parens():
+                    properties[mark] = IntAttr(parser.parse_integer())
         if parser.parse_optional_keyword("reduction"):
             with parser.in_parens():
                 properties["reduction"] = StringAttr(parser.parse_identifier())

@@ -85,7 +85,6 @@ def tile_rows(
     assert isinstance(around, ForOp), "tiles of columns are inside the loop over them"
     if plan.matrix is not None and height >= LEAST_MATRIX_ROWS:
         _multiply_tiles(result, around, inner, plan)
-        prefetch_results(outer[-1])
         return outer
     accumulators, staged = _stage_accumulators(result, around, ji, plan.lanes)
     nests, reductions = separate(inner, plan, target)

@@ -23,7 +23,7 @@ from weft.compiler.loop_to_llvm.frame import Frame, LaneNumber, LaneValues
 from weft.compiler.loop_to_llvm.index import IndexEmitter, varies
 from weft.compiler.loop_to_llvm.matrix_product import MatrixEmitter, TileRegisters
 from weft.compiler.loop_to_llvm.memory.emitter import MemoryEmitter
-from weft.compiler.loop_to_llvm.memory.storage import Lanes, Storage, padded
+from weft.compiler.loop_to_llvm.memory.storage import Lanes, Storage, is_row, padded
 from weft.compiler.loop_to_llvm.parallel import BODY_TYPE, grain
 from weft.compiler.loop_to_llvm.runtime.platform import Platform
 from weft.compiler.loop_to_llvm.runtime.pool import Pool
@@ -233,7 +233,7 @@ class BodyEmitter:
         assert op.scope.data != "workspace", "a kernel gets workspace as an argument"
         result_type = op.result.type
         assert isinstance(result_type, BufferType)
-        if op.scope.data == "registers":
+        if op.scope.data == "registers" or is_row(result_type, self.unit.widest):
             result_type = padded(result_type, self.unit.widest)
         before = self.stack_slots.before(op)
         if before is not None:

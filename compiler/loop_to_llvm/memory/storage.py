@@ -64,6 +64,14 @@ class Lanes(Struct, frozen=True, eq=False):
         return ir.Constant(ir.VectorType(I1, self.count), [1] * self.count)
 
 
+def is_row(buffer_type: BufferType, lanes: int) -> bool:
+    """Whether a buffer is one row of at least a vector. Padded, its last vector is stored whole: a
+    processor waits until one that was stored with a mask is in the cache before it reads it again.
+    """
+    size, row = buffer_type.size.constant, buffer_type.storage[-1:]
+    return size is not None and size >= lanes and row == (Expr.of(size),)
+
+
 def padded(buffer_type: BufferType, lanes: int) -> BufferType:
     """The type with rows of whole vectors, so that the vectors of two rows never overlap."""
     if not buffer_type.storage or lanes == 1:

@@ -24,9 +24,10 @@ from weft.compiler.loop.schedules.compute_at import fuse_producers
 from weft.compiler.loop.schedules.fuse_nests import fuse_nests
 from weft.compiler.loop.schedules.gemm.gemv import block_columns, stream_rows, vectorize_columns
 from weft.compiler.loop.schedules.gemm.loop_order import (
-    block_columns,
     choose_parallel,
     choose_parallel_by_traffic,
+    keep_panels,
+    order_by_traffic,
 )
 from weft.compiler.loop.schedules.gemm.pack_panels import (
     fill_with_first,
@@ -199,10 +200,13 @@ def _order_tiles(
     if plan.narrow and plan.has_rows and _is_contiguous(result, columns, plan.width):
         outer = list(reorder(*(loop for loop in outer if loop is not columns), columns))
     if plan.batch:
+        batch = len(plan.batch)
+        if not plan.narrow and not ordered:
+            order_by_traffic(outer[batch:], target)
         return outer[0]
     if plan.narrow or ordered:
         return choose_parallel(outer)
-    if plan.matrix is not None and (blocked := block_columns(outer, target)) is not None:
+    if plan.matrix is not None and (blocked := keep_panels(outer, target)) is not None:
         return blocked
     return choose_parallel_by_traffic(outer, target)
 

@@ -119,7 +119,7 @@ def layer(net: Writer, x: str, n: int) -> str:
     return net.add("Add", [x, net.linear(inner, f"{n}.down", INNER, WIDTH)], [f"{n}.out"])
 
 
-def reading(size: int) -> Callable[[], object]:
+def read_loop(size: int) -> Callable[[], object]:
     """A loop of weft's that reads so many bytes on one thread."""
     target = host_target()
     lanes = target.lanes(4)
@@ -154,7 +154,7 @@ def measure(layers: int, past: int, folder: Path) -> dict[str, Any]:
     calls: dict[str, Callable[[], Any]] = {
         "weft": lambda: executable(**feeds),
         "onnxruntime": lambda: session.run(None, feeds),
-        "read": reading(size),
+        "read": read_loop(size),
     }
     given, theirs = (np.asarray(calls[name]()[0]) for name in ("weft", "onnxruntime"))
     spent: dict[str, list[float]] = {name: [] for name in calls}

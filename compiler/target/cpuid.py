@@ -62,6 +62,11 @@ FEATURES: Final = {
 """What code generators choose instructions by; others have to be asked for by name."""
 
 
+def uses_tiles(feature: str) -> bool:
+    """Whether a feature is of registers that hold tiles of matrices."""
+    return feature.startswith("amx")
+
+
 def needed_bits(features: Iterable[str]) -> dict[Register, int]:
     """The bits that have to be set in each register for all of the features."""
     bits: dict[Register, int] = {}
@@ -74,7 +79,7 @@ def needed_bits(features: Iterable[str]) -> dict[Register, int]:
 
 
 def _saved_state(feature: str) -> int:
-    if feature.startswith("amx"):
+    if uses_tiles(feature):
         return TILE_STATE
     if feature.startswith("avx512"):
         return _AVX512_STATE

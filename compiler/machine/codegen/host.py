@@ -11,6 +11,7 @@ from llvmlite import binding
 from msgspec import Struct
 
 from weft.compiler.machine.codegen.calibration import calibration_path, read_calibration
+from weft.compiler.target.cpuid import uses_tiles
 from weft.compiler.target.native import native_target, table_of
 from weft.compiler.target.target import Target
 from weft.compiler.target.usable_cores import usable_cores
@@ -43,8 +44,9 @@ def host_cpu() -> HostCpu:
     """The CPU that LLVM detects."""
     triple, name = binding.get_process_triple(), binding.get_host_cpu_name()
     features = dict(binding.get_host_cpu_features())
-    if features.get("amx-tile") and not _has_permission():
-        features |= {feature: False for feature in features if feature.startswith("amx")}
+    tiles = [feature for feature in features if uses_tiles(feature)]
+    if any(features[feature] for feature in tiles) and not _has_permission():
+        features |= dict.fromkeys(tiles, False)
     return HostCpu(triple, name, features, table_of(triple.split("-", 1)[0], name, features))
 
 

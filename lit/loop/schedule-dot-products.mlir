@@ -89,3 +89,16 @@ builtin.module attributes {weft.target = "x86-64-v4"} {
     func.return %y : !graph.tensor<[3, 4, 48], i32>
   }
 }
+
+// -----
+
+// Rows that only the call knows are taken to be enough.
+// CHECK-LABEL: loop.kernel @integer_matmul_
+// CHECK: loop.alloc workspace : !loop.buffer<[3, 64, 48], i8, {{.*}}(d1 mod 4)]
+// CHECK: unroll dot reduction(add)
+builtin.module attributes {weft.target = "x86-64-v4"} {
+  func.func @main(%x: !graph.tensor<[3, m, 64], ui8>, %w: !graph.tensor<[3, 64, 48], i8>) -> !graph.tensor<[3, m, 48], i32> {
+    %y = graph.integer_matmul %x, %w : (!graph.tensor<[3, m, 64], ui8>, !graph.tensor<[3, 64, 48], i8>) -> !graph.tensor<[3, m, 48], i32>
+    func.return %y : !graph.tensor<[3, m, 48], i32>
+  }
+}

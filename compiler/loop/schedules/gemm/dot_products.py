@@ -27,7 +27,7 @@ from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp
 from weft.dialects.loop.program import KernelOp
 
 FEWEST_USES = 16
-"""Rows that pay for packing a factor in every call."""
+"""Rows that pay for packing a factor in every call; an unknown number is taken to be so many."""
 
 WIDEST_PANEL = 64
 """Columns of the widest panel."""
@@ -83,7 +83,7 @@ def _pays_to_pack(load: LoadOp, other: LoadOp, outer: Sequence[ForOp]) -> bool:
     a kernel's loops index by themselves, and of which so many rows read each panel.
     """
     rows = [loop for loop in outer if indexed_dims(other, loop) and not indexed_dims(load, loop)]
-    uses = prod(loop.extent.constant or 1 for loop in rows)
+    uses = prod(loop.extent.constant or FEWEST_USES for loop in rows)
     alone = all(len(set(expr.atoms())) <= 1 for expr in subscripts(load))
     row_major = isinstance(load.buffer_type.layout, NoneAttr)
     return alone and row_major and load.buffer is not other.buffer and uses >= FEWEST_USES

@@ -42,7 +42,7 @@ class Part(NamedTuple):
     """Some rows or columns of a tile that one register holds: the first, and how many."""
 
     first: int
-    count: int
+    extent: int
 
 
 class MatrixProduct(Struct, frozen=True, eq=False):
@@ -89,10 +89,11 @@ class MatrixProduct(Struct, frozen=True, eq=False):
     def configuration(self) -> bytes:
         """What each register holds, as `ldtilecfg` reads it."""
         words = _extent(self.words)
-        shapes = {_OF_ROWS + n: (part.count, words) for n, part in enumerate(self.row_parts)}
-        shapes |= {_OF_COLUMNS + n: (words, part.count) for n, part in enumerate(self.column_parts)}
+        down, across = enumerate(self.row_parts), enumerate(self.column_parts)
+        shapes = {_OF_ROWS + n: (part.extent, words) for n, part in down}
+        shapes |= {_OF_COLUMNS + n: (words, part.extent) for n, part in across}
         for register, rows, columns in self.sums():
-            shapes[register] = rows.count, columns.count
+            shapes[register] = rows.extent, columns.extent
         content = bytearray(_ROW_BYTES)
         content[0] = _PALETTE
         for register, (height, width) in shapes.items():
@@ -184,8 +185,9 @@ class MatrixEmitter(Struct, frozen=True):
         """
         if loop.matrix is None:
             following = loop.next_op
-            has_product = isinstance(following, ForOp) and following.matrix is not None
-            return has_product and MatrixProduct.of(following).is_cleared_by(loop)
+            if not isinstance(following, ForOp) or following.matrix is None:
+                return False
+            return MatrixProduct.of(following).is_cleared_by(loop)
         matrix = MatrixProduct.of(loop)
         self.registers.configure(matrix.configuration(), self.control)
         cleared = loop.prev_op

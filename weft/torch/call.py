@@ -47,11 +47,13 @@ class CompiledGraph:
         self._plain = all(
             each.order is each.sizes is each.size is each.argument is None
             and each.position is not None
+            and not each.number
             for each in walked.outputs
         )
         self._finish = [_finisher(each) for each in walked.outputs]
         types = [type_of(value).element for value in _values(walked)]
-        self._direct = BF16 not in types and all(order is None for _, order in self._arguments)
+        own = all(order is None for _, order in self._arguments) and not walked.floats
+        self._direct = own and BF16 not in types
         self._positions = [position for position, _ in self._arguments]
         if self._computes:
             self._executable()
@@ -102,6 +104,8 @@ def _finisher(output: Output) -> Finish:
             return lambda *_: None
         size = size_of(str(output.size) if output.size.constant is None else output.size.constant)
         return lambda _, __, sizes: size(sizes)
+    if output.number:
+        return lambda _, tensors, __: float(tensors[position])
     if order is not None:
         return lambda _, tensors, __: tensors[position].permute(order)
     if output.sizes is None:

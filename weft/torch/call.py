@@ -14,6 +14,7 @@ from weft.api import compile
 from weft.compiler.frontend.onnx.from_onnx import ImportedModel
 from weft.compiler.machine.artifact.dims import size_of
 from weft.compiler.machine.python.executable import Executable
+from weft.dialects.expr import Expr
 from weft.dialects.graph.core.types import BF16, type_of
 from weft.torch.tensors import to_array, to_tensor
 from weft.torch.walker import Output, Walked
@@ -67,6 +68,12 @@ class CompiledGraph:
         return found
 
     def __call__(self, *arguments: Any) -> Any:
+        if torch._C._len_torch_dispatch_stack():  # a mode of torch's sees what it calls alone
+            with torch._C._DisableTorchDispatch():
+                return self._call(arguments)
+        return self._call(arguments)
+
+    def _call(self, arguments: Sequence[Any]) -> Any:
         if self._direct:
             arrays = [arguments[position].numpy(force=True) for position in self._positions]
         else:
@@ -116,10 +123,17 @@ def _finisher(output: Output) -> Finish:
     if output.strides is None:
         return lambda _, tensors, sizes: tensors[position].expand([dim(sizes) for dim in dims])
     steps = [size_of(e.constant if e.constant is not None else str(e)) for e in output.strides]
+    first = output.offset or Expr.of(0)
+    start = size_of(first.constant if first.constant is not None else str(first))
 
     def strided(_: Any, tensors: Sequence[torch.Tensor], sizes: dict[str, int]) -> torch.Tensor:
         source = tensors[position]
         shape, strides = [d(sizes) for d in dims], [step(sizes) for step in steps]
+        offset = start(sizes)
+        if offset:
+            count = 1 + offset + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
+            memory = torch.empty(max(count, offset), dtype=source.dtype)
+            return memory.as_strided(shape, strides, offset).copy_(source)
         return torch.empty_strided(shape, strides, dtype=source.dtype).copy_(source)
 
     return strided

@@ -36,8 +36,8 @@ IGNORED: Final = ("device", "layout", "pin_memory", "memory_format", "non_blocki
 
 class Output(Struct, frozen=True):
     """What becomes of a result: `position` is that of the executable's, or of an argument that is
-    handed back, or `size` is an expression; `order`, `sizes` and `strides` say how it is laid out,
-    `number` that it is a float.
+    handed back, or `size` is an expression; `order`, `sizes`, `strides` and `offset` say how it is
+    laid out, `number` that it is a float.
     """
 
     position: int | None = None
@@ -46,6 +46,7 @@ class Output(Struct, frozen=True):
     order: tuple[int, ...] | None = None
     sizes: tuple[Expr, ...] | None = None
     strides: tuple[Expr, ...] | None = None
+    offset: Expr | None = None
     number: bool = False
 
 
@@ -338,7 +339,11 @@ class Walker:
         if isinstance(wanted, torch.SymFloat):
             terms.setdefault(name, value)
             return Output(position=at, number=True)
-        dims = dims_of(wanted)
+        dims, strides = dims_of(wanted), tuple(size_of(step) for step in wanted.stride())
+        offset = size_of(wanted.storage_offset())
+        if offset != 0 and self._is_part_of_input(wanted):  # torch makes the view by our result's
+            terms.setdefault(name, value)
+            return Output(position=at, sizes=tuple(dims), strides=strides, offset=offset)
         repeated = repeated_axes(wanted)
         if repeated:
             for axis in repeated:
@@ -348,13 +353,21 @@ class Walker:
         order = memory_order(wanted)
         if order is None:
             terms.setdefault(name, value)
-            strides = tuple(size_of(step) for step in wanted.stride())
             return Output(position=at, sizes=tuple(dims), strides=strides)
         if order == list(range(len(order))):
             terms.setdefault(name, value)
             return Output(position=at)
         terms.setdefault(name, value.transpose(order))
         return Output(position=at, order=tuple(order.index(axis) for axis in range(len(order))))
+
+    def _is_part_of_input(self, value: torch.Tensor) -> bool:
+        """Whether torch has a result in the memory of an input."""
+        own = value.untyped_storage()._cdata
+        given = [node.meta.get("val") for node in self.positions]
+        return any(
+            isinstance(each, torch.Tensor) and each.untyped_storage()._cdata == own
+            for each in given
+        )
 
 
 def _attribute(module: Any, path: str) -> Any:

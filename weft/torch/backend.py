@@ -176,7 +176,7 @@ def compile_graph(
     placeholders = gm.graph.find_nodes(op="placeholder")
     signed = [at for at, e in enumerate(placeholders) if may_be_negative(e.meta.get("val"))]
     whole = GraphModule(gm, deepcopy(gm.graph)) if signed else gm
-    drawn = draw_first(gm)
+    drawn = draw_first(gm, settings.table)
     found = None if drawn else _whole(gm, settings, frozen)
     if found is None:
         refused = _refused(gm, drawn, settings)

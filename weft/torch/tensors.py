@@ -128,8 +128,8 @@ def to_array(tensor: torch.Tensor | float) -> Any:
     """A tensor's memory as an array: its own, but for views that torch computes first; a float as
     an array without axes.
     """
-    if isinstance(tensor, float):
-        return np.array(tensor)
+    if isinstance(tensor, int | float):
+        return np.array(tensor, np.float64)
     if tensor.dtype is torch.bfloat16:
         return tensor.detach().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
     return tensor.numpy(force=True)

@@ -65,10 +65,9 @@ def test_no_c_compiler_is_needed(tmp_path):
     program = """
 import torch, shutil
 assert not any(map(shutil.which, ("cc", "c++", "gcc", "g++", "clang")))
-layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval()
-x = torch.randn(2, 5, 16)
+layer, x = torch.nn.Linear(16, 8).requires_grad_(False), torch.randn(2, 16)
 fast = torch.compile(layer, backend="weft", options={"fallback": "error"})
-torch.testing.assert_close(fast(x), layer(x), rtol=1e-4, atol=1e-4)
+torch.testing.assert_close(fast(x), layer(x))
 """
     without = {"CC": "/bin/false", "CXX": "/bin/false", "PATH": str(tmp_path)}
     own = {"WEFT_CACHE_DIR": str(tmp_path / "cache"), "HOME": str(tmp_path)}

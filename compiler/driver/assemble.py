@@ -69,6 +69,7 @@ from weft.dialects.errors import ArtifactError, OptionError
 from weft.dialects.expr import Expr, maximum
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.loop.dynamic import output_sizes
+from weft.dialects.loop.effects import HostCallOp
 from weft.dialects.loop.program import (
     INPUTS_CUT,
     MESH,
@@ -281,6 +282,7 @@ def _metadata(
     return (
         several
         | _described_mesh(levels[0].program)
+        | _described_host_calls(levels[0].bodies)
         | several_sizes
         | known
         | {
@@ -302,6 +304,13 @@ def _described_mesh(program: ProgramOp) -> dict[str, object]:
     cut = {"inputs": _names(program, INPUTS_CUT), "outputs": _names(program, OUTPUTS_CUT)}
     collectives = describe_collectives(program)
     return {"mesh": {"axes": axes.data, **cut, "collectives": collectives}}
+
+
+def _described_host_calls(programs: Sequence[ProgramOp]) -> dict[str, object]:
+    """The functions of the host that programs call, if any."""
+    inside = (op for program in programs for op in program.walk())
+    calls = [op.text.data for op in inside if isinstance(op, HostCallOp)]
+    return {"host_calls": list(dict.fromkeys(calls))} if calls else {}
 
 
 def _description(level: CompiledLevel) -> dict[str, object]:

@@ -43,14 +43,17 @@ from weft.dialects.graph import (
     EffectOp,
     FusedOp,
     GraphOp,
+    HostCallOp,
     ReshapeOp,
     YieldOp,
     group_of,
 )
+from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.size_checks import SizeChecks
 from weft.dialects.graph.core.types import type_of
 from weft.dialects.graph.regions.call import INPUT_TYPES, input_types
 from weft.dialects.graph.regions.control import defined_sizes
+from weft.dialects.loop import effects
 from weft.dialects.loop.dynamic import CopyOp, RequireEqualOp, TransferOwnershipOp, root
 from weft.dialects.loop.equal_sizes import multiples, note_equal_sizes
 from weft.dialects.loop.ops import AllocOp
@@ -65,6 +68,7 @@ from weft.dialects.loop.program import (
 )
 from weft.dialects.loop.types import buffer_type_of
 from weft.dialects.module_attributes import code_options
+from weft.dialects.printed import escaped
 
 MAIN = "main"
 
@@ -222,6 +226,8 @@ class _Lowering(ControlLowering):
                 self.bind_sizes(op)
             case CollectiveOp():
                 self._lower_collective(op)
+            case HostCallOp():
+                self._lower_host_call(op)
             case EffectOp():
                 self.lower_effect(op)
             case ControlOp():
@@ -256,14 +262,34 @@ class _Lowering(ControlLowering):
     def _lower_collective(self, op: CollectiveOp) -> None:
         if op.result not in self.buffers:
             self.buffers[op.result] = self.add(AllocOp.of(buffer_of(type_of(op.result)))).result
-        source = self.buffers[op.operands[0]] if op.operands else None
-        if source is not None and isinstance(source.owner, WeightOp):  # laid out as kernels like
-            own = self.add(AllocOp.of(buffer_type_of(source))).result
-            self._copy_buffer(source, own)
-            source = own
+        source = self._as_computed(op.operands[0]) if op.operands else None
         self.communications += lower_collective(
             op, source, self.buffers[op.result], self.block, self.communications
         )
+
+    def _as_computed(self, value: SSAValue) -> SSAValue:
+        """A value's buffer; of a weight, which is laid out as kernels like, a copy."""
+        source = self.buffers[value]
+        if not isinstance(source.owner, WeightOp):
+            return source
+        own = self.add(AllocOp.of(buffer_type_of(source))).result
+        self._copy_buffer(source, own)
+        return own
+
+    def _lower_host_call(self, op: HostCallOp) -> None:
+        for each in op.found:
+            if each not in self.buffers:
+                self.buffers[each] = self.add(AllocOp.of(buffer_of(type_of(each)))).result
+        sources = [self._as_computed(each) for each in op.values]
+        targets = [self.buffers[each] for each in op.found]
+        parts = [
+            ", ".join(f"{{{numpy_dtype(each.element).name},{len(each.shape)},}}" for each in types)
+            for types in (map(type_of, op.values), map(type_of, op.found))
+        ]
+        text = f"{escaped(op.function.data)}({parts[0]}) -> ({parts[1]})"
+        call = effects.HostCallOp.of(text, sources, targets)
+        call.location = op.location
+        self.add(call)
 
     def _copy(self, value: SSAValue, target: SSAValue) -> None:
         self._copy_buffer(self.buffers[value], target)

@@ -47,7 +47,7 @@ from weft.dialects.graph.regions.derivative import (
     InlinedOp,
     StopGradientOp,
 )
-from weft.dialects.graph.regions.effects import AssertOp, EffectOp, PrintOp
+from weft.dialects.graph.regions.effects import AssertOp, EffectOp, HostCallOp, PrintOp
 from weft.dialects.graph.regions.fused import FusedOp, YieldOp, group_of
 from weft.dialects.graph.regions.repeat import ForOp, WhileOp
 from weft.dialects.graph.reindexing import (
@@ -68,9 +68,9 @@ from weft.dialects.graph.reindexing.movement import ExpandOp, IdentityOp, Reshap
 __all__ = [
     "GRAPH", "OPS", "OPS_BY_NAME", "AssertOp", "BindSizesOp", "CallOp", "CaseOp", "CheckpointOp",
     "CollectiveOp", "ConditionOp", "ConstantOp", "ControlOp", "CustomVjpOp", "DimsOp", "EffectOp",
-    "ExpandOp", "ForOp", "FusedOp", "GraphOp", "IdentityOp", "IfOp", "InlinedOp", "PrintOp",
-    "ReshapeOp", "ShardOp", "StopGradientOp", "TensorType", "TransposeOp", "WhileOp", "YieldOp",
-    "group_of",
+    "ExpandOp", "ForOp", "FusedOp", "GraphOp", "HostCallOp", "IdentityOp", "IfOp", "InlinedOp",
+    "PrintOp", "ReshapeOp", "ShardOp", "StopGradientOp", "TensorType", "TransposeOp", "WhileOp",
+    "YieldOp", "group_of",
 ]  # fmt: skip
 
 FAMILIES = (

@@ -28,6 +28,9 @@ APART = ("linalg.", "fft.", "special.")
 TIES = ("kthvalue",)
 """Operators that return an index of one of several equal elements."""
 
+UNSPECIFIED = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided")
+"""Operators whose elements may be anything."""
+
 
 @cache
 def _operators(dtype: torch.dtype) -> dict[str, Any]:
@@ -143,6 +146,8 @@ def _flat(op: Any, sample: Any) -> tuple[Callable[..., Any], Sequence[Any]]:
             whole[place] = tensor
         first, args, kwargs = pytree.tree_unflatten(whole, structure)
         found = op.op(first, *args, **kwargs)
+        if op.name in UNSPECIFIED:
+            return torch.zeros_like(found)
         return _elements(first, found, *args, **kwargs) if op.name in TIES else found
 
     return function, [leaves[place] for place in places]

@@ -25,7 +25,7 @@ from weft.distributed.world import world
 from weft.probing.watching import watching
 
 if TYPE_CHECKING:
-    from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
+    from weft.compiler.frontend.imported import ImportedModel, Source
     from weft.tracing.graph import Graph
 
 

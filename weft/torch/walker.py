@@ -12,7 +12,7 @@ from torch._dynamo.source import TensorPropertySource
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import GraphModule, Node
 
-from weft.compiler.frontend.onnx.from_onnx import ImportedModel
+from weft.compiler.frontend.imported import ImportedModel
 from weft.compiler.frontend.torch.graph import AtenGraph
 from weft.compiler.frontend.torch.operands import AtenTable, term
 from weft.dialects.errors import UnsupportedError, WeftError

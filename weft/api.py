@@ -21,7 +21,8 @@ from weft.compiler.machine.bindings.names import base_name
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.budget import MAX_BYTES, MAX_NODES, TIMEOUT, Budget
-from weft.distributed.world import world
+from weft.distributed.pipeline import join_stages
+from weft.distributed.world import World, world
 from weft.probing.watching import watching
 
 if TYPE_CHECKING:
@@ -134,10 +135,11 @@ def source_of(model: Any, specs: Sequence[Any]) -> Source | ImportedModel:
 
 
 def _in_process(compiled: Compiled, threads: int | None) -> Executable:
-    if "mesh" in compiled.metadata:
-        world()
+    ranks = world() if "mesh" in compiled.metadata else World()
     check_runs_on(host_target(calibrated=False), compiled.metadata, compiled.prefix)
-    return compiled.executable(threads)
+    executable = compiled.executable(threads)
+    join_stages(executable, ranks)
+    return executable
 
 
 def load(
@@ -155,9 +157,10 @@ def load(
     OptionError for weights in a form that the artifact does not take, InputError for arrays that
     do not fit.
     """
-    world()
+    ranks = world()
     loaded = load_artifact(
         Path(path), host_target(calibrated=False), threads=threads, weights=weights, verify=verify
     )
+    join_stages(loaded, ranks)
     loaded.page = partial(_page, path)
     return loaded

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
@@ -25,10 +25,11 @@ from weft.dialects.errors import OptionError, WeftError
 from weft.dialects.loop.program import DONATED
 from weft.dialects.weights import Array
 from weft.distributed.mesh import Mesh, P
+from weft.distributed.pipeline import join_stages
 from weft.distributed.placement import Placement
 from weft.distributed.world import World
 from weft.distributed.world import world as current_world
-from weft.eager.tensor import Tensor, elements, give_up
+from weft.eager.tensor import Tensor, elements, give_up, is_given_up
 from weft.probing.watching import build_watchable
 from weft.tracing.trace import Trace, options_for, record
 from weft.trees import Structure, flatten, unflatten
@@ -62,6 +63,7 @@ class Step:
     ):
         self.executable, self.pairs, self.in_place = executable, pairs, in_place
         self._placement = placement
+        self._elsewhere = _elsewhere(executable)
         self._inputs, self._outputs = traced.inputs, traced.outputs
         below = [each for _, each in traced.inputs.below]
         self._donated = [
@@ -77,9 +79,29 @@ class Step:
         ]
         results = self.executable(*arrays)
         for leaf, donated in zip(leaves, self._donated, strict=True):
-            if donated and isinstance(leaf, Tensor):
+            if donated and isinstance(leaf, Tensor) and not is_given_up(leaf):
                 give_up(leaf)
-        return unflatten(self._outputs, map(Tensor.of, results))
+        return self._tree(results)
+
+    def _tree(self, results: Sequence[Array]) -> Any:
+        """The tree of results. What another rank of a pipeline has can be used by that alone."""
+        tensors = list(map(Tensor.of, results))
+        for target in self._elsewhere.values():
+            give_up(tensors[target])
+        return unflatten(self._outputs, tensors)
+
+    def stream(self, calls: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+        """The results for each tuple of arguments, in their order, of a step that donates nothing.
+        Where ranks are the stages of a pipeline, they work on several at once; all have to take as
+        many. Raises as a call.
+        """
+        if any(self._donated):
+            raise WeftError("a stream requires a step that donates nothing, got one that does")
+        given = (
+            [self.part(number, leaf) for number, (_, leaf) in enumerate(self._flattened(each))]
+            for each in calls
+        )
+        return map(self._tree, self.executable.stream(given))
 
     def _repr_html_(self) -> str:
         return self.executable.as_html()
@@ -127,6 +149,9 @@ class Step:
 
     def _owned(self, position: int, leaf: Any) -> Array:
         """The array of a leaf, or a copy where others refer to its memory."""
+        if position in self._elsewhere and isinstance(leaf, Tensor) and is_given_up(leaf):
+            spec = self.executable.inputs[position]
+            return np.empty([int(dim) for dim in spec.dims], spec.dtype)  # which nothing reads
         array = _array(leaf)
         part = array if self._placement is None else self._placement.part(position, array)
         if part is not array:
@@ -147,6 +172,7 @@ class Running:
         if structure.below != inputs.below[: len(donated)]:
             raise WeftError(f"{users_line()}: a step requires trees as in its examples, got others")
         self._executable, self._part = step.executable, step.part
+        self._elsewhere = _elsewhere(step.executable)
         self._held = [
             np.array(step.part(number, leaf), order="C") for number, (_, leaf) in enumerate(leaves)
         ]
@@ -171,7 +197,18 @@ class Running:
     @property
     def state(self) -> tuple[Any, ...]:
         """The donated arguments as they are now, copied."""
-        return tuple(unflatten(self._structure, map(Tensor, self._held)).values())
+        tensors = list(map(Tensor, self._held))
+        for source in self._elsewhere:
+            give_up(tensors[source])
+        return tuple(unflatten(self._structure, tensors).values())
+
+
+def _elsewhere(executable: Executable) -> dict[int, int]:
+    """The donated inputs, and outputs in their memory, that other ranks of a pipeline have."""
+    if executable.pipeline is None:
+        return {}
+    held: Sequence[bool] = executable.pipeline.held
+    return {source: target for source, target in executable.donated if not held[target]}
 
 
 def _array(leaf: Any) -> Array:
@@ -222,7 +259,9 @@ def step(
         key = _content(source, options) if chosen.mesh else None
         compiled = compile_it() if key is None else world.once(key, compile_it)
         check_runs_on(host_target(calibrated=False), compiled.metadata, name)
-        return compiled.executable(threads)
+        executable = compiled.executable(threads)
+        join_stages(executable, world)
+        return executable
 
     executable = (
         build_trapped(model, chosen, (), build)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import asdict
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, ModuleOp, StringAttr
 from xdsl.utils.hints import isa
 
 from weft.compiler.driver.compile_run_time import features, identity, run_time_task
@@ -72,6 +72,8 @@ from weft.dialects.loop.dynamic import output_sizes
 from weft.dialects.loop.program import (
     INPUTS_CUT,
     MESH,
+    MESSAGES_BACK,
+    OUTPUT_RANKS,
     OUTPUTS_CUT,
     REPEATS,
     KernelOp,
@@ -300,8 +302,17 @@ def _described_mesh(program: ProgramOp) -> dict[str, object]:
     if not isinstance(axes, StringAttr):
         return {}
     cut = {"inputs": _names(program, INPUTS_CUT), "outputs": _names(program, OUTPUTS_CUT)}
-    collectives = describe_collectives(program)
-    return {"mesh": {"axes": axes.data, **cut, "collectives": collectives}}
+    done = {"collectives": describe_collectives(program)}
+    return {"mesh": {"axes": axes.data, **cut, **done, **_described_stages(program)}}
+
+
+def _described_stages(program: ProgramOp) -> dict[str, object]:
+    """The ranks of a pipeline that have each output, and whether messages go one way alone."""
+    ranks = program.attributes.get(OUTPUT_RANKS)
+    if not isa(ranks, ArrayAttr[ArrayAttr[IntAttr]]):
+        return {}
+    listed = [[rank.data for rank in each] for each in ranks]
+    return {"output_ranks": listed, "one_way": MESSAGES_BACK not in program.attributes}
 
 
 def _description(level: CompiledLevel) -> dict[str, object]:

@@ -23,7 +23,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from weft.compiler.graph_to_loop.kernel_sizes import name_sizes
-from weft.compiler.graph_to_loop.lower_collective import lower_collective
+from weft.compiler.graph_to_loop.lower_collective import lower_collective, message_of
 from weft.compiler.graph_to_loop.lower_control import ControlLowering, buffer_of, mentions
 from weft.compiler.graph_to_loop.naive_kernels import (
     canonicalize_kernel,
@@ -43,6 +43,7 @@ from weft.dialects.graph import (
     EffectOp,
     FusedOp,
     GraphOp,
+    MessageOp,
     ReshapeOp,
     YieldOp,
     group_of,
@@ -222,6 +223,8 @@ class _Lowering(ControlLowering):
                 self.bind_sizes(op)
             case CollectiveOp():
                 self._lower_collective(op)
+            case MessageOp():
+                self._lower_message(op)
             case EffectOp():
                 self.lower_effect(op)
             case ControlOp():
@@ -253,14 +256,28 @@ class _Lowering(ControlLowering):
             view = ViewOp.of(self.buffers[op.operand], buffer_of(op.result_type))
             self._copy_buffer(self.add(view).result, self.buffers[op.result])
 
+    def _lower_message(self, op: MessageOp) -> None:
+        buffers = [*map(self._unpacked, op.operands), *map(self._fresh, op.results)]
+        self.add(message_of(op, buffers[0]))
+
+    def _fresh(self, value: SSAValue) -> SSAValue:
+        """The buffer of a value that no kernel computes."""
+        if value not in self.buffers:
+            self.buffers[value] = self.add(AllocOp.of(buffer_of(type_of(value)))).result
+        return self.buffers[value]
+
+    def _unpacked(self, value: SSAValue) -> SSAValue:
+        """The buffer of a value; of a weight, which is laid out as kernels like, a copy."""
+        source = self.buffers[value]
+        if not isinstance(source.owner, WeightOp):
+            return source
+        own = self.add(AllocOp.of(buffer_type_of(source))).result
+        self._copy_buffer(source, own)
+        return own
+
     def _lower_collective(self, op: CollectiveOp) -> None:
-        if op.result not in self.buffers:
-            self.buffers[op.result] = self.add(AllocOp.of(buffer_of(type_of(op.result)))).result
-        source = self.buffers[op.operands[0]] if op.operands else None
-        if source is not None and isinstance(source.owner, WeightOp):  # laid out as kernels like
-            own = self.add(AllocOp.of(buffer_type_of(source))).result
-            self._copy_buffer(source, own)
-            source = own
+        self._fresh(op.result)
+        source = self._unpacked(op.operands[0]) if op.operands else None
         self.communications += lower_collective(
             op, source, self.buffers[op.result], self.block, self.communications
         )

@@ -20,7 +20,7 @@ from weft.compiler.validation.tracked import Tracked
 from weft.dialects.errors import PlanError
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.loop.arithmetic import IndexOp
-from weft.dialects.loop.communication import StartOp, WaitOp
+from weft.dialects.loop.communication import MessageOp, RecvOp, StartOp, WaitOp
 from weft.dialects.loop.concurrent import ConcurrentOp
 from weft.dialects.loop.dispatch import CallProgramOp
 from weft.dialects.loop.dynamic import (
@@ -150,6 +150,8 @@ class Execution:
                 self._copy(op)
             case StartOp() | WaitOp():
                 self._communicate(op)
+            case MessageOp():
+                self._message(op)
             case SubviewOp():
                 source = self.access(op.source)
                 path = (*source.path, self._number(op.value))
@@ -315,6 +317,14 @@ class Execution:
         held = [self.read(op.target)] if isinstance(op, WaitOp) else []
         self._note(op, str(op.properties), self.read(op.source), *held)
         self.write(op, target, self.outcome.effects[-1])
+
+    def _message(self, op: MessageOp) -> None:
+        """What is sent is an effect, and what is received depends on all of them before."""
+        access = self.access(op.buffer)
+        held = [] if isinstance(op, RecvOp) else [self.read(op.buffer)]
+        self._note(op, str(op.properties), *held)
+        if isinstance(op, RecvOp):
+            self.write(op, access, self.outcome.effects[-1])
 
     def meet(self, one: Access, other: Access) -> bool:
         """Whether two accesses may share a byte."""

@@ -94,6 +94,14 @@ MESH = "mesh"
 INPUTS_CUT, OUTPUTS_CUT = "inputs_cut", "outputs_cut"
 """The attributes of such a one that list the axes of each input's and output's dims, `"data,"`."""
 
+OUTPUT_RANKS = "output_ranks"
+"""The attribute of such a one that is a pipeline, which lists the ranks along the axis `stage` that
+have each output, none for all, and first the one that computes it: `[[], [#builtin.int<1>]]`.
+"""
+
+MESSAGES_BACK = "messages_back"
+"""The attribute of such a one in which earlier stages read what later ones compute."""
+
 DIGEST = "digest"
 """The attribute of such a one that tells programs apart, on all ranks alike."""
 

@@ -336,4 +336,13 @@ def give_up(x: Tensor) -> None:
     del x._array
 
 
+def is_given_up(x: Tensor) -> bool:
+    """Whether a tensor has no elements any more."""
+    try:
+        object.__getattribute__(x, "_array")
+    except AttributeError:
+        return True
+    return False
+
+
 install(Tensor)

@@ -1,4 +1,4 @@
-"""`weft_start` and `weft_wait`: a collective of a group, chunk by chunk.
+"""`weft_start` and `weft_wait`: a collective of a group, chunk by chunk, or a message.
 
     all_reduce      put the chunk in; arrive; reduce a share of all; arrive; take all shares out
     all_gather      put the part in; arrive; take all parts out; arrive
@@ -6,7 +6,8 @@
 
 Shares are reduced in the order of ranks, so that the bits are the same in each run and on each
 rank. What a rank has put in stays until all have arrived again; and as ranks of a group may be
-in other groups next, a group that is not all ranks arrives once more at the end.
+in other groups next, a group that is not all ranks arrives once more at the end. Over a wire that
+is to be slower than memory, a collective ends when that would have brought it.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from weft.compiler.loop_to_llvm.runtime.code import (
 )
 from weft.compiler.loop_to_llvm.runtime.layout import COLLECTIVE
 from weft.compiler.loop_to_llvm.transport.arrive import Arrival
+from weft.compiler.loop_to_llvm.transport.messages import define_recv, define_send
 from weft.compiler.loop_to_llvm.transport.reduce import define_combine
 from weft.compiler.loop_to_llvm.transport.segment import ENDPOINT, RANK, Endpoint
 
@@ -34,8 +36,12 @@ MOST_RANKS: Final = 1024
 
 _COMMUNICATE: Final = ir.FunctionType(I32, [POINTER] * 4)
 _MEMBERS: Final = ir.FunctionType(I64, [I32, POINTER, POINTER])
+_WIRE: Final = ir.FunctionType(I64, [POINTER, POINTER, I64])
 _CHUNKS: Final = ir.FunctionType(I32, [POINTER, POINTER, POINTER, POINTER, POINTER, I64, I64])
-_ALL_REDUCE, _ALL_GATHER, _REDUCE_SCATTER = range(3)
+_ALL_REDUCE, _ALL_GATHER, _REDUCE_SCATTER, _SEND, _RECV = range(5)
+_BYTES: Final = i32(4)
+_FEMTO: Final = 1_000_000
+"""Femtoseconds of a nanosecond."""
 
 
 class _Call:
@@ -52,12 +58,7 @@ class _Call:
         self.dtype = COLLECTIVE.load(code, self.what, "dtype")
         self.reduction = COLLECTIVE.load(code, self.what, "reduction")
         self.count = COLLECTIVE.load(code, self.what, "count")
-        wide = code.or_(
-            code.icmp_unsigned("==", self.dtype, i32(1)),
-            code.icmp_unsigned("==", self.dtype, i32(3)),
-        )
-        single = code.icmp_unsigned("==", self.dtype, i32(4))
-        self.bytes = code.select(single, i64(1), code.select(wide, i64(8), i64(4)))
+        self.bytes = _width(code, self.dtype)
         area = ENDPOINT.load(code, address, "area")
         self.room = code.udiv(area, self.bytes)  # elements of an area
 
@@ -104,6 +105,13 @@ class _Call:
             code.call(self.collectives.combine, [result, result, part, *how])
 
 
+def _width(code: Code, dtype: ir.Value) -> ir.Value:
+    """The bytes of an element."""
+    wide = code.or_(*(code.icmp_unsigned("==", dtype, i32(each)) for each in (1, 3)))
+    single = code.icmp_unsigned("==", dtype, _BYTES)
+    return code.select(single, i64(1), code.select(wide, i64(8), i64(4)))
+
+
 class Collectives:
     """Emits the functions of a table of communication."""
 
@@ -119,6 +127,9 @@ class Collectives:
         self._define_all_reduce()
         self._define_all_gather()
         self._define_reduce_scatter()
+        define_send(self._declare("send", _CHUNKS), self.arrival)
+        define_recv(self._declare("recv", _CHUNKS), self.arrival)
+        self._define_wire()
         self._define_wait()
 
     def _declare(self, name: str, function_type: ir.FunctionType) -> ir.Function:
@@ -171,10 +182,14 @@ class Collectives:
             member = code.load(code.element(members, index, I32), typ=I32)
             with code.if_then(code.icmp_unsigned("==", member, endpoint.rank)):
                 code.store(index, own)
-        line = endpoint.line(endpoint.rank)
-        RANK.store(code, line, "tag", COLLECTIVE.load(code, what, "tag"))
         operation = COLLECTIVE.load(code, what, "operation")
         given = [address, what, source, target, members, group, code.load(own, typ=I64)]
+        for which, name in ((_SEND, "send"), (_RECV, "recv")):
+            with code.if_then(code.icmp_unsigned("==", operation, i32(which))):
+                code.ret(code.call(self._declare(name, _CHUNKS), given))
+        end = self._start_wire(code, address, given)
+        line = endpoint.line(endpoint.rank)
+        RANK.store(code, line, "tag", COLLECTIVE.load(code, what, "tag"))
         names = {
             _ALL_REDUCE: "all_reduce",
             _ALL_GATHER: "all_gather",
@@ -185,9 +200,42 @@ class Collectives:
                 code.store(code.call(self._declare(name, _CHUNKS), given), status)
         found = code.load(status, typ=I32)
         code.return_if(code.icmp_unsigned("!=", found, i32(0)), found)
+        code.call(self.arrival.sleep_until, [code.load(end, typ=I64)])
         ranks = code.zext(ENDPOINT.load(code, address, "ranks"), I64)
         code.return_if(code.icmp_unsigned("==", group, ranks), i32(0))
         code.ret(code.call(self.arrival.arrive, [address, members, group]))
+
+    def _start_wire(self, code: Code, address: ir.Value, given: list[ir.Value]) -> ir.Value:
+        """A variable with when a collective ends that all have come to: over a wire that is slower
+        than memory, else at once.
+        """
+        end = code.variable_at_entry(I64)
+        code.store(i64(0), end)
+        slow = code.or_(*(ENDPOINT.load(code, address, name) for name in ("latency", "byte")))
+        with code.unlikely(code.icmp_unsigned("!=", slow, i64(0))):
+            status = code.call(self.arrival.arrive, [address, given[4], given[5]])
+            code.return_if(code.icmp_unsigned("!=", status, i32(0)), status)
+            takes = code.call(self._declare("wire", _WIRE), [address, given[1], given[5]])
+            code.store(code.add(code.call(self.arrival.now, []), takes), end)
+        return end
+
+    def _define_wire(self) -> None:
+        """What a collective takes on a ring of a group, in nanoseconds: a message for each step,
+        and a part of the bytes in each; all_reduce goes round twice.
+        """
+        code = Code(self._declare("wire", _WIRE).append_basic_block("entry"))
+        address, what, group = code.arguments
+        count = code.mul(
+            COLLECTIVE.load(code, what, "count"), _width(code, COLLECTIVE.load(code, what, "dtype"))
+        )
+        operation = COLLECTIVE.load(code, what, "operation")
+        twice = code.icmp_unsigned("==", operation, i32(_ALL_REDUCE))
+        once = code.sub(group, i64(1))
+        steps = code.select(twice, code.mul(once, i64(2)), once)
+        part = code.select(twice, code.udiv(count, group), count)
+        latency, byte = (ENDPOINT.load(code, address, name) for name in ("latency", "byte"))
+        sent = code.udiv(code.mul(code.mul(part, steps), byte), i64(_FEMTO))
+        code.ret(code.add(code.mul(steps, latency), sent))
 
     def _define_all_reduce(self) -> None:
         call = self._begin("all_reduce")

@@ -1,16 +1,20 @@
-"""`graph.shard`: how a value is cut into the parts of ranks."""
+"""`graph.shard`: how a value is cut into the parts of ranks. `graph.stage` and `graph.stage_of`:
+which ranks compute what follows from a value.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, prop_def
 
 from weft.dialects.graph.core.builder import GraphBuilder
-from weft.dialects.graph.core.elementwise import ANY_ELEMENT, UnaryOp
+from weft.dialects.graph.core.elementwise import ANY_ELEMENT, BinaryOp, UnaryOp
 from weft.dialects.graph.core.op import GraphOp
+from weft.dialects.graph.core.types import TensorType
 from weft.dialects.graph.mesh.attributes import ShardingAttr
 from weft.dialects.loop.builder import LoopBuilder
 from weft.dialects.loop.scalar import Scalar
@@ -37,4 +41,46 @@ class ShardOp(UnaryOp):
         return [b.shard(cotangents[0], sharding=self.sharding)]
 
 
-OPS: tuple[type[GraphOp], ...] = (ShardOp,)
+@irdl_op_definition
+class StageOp(UnaryOp):
+    """The operand itself: what is computed of it is computed in this stage of a pipeline. Its
+    cotangent goes back to the stage of the operand.
+    """
+
+    name = "graph.stage"
+    ELEMENTS: ClassVar = ANY_ELEMENT
+    number: IntegerAttr[Any] = prop_def(IntegerAttr)
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [operands[0]]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        return operands[0]
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        return [b.stage_of(cotangents[0], self.operands[0])]
+
+
+@irdl_op_definition
+class StageOfOp(BinaryOp):
+    """The first operand, in the stage of a pipeline that computes the second, of the same type."""
+
+    name = "graph.stage_of"
+    ELEMENTS: ClassVar = ANY_ELEMENT
+
+    def infer(self) -> Sequence[TensorType]:
+        one, other = self.tensor_types()
+        self.require(one == other, "two operands of one type", f"{one} and {other}")
+        return [one]
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [operands[0]]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        return operands[0]
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        return [b.stage_of(cotangents[0], self.operands[0]), None]
+
+
+OPS: tuple[type[GraphOp], ...] = (ShardOp, StageOp, StageOfOp)

@@ -1,0 +1,88 @@
+"""Which stage of a pipeline computes each operator, from the values that `graph.stage` marks.
+
+What follows from a marked value is in its stage, and what several stages lead to in the last of
+them. Behind `graph.stage_of`, in a derivative, the largest operand decides, so that updates are
+where their parameters are, and of equals the first stage. What no mark leads to, such as all of the
+first stage, is where it is read first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct, field
+from xdsl.ir import Block, Operation, SSAValue
+
+from weft.compiler.graph.differentiate.residuals import nominal_bytes
+from weft.dialects.graph import ConstantOp, StageOfOp, StageOp
+
+MARKS = (StageOp, StageOfOp)
+
+
+class Places(Struct):
+    """The stage of each operator but constants and marks, and those that follow a `stage_of`."""
+
+    stages: dict[Operation, int] = field(default_factory=dict[Operation, int])
+    reverse: set[Operation] = field(default_factory=set[Operation])
+
+
+def place_stages(block: Block) -> Places:
+    """The places of a block's operators; those of marks as well, in the stage that they begin."""
+    places = Places()
+    free: list[Operation] = []
+    for op in block.ops:
+        if isinstance(op, ConstantOp) or op is block.last_op:
+            continue
+        placed = [value for value in reads(op) if value.owner in places.stages]
+        if isinstance(op, StageOp):
+            places.stages[op] = op.number.value.data
+        elif isinstance(op, StageOfOp):
+            where = op.rhs.owner
+            places.stages[op] = places.stages.get(where, 0) if isinstance(where, Operation) else 0
+            places.reverse.add(op)
+        elif placed:
+            _place(op, placed, places)
+        else:
+            free.append(op)
+    for op in reversed(free):
+        places.stages[op] = min(_readers(op, places), default=0)
+    return places
+
+
+def reads(op: Operation) -> list[SSAValue]:
+    """The values that an operator reads, in its regions too, each once."""
+    inner = (value for each in op.walk() for value in each.operands)
+    own = {result for each in op.walk() if each is not op for result in each.results}
+    own |= {arg for region in op.regions for block in region.blocks for arg in block.args}
+    return [value for value in dict.fromkeys(inner) if value not in own]
+
+
+def _place(op: Operation, placed: list[SSAValue], places: Places) -> None:
+    stages: Mapping[Operation, int] = places.stages
+    behind = [value for value in placed if value.owner in places.reverse]
+    if not behind:
+        places.stages[op] = max(_stage(value, stages) for value in placed)
+        return
+    places.reverse.add(op)
+    most = max(map(nominal_bytes, behind))
+    places.stages[op] = min(_stage(each, stages) for each in behind if nominal_bytes(each) == most)
+
+
+def _stage(value: SSAValue, stages: Mapping[Operation, int]) -> int:
+    assert isinstance(value.owner, Operation), "what is placed is computed"
+    return stages[value.owner]
+
+
+def _readers(op: Operation, places: Places) -> Iterator[int]:
+    """The stages that read an operator's results. A mark takes them from the first."""
+    for result in op.results:
+        for use in result.uses:
+            user = use.operation
+            while user.parent is not op.parent:
+                outer = user.parent_op()
+                assert outer is not None, "what reads a value of a block is in it"
+                user = outer
+            if isinstance(user, StageOp):
+                yield 0
+            elif user in places.stages and not (isinstance(user, StageOfOp) and use.index):
+                yield places.stages[user]

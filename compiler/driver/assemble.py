@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import asdict
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.utils.hints import isa
 
 from weft.compiler.driver.compile_run_time import features, identity, run_time_task
@@ -73,13 +73,13 @@ from weft.dialects.loop.program import (
     INPUTS_CUT,
     MESH,
     MESSAGES_BACK,
-    OUTPUT_RANKS,
     OUTPUTS_CUT,
     REPEATS,
     KernelOp,
     ProgramOp,
     donated_pairs,
     number_calls,
+    output_ranks,
 )
 from weft.dialects.loop.types import buffer_type_of
 from weft.dialects.weights import WeightStore
@@ -308,11 +308,8 @@ def _described_mesh(program: ProgramOp) -> dict[str, object]:
 
 def _described_stages(program: ProgramOp) -> dict[str, object]:
     """The ranks of a pipeline that have each output, and whether messages go one way alone."""
-    ranks = program.attributes.get(OUTPUT_RANKS)
-    if not isa(ranks, ArrayAttr[ArrayAttr[IntAttr]]):
-        return {}
-    listed = [[rank.data for rank in each] for each in ranks]
-    return {"output_ranks": listed, "one_way": MESSAGES_BACK not in program.attributes}
+    ranks, one_way = output_ranks(program), MESSAGES_BACK not in program.attributes
+    return {"output_ranks": ranks, "one_way": one_way} if ranks else {}
 
 
 def _description(level: CompiledLevel) -> dict[str, object]:

@@ -385,6 +385,16 @@ class ViewOp(IRDLOperation):
             )
 
 
+def output_ranks(program: Operation) -> list[list[int]]:
+    """The ranks along the axis `stage` that have each output of a pipeline, and first the one that
+    computes it; none for all. An empty list for another program.
+    """
+    ranks = program.attributes.get(OUTPUT_RANKS)
+    if not isa(ranks, ArrayAttr[ArrayAttr[IntAttr]]):
+        return []
+    return [[rank.data for rank in each] for each in ranks]
+
+
 def donated_pairs(program: Operation) -> list[tuple[int, int]]:
     """Places of an input of a program or graph function, and of the output that may take its
     memory.

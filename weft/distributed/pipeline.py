@@ -35,7 +35,7 @@ class Pipeline:
             number: each[0] for number, each in enumerate(ranks) if each and number not in donated
         }
         last = max(self._owners.values(), default=0) if described["one_way"] else 0
-        self._ahead = max(0, last - self._position)
+        self._ahead = 2 * max(0, last - self._position)
 
     def __call__(self, *arrays: Any, **named: Any) -> tuple[Array, ...]:
         """The results, each from the rank that computes it."""
@@ -44,8 +44,8 @@ class Pipeline:
         return tuple(results)
 
     def stream(self, inputs: Iterable[Any]) -> Iterator[tuple[Array, ...]]:
-        """The results for each of the inputs. A rank runs ahead of those that compute results by as
-        many inputs as there are stages between them.
+        """The results for each of the inputs. A rank runs ahead of those that compute results by an
+        input for each stage between them, and one for each message on its way.
         """
         under_way: deque[list[Array]] = deque()
         for given in inputs:

@@ -8,8 +8,7 @@ import ctypes
 import mmap
 import os
 from functools import cache
-from math import inf
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from weft.compiler.abi.structs import COMMUNICATION
 from weft.compiler.loop_to_llvm.transport import EXPORTS, emit_transport
@@ -24,6 +23,7 @@ from weft.compiler.loop_to_llvm.transport.segment import (
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.codegen.jit import LoadedCode, load_objects
 from weft.compiler.machine.codegen.object_code import compile_object
+from weft.compiler.target.wire import MEMORY, Wire
 
 AREA: Final = 1 << 20
 """Bytes that a rank puts into the segment at a time: so many stay in a cache."""
@@ -53,16 +53,6 @@ class _Endpoint(ctypes.Structure):
         ("latency", ctypes.c_int64),
         ("byte", ctypes.c_int64),
     )
-
-
-class Wire(NamedTuple):
-    """What connects ranks: seconds of a message, and bytes of a second; without, shared memory."""
-
-    alpha: float = 0.0
-    beta: float = inf
-
-
-MEMORY: Final = Wire()
 
 
 class Segment:

@@ -29,7 +29,7 @@ from weft.distributed.pipeline import join_stages
 from weft.distributed.placement import Placement
 from weft.distributed.world import World
 from weft.distributed.world import world as current_world
-from weft.eager.tensor import Tensor, elements, give_up, is_given_up
+from weft.eager.tensor import AbsentTensor, Tensor, elements, give_up, make_absent
 from weft.probing.watching import build_watchable
 from weft.tracing.trace import Trace, options_for, record
 from weft.trees import Structure, flatten, unflatten
@@ -79,7 +79,7 @@ class Step:
         ]
         results = self.executable(*arrays)
         for leaf, donated in zip(leaves, self._donated, strict=True):
-            if donated and isinstance(leaf, Tensor) and not is_given_up(leaf):
+            if donated and isinstance(leaf, Tensor) and not isinstance(leaf, AbsentTensor):
                 give_up(leaf)
         return self._tree(results)
 
@@ -87,7 +87,7 @@ class Step:
         """The tree of results. What another rank of a pipeline has can be used by that alone."""
         tensors = list(map(Tensor.of, results))
         for target in self._elsewhere.values():
-            give_up(tensors[target])
+            make_absent(tensors[target])
         return unflatten(self._outputs, tensors)
 
     def stream(self, calls: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
@@ -144,15 +144,20 @@ class Step:
 
     def part(self, position: int, leaf: Any) -> Array:
         """The array of a leaf, or of one that ranks share, this rank's part."""
-        array = _array(leaf)
+        array = self._leaf(position, leaf)
         return array if self._placement is None else self._placement.part(position, array)
+
+    def _leaf(self, position: int, leaf: Any) -> Array:
+        """The array of a leaf; memory with nothing in it for what other ranks have and read."""
+        pipeline = self.executable.pipeline
+        if not isinstance(leaf, AbsentTensor) or pipeline is None or pipeline.reads[position]:
+            return _array(leaf)
+        spec = self.executable.inputs[position]
+        return np.empty([int(dim) for dim in spec.dims], spec.dtype)
 
     def _owned(self, position: int, leaf: Any) -> Array:
         """The array of a leaf, or a copy where others refer to its memory."""
-        if position in self._elsewhere and isinstance(leaf, Tensor) and is_given_up(leaf):
-            spec = self.executable.inputs[position]
-            return np.empty([int(dim) for dim in spec.dims], spec.dtype)  # which nothing reads
-        array = _array(leaf)
+        array = self._leaf(position, leaf)
         part = array if self._placement is None else self._placement.part(position, array)
         if part is not array:
             return part
@@ -199,7 +204,7 @@ class Running:
         """The donated arguments as they are now, copied."""
         tensors = list(map(Tensor, self._held))
         for source in self._elsewhere:
-            give_up(tensors[source])
+            make_absent(tensors[source])
         return tuple(unflatten(self._structure, tensors).values())
 
 

@@ -70,16 +70,18 @@ from weft.dialects.expr import Expr, maximum
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.loop.dynamic import output_sizes
 from weft.dialects.loop.program import (
+    INPUT_RANKS,
     INPUTS_CUT,
     MESH,
     MESSAGES_BACK,
+    OUTPUT_RANKS,
     OUTPUTS_CUT,
     REPEATS,
     KernelOp,
     ProgramOp,
     donated_pairs,
+    listed_ranks,
     number_calls,
-    output_ranks,
 )
 from weft.dialects.loop.types import buffer_type_of
 from weft.dialects.weights import WeightStore
@@ -307,9 +309,12 @@ def _described_mesh(program: ProgramOp) -> dict[str, object]:
 
 
 def _described_stages(program: ProgramOp) -> dict[str, object]:
-    """The ranks of a pipeline that have each output, and whether messages go one way alone."""
-    ranks, one_way = output_ranks(program), MESSAGES_BACK not in program.attributes
-    return {"output_ranks": ranks, "one_way": one_way} if ranks else {}
+    """The ranks of a pipeline that read each input and have each output, and whether messages go
+    one way alone.
+    """
+    ranks = {name: listed_ranks(program, name) for name in (INPUT_RANKS, OUTPUT_RANKS)}
+    one_way = {"one_way": MESSAGES_BACK not in program.attributes}
+    return ranks | one_way if ranks[OUTPUT_RANKS] else {}
 
 
 def _description(level: CompiledLevel) -> dict[str, object]:

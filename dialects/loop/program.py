@@ -99,6 +99,9 @@ OUTPUT_RANKS = "output_ranks"
 have each output, none for all, and first the one that computes it: `[[], [#builtin.int<1>]]`.
 """
 
+INPUT_RANKS = "input_ranks"
+"""The attribute of such a one that lists the ranks along the axis `stage` that read each input."""
+
 MESSAGES_BACK = "messages_back"
 """The attribute of such a one in which earlier stages read what later ones compute."""
 
@@ -389,7 +392,12 @@ def output_ranks(program: Operation) -> list[list[int]]:
     """The ranks along the axis `stage` that have each output of a pipeline, and first the one that
     computes it; none for all. An empty list for another program.
     """
-    ranks = program.attributes.get(OUTPUT_RANKS)
+    return listed_ranks(program, OUTPUT_RANKS)
+
+
+def listed_ranks(program: Operation, name: str) -> list[list[int]]:
+    """The lists of ranks in an attribute; none where there is no such."""
+    ranks = program.attributes.get(name)
     if not isa(ranks, ArrayAttr[ArrayAttr[IntAttr]]):
         return []
     return [[rank.data for rank in each] for each in ranks]

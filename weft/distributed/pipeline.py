@@ -18,7 +18,8 @@ from weft.distributed.world import World
 
 class Pipeline:
     """The calls of one rank. Outputs that take donated inputs' memory stay where they are
-    computed and read: `held` says of each output whether this rank has it.
+    computed and read: `held` says of each output whether this rank has it, `reads` of each input
+    whether it reads it.
     """
 
     def __init__(self, executable: Executable, described: Mapping[str, Any], world: World):
@@ -30,6 +31,7 @@ class Pipeline:
         self._messages = Messages(mesh, STAGE, world)
         donated = {target for _, target in executable.donated}
         ranks: list[list[int]] = described["output_ranks"]
+        self.reads = [self._position in each for each in described["input_ranks"]]
         self.held = [not each or self._position in each for each in ranks]
         self._owners = {
             number: each[0] for number, each in enumerate(ranks) if each and number not in donated

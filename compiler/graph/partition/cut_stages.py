@@ -35,7 +35,7 @@ from weft.dialects.graph.mesh.collectives import RankIndexOp
 from weft.dialects.graph.mesh.messages import MessageOp, RecvOp, SendOp
 from weft.dialects.graph.regions.branch import CaseOp
 from weft.dialects.graph.regions.control import BindSizesOp
-from weft.dialects.loop.program import MESSAGES_BACK, OUTPUT_RANKS, donated_pairs
+from weft.dialects.loop.program import INPUT_RANKS, MESSAGES_BACK, OUTPUT_RANKS, donated_pairs
 from weft.dialects.module_attributes import code_options
 
 
@@ -125,7 +125,10 @@ class _Cut:
                 for at, value in enumerate(returned.operands)
             ]
             rank.block.add_op(YieldOp.create(operands=results))
-        self._replace(returned, holders)
+        kept = {_unmarked(value) for value in returned.operands}
+        everyone = range(len(self.ranks))
+        read = [everyone if arg in kept else readers.get(arg, ()) for arg in self.block.args]
+        self._replace(returned, holders, read)
 
     def _readers(self, ops: Sequence[Operation]) -> Mapping[SSAValue, Sequence[int]]:
         """The ranks that read each value, in the order in which they do."""
@@ -201,7 +204,15 @@ class _Cut:
         b = GraphBuilder(InsertPoint.at_end(self.ranks[number].block), OPS_BY_NAME)
         return b.filled(0, value)
 
-    def _replace(self, returned: Operation, holders: Sequence[Sequence[int]]) -> None:
+    def _replace(
+        self,
+        returned: Operation,
+        holders: Sequence[Sequence[int]],
+        read: Sequence[Sequence[int]],
+    ) -> None:
+        """Puts a choice of the rank's block in the place of all operators, and notes which ranks
+        have outputs, and read inputs.
+        """
         index = RankIndexOp.of(None, self.mesh, (STAGE,))
         choice = CaseOp.of(index.result, [rank.block for rank in self.ranks])
         for op in list(self.block.ops)[::-1]:
@@ -214,6 +225,8 @@ class _Cut:
             returned.operands[at] = result
         ranks = (ArrayAttr(map(IntAttr, each)) for each in holders)
         self.function.attributes[OUTPUT_RANKS] = ArrayAttr(ranks)
+        readers = (ArrayAttr(map(IntAttr, sorted(each))) for each in read)
+        self.function.attributes[INPUT_RANKS] = ArrayAttr(readers)
         if self._goes_back(choice):
             self.function.attributes[MESSAGES_BACK] = IntAttr(1)
 

@@ -104,9 +104,8 @@ class _Simulation:
     def run(self) -> list[Operation]:
         """All operators in the order in which ranks begin them."""
         found: list[Operation] = []
-        for op in self.ops:
-            if not self.left[op]:
-                self._make_ready(op, found)
+        for op in [each for each in self.ops if not self.left[each]]:
+            self._make_ready(op, found)
         while any(rank.ready for rank in self.ranks):
             choices = self._choices(limited=True) or self._choices(limited=False)
             start, number, op = min(choices, key=lambda each: each[:2])

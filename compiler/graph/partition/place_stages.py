@@ -37,7 +37,7 @@ def place_stages(block: Block) -> Places:
         if isinstance(op, StageOp):
             places.stages[op] = op.number.value.data
         elif isinstance(op, StageOfOp):
-            where = op.rhs.owner
+            where = op.like.owner
             places.stages[op] = places.stages.get(where, 0) if isinstance(where, Operation) else 0
             places.reverse.add(op)
         elif placed:

@@ -9,14 +9,16 @@ from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
-from xdsl.irdl import irdl_op_definition, prop_def
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
+from weft.dialects.expr import Expr
 from weft.dialects.graph.core.builder import GraphBuilder
-from weft.dialects.graph.core.elementwise import ANY_ELEMENT, BinaryOp, UnaryOp
+from weft.dialects.graph.core.elementwise import ANY_ELEMENT, UnaryOp
 from weft.dialects.graph.core.op import GraphOp
-from weft.dialects.graph.core.types import TensorType
+from weft.dialects.graph.core.sharding_rule import ShardingRule, broadcast_factors
+from weft.dialects.graph.core.types import TensorType, type_of
 from weft.dialects.graph.mesh.attributes import ShardingAttr
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar
 from weft.dialects.weights import Array
 
@@ -62,11 +64,15 @@ class StageOp(UnaryOp):
 
 
 @irdl_op_definition
-class StageOfOp(BinaryOp):
-    """The first operand, in the stage of a pipeline that computes the second, of the same type."""
+class StageOfOp(GraphOp):
+    """The first operand, in the stage of a pipeline that computes the second, of the same type. No
+    operator is moved past it.
+    """
 
     name = "graph.stage_of"
-    ELEMENTS: ClassVar = ANY_ELEMENT
+    operand: SSAValue = operand_def(TensorType)
+    like: SSAValue = operand_def(TensorType)
+    result: SSAValue = result_def(TensorType)
 
     def infer(self) -> Sequence[TensorType]:
         one, other = self.tensor_types()
@@ -76,11 +82,24 @@ class StageOfOp(BinaryOp):
     def reference(self, *operands: Array) -> Sequence[Array]:
         return [operands[0]]
 
-    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
-        return operands[0]
+    def sharding_rule(self) -> ShardingRule | None:
+        operands, result = broadcast_factors(
+            [each.shape for each in self.tensor_types()], self.result_type.shape
+        )
+        return ShardingRule(operands, (result,))
+
+    def vmap(
+        self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder
+    ) -> Sequence[SSAValue] | None:
+        same = type_of(operands[0]) == type_of(operands[1])
+        return [b.stage_of(*operands) if same else operands[0]]
+
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
+        with b.loops(self.result_type.shape) as index:
+            b.store(results[0], index, b.load(operands[0], index))
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
-        return [b.stage_of(cotangents[0], self.operands[0]), None]
+        return [b.stage_of(cotangents[0], self.operand), None]
 
 
 OPS: tuple[type[GraphOp], ...] = (ShardOp, StageOp, StageOfOp)

@@ -74,7 +74,7 @@ def stage(x: Any, number: int) -> Any:
         raise OptionError(f"stage requires a number from 1, got {number}")
     if not isinstance(x, ArrayOperators) or x.has_values:
         return x
-    return x.apply("stage", number=number)
+    return x.apply("stage", index=number)
 
 
 def _standard(module: Any, *names: str) -> dict[str, Any]:

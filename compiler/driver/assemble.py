@@ -312,9 +312,11 @@ def _described_stages(program: ProgramOp) -> dict[str, object]:
     """The ranks of a pipeline that read each input and have each output, and whether messages go
     one way alone.
     """
-    ranks = {name: listed_ranks(program, name) for name in (INPUT_RANKS, OUTPUT_RANKS)}
-    one_way = {"one_way": MESSAGES_BACK not in program.attributes}
-    return ranks | one_way if ranks[OUTPUT_RANKS] else {}
+    described: dict[str, object] = {}
+    for name in (INPUT_RANKS, OUTPUT_RANKS):
+        if name in program.attributes:
+            described[name] = listed_ranks(program, name)
+    return described | {"one_way": MESSAGES_BACK not in program.attributes} if described else {}
 
 
 def _description(level: CompiledLevel) -> dict[str, object]:

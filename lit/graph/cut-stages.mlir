@@ -21,9 +21,9 @@
 builtin.module attributes {weft.options = {mesh = "stage=3"}} {
   func.func @main(%x: !graph.tensor<[4], f32>) -> !graph.tensor<[4], f32> {
     %a = graph.exp %x : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
-    %a1 = graph.stage %a {number = 1 : i64} : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+    %a1 = graph.stage %a {index = 1 : i64} : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
     %b = graph.neg %a1 : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
-    %b2 = graph.stage %b {number = 2 : i64} : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+    %b2 = graph.stage %b {index = 2 : i64} : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
     %y = graph.mul %b2, %a : (!graph.tensor<[4], f32>, !graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
     func.return %y : !graph.tensor<[4], f32>
   }
@@ -55,12 +55,12 @@ builtin.module attributes {weft.options = {mesh = "stage=3"}} {
 builtin.module attributes {weft.options = {mesh = "stage=2"}} {
   func.func @main(%w: !graph.tensor<[4], f32>, %x: !graph.tensor<[4], f32>, %y: !graph.tensor<[4], f32>) -> !graph.tensor<[4], f32> attributes {donated = [[#builtin.int<0>, #builtin.int<0>]]} {
     %a = graph.mul %w, %x : (!graph.tensor<[4], f32>, !graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
-    %a1 = graph.stage %a {number = 1 : i64} : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+    %a1 = graph.stage %a {index = 1 : i64} : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
     %ca = graph.exp %a1 : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
     %ca0 = graph.stage_of %ca, %a : (!graph.tensor<[4], f32>, !graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
     %da = graph.mul %ca0, %x : (!graph.tensor<[4], f32>, !graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
     %b = graph.mul %w, %y : (!graph.tensor<[4], f32>, !graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
-    %b1 = graph.stage %b {number = 1 : i64} : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+    %b1 = graph.stage %b {index = 1 : i64} : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
     %cb = graph.exp %b1 : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
     %cb0 = graph.stage_of %cb, %b : (!graph.tensor<[4], f32>, !graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
     %db = graph.mul %cb0, %y : (!graph.tensor<[4], f32>, !graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
@@ -74,7 +74,7 @@ builtin.module attributes {weft.options = {mesh = "stage=2"}} {
 // CHECK: a mesh (stage = 3) requires stages 0 to 2 or more for the 3 ranks along its axis stage, got 0 to 1
 builtin.module attributes {weft.options = {mesh = "stage=3"}} {
   func.func @main(%x: !graph.tensor<[4], f32>) -> !graph.tensor<[4], f32> {
-    %y = graph.stage %x {number = 1 : i64} : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+    %y = graph.stage %x {index = 1 : i64} : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
     func.return %y : !graph.tensor<[4], f32>
   }
 }
@@ -84,7 +84,7 @@ builtin.module attributes {weft.options = {mesh = "stage=3"}} {
 // CHECK: stages require no value that is cut along the axis stage, got graph.all_reduce
 builtin.module attributes {weft.options = {mesh = "stage=2"}} {
   func.func @main(%x: !graph.tensor<[4], f32>) -> !graph.tensor<[4], f32> {
-    %y = graph.stage %x {number = 1 : i64} : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+    %y = graph.stage %x {index = 1 : i64} : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
     %z = graph.all_reduce %y {axes = ["stage"], mesh = #graph.mesh<stage = 2>, reduction = "sum"} : !graph.tensor<[4], f32> -> !graph.tensor<[4], f32>
     func.return %z : !graph.tensor<[4], f32>
   }
@@ -95,9 +95,9 @@ builtin.module attributes {weft.options = {mesh = "stage=2"}} {
 // CHECK: graph.stage requires a value outside of branches and loops, got one inside
 builtin.module attributes {weft.options = {mesh = "stage=2"}} {
   func.func @main(%c: !graph.tensor<[], i1>, %x: !graph.tensor<[4], f32>) -> !graph.tensor<[4], f32> {
-    %s = graph.stage %x {number = 1 : i64} : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+    %s = graph.stage %x {index = 1 : i64} : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
     %y = graph.if %c : (!graph.tensor<[], i1>) -> !graph.tensor<[4], f32> {
-      %z = graph.stage %s {number = 1 : i64} : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+      %z = graph.stage %s {index = 1 : i64} : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
       graph.yield %z : !graph.tensor<[4], f32>
     } else {
       graph.yield %s : !graph.tensor<[4], f32>

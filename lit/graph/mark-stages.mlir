@@ -4,7 +4,7 @@
 // CHECK-LABEL: func.func @main
 // CHECK: %[[A:.*]] = graph.add %x, %x
 // CHECK: %[[B:.*]] = graph.exp %[[A]]
-// CHECK: %[[S:.*]] = graph.stage %[[B]] {number = 1 : i64}
+// CHECK: %[[S:.*]] = graph.stage %[[B]] {index = 1 : i64}
 // CHECK: graph.neg %[[S]]
 builtin.module attributes {weft.options = {mesh = "stage=2", stage = ["softplus=1"]}} {
   func.func @main(%x: !graph.tensor<[4], f32>) -> !graph.tensor<[4], f32> {

@@ -42,10 +42,10 @@ class RandomProgram:
             self._operator()
             if number in begins:
                 mark = begins.index(number) + 1
-                self.values[-1] = self.b.stage(self.values[-1], number=mark)
+                self.values[-1] = self.b.stage(self.values[-1], index=mark)
         result = self.values[-1]
         if stages > 1:
-            result = self.b.stage(result, number=len(begins) + 1)
+            result = self.b.stage(result, index=len(begins) + 1)
         loss = self.b.reduce_mean(
             self.b.mul(result, result), axes=list(range(type_of(result).rank)), keepdims=False
         )

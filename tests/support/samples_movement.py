@@ -317,7 +317,7 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     shard.ShardOp: tensors().map(
         lambda array: Sample([array], {"sharding": ShardingAttr(((),) * array.ndim)})
     ),
-    shard.StageOp: tensors().map(lambda array: Sample([array], {"number": 1})),
+    shard.StageOp: tensors().map(lambda array: Sample([array], {"index": 1})),
     shard.StageOfOp: tensors().map(lambda array: Sample([array, array])),
     watch.WatchOp: tensors().map(lambda array: Sample([array], {"label": "hidden"})),
     movement.AssumeOp: tensors().map(lambda array: Sample([array], {"shape": array.shape})),

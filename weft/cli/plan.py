@@ -15,6 +15,7 @@ from weft.cli.model import add_compile_options, progressing_from
 from weft.cli.parser import command_parser
 from weft.cli.table import shown_bytes, table
 from weft.cli.terminal import show
+from weft.compiler.driver.pipeline import plan_model
 from weft.compiler.graph.partition.read_mesh import read_mesh
 from weft.compiler.loop_to_llvm.program.emit import workspace_bytes
 from weft.compiler.program.memory.plan_memory import buffer_bytes
@@ -54,8 +55,6 @@ def parser() -> argparse.ArgumentParser:
 
 def run(arguments: argparse.Namespace) -> None:
     """Prints the prediction. Raises WeftError."""
-    from weft.compiler.driver.pipeline import plan_model
-
     wire = Wire.written(arguments.alpha, arguments.beta)
     if arguments.threads < 1:
         raise OptionError(f"plan requires a thread or more, got {arguments.threads}")

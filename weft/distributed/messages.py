@@ -12,7 +12,6 @@ from weft.compiler.abi.structs import COLLECTIVE
 from weft.dialects.errors import RankError
 from weft.dialects.graph.mesh.attributes import MeshAttr
 from weft.dialects.weights import Array
-from weft.distributed.world import World
 
 SEND: Final = 3
 RECV: Final = 4
@@ -41,11 +40,11 @@ def members(what: Any, rank: int) -> Iterator[int]:
 
 
 class Messages:
-    """What a rank sends to others along an axis of a mesh, and receives of them."""
+    """What a rank sends to others along an axis of a mesh by its table, and receives of them."""
 
-    def __init__(self, mesh: MeshAttr, axis: str, world: World):
-        self._table = world.table
-        self._functions = [_FUNCTION(each) for each in (world.table.start, world.table.wait)]
+    def __init__(self, mesh: MeshAttr, axis: str, table: Any):
+        self._table = table
+        self._functions = [_FUNCTION(each) for each in (table.start, table.wait)]
         self._size = ctypes.c_int64(mesh.sizes[axis])
         self._stride = ctypes.c_int64(mesh.strides[axis])
 

@@ -134,7 +134,8 @@ class _Transport:
 
     def _start_message(self, what: Any, source: int, target: int) -> None:
         """Receives into the target, or sends a copy, which is kept until it has been sent."""
-        other = list(members(what, self.comm.rank))[what.peer]
+        ranks = list(members(what, self.comm.rank))
+        other = ranks[int(what.peer)]
         tag = what.tag & _TAGS
         if what.operation == RECV:
             filled = self.mpi.buffer.fromaddress(target, what.count)

@@ -28,7 +28,7 @@ class Pipeline:
         self._call = executable.__call__
         self._position = mesh.index(world.rank, (STAGE,))
         self._others = [each for each in range(mesh.sizes[STAGE]) if each != self._position]
-        self._messages = Messages(mesh, STAGE, world)
+        self._messages = Messages(mesh, STAGE, world.table)
         donated = {target for _, target in executable.donated}
         ranks: list[list[int]] = described["output_ranks"]
         self.reads = [self._position in each for each in described["input_ranks"]]

@@ -1,7 +1,7 @@
 """graph -> graph: a program whose values `graph.stage` marks becomes one in which each rank along
 the axis `stage` of its mesh computes its stages, and sends others what they read of it.
 
-    %y = A(%x), %z = graph.stage %y {number = 1}, %o = B(%z)
+    %y = A(%x), %z = graph.stage %y {index = 1}, %o = B(%z)
 
     ->  %i = graph.rank_index {axes = ["stage"]}
         %o = graph.case %i { %y = A(%x), graph.send %y {peer = 1}, graph.yield %zeros }
@@ -62,7 +62,7 @@ def _is_marked(function: FuncOp) -> bool:
 
 def _require_stages(function: FuncOp, mesh: MeshAttr) -> None:
     block, ranks = function.body.block, mesh.sizes[STAGE]
-    numbers = (op.number.value.data for op in block.ops if isinstance(op, StageOp))
+    numbers = (op.index.value.data for op in block.ops if isinstance(op, StageOp))
     last = max(numbers, default=0)
     if last + 1 < ranks:
         rule = f"stages 0 to {ranks - 1} or more for the {ranks} ranks along its axis {STAGE}"
@@ -180,8 +180,9 @@ class _Cut:
     def _holders(self, value: SSAValue) -> list[int]:
         """The rank that computes a result; none for what all have."""
         owner = _unmarked(value).owner
-        known = isinstance(owner, Operation) and owner in self.places.stages
-        return [self.rank_of(owner)] if known else []
+        if not isinstance(owner, Operation) or owner not in self.places.stages:
+            return []
+        return [self.rank_of(owner)]
 
     def _share(self, value: SSAValue, holders: list[int], read: Sequence[int]) -> None:
         """Sends a result to the other ranks that read it in the next call."""

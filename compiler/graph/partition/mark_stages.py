@@ -1,7 +1,7 @@
 """graph -> graph: the results of nodes that options name begin stages of a pipeline.
 
 %y = graph.add %x, %b {node /layer6/Add}, stage = ["/layer6/Add=1"]
-->  %y = graph.add %x, %b, %z = graph.stage %y {number = 1}, and %z where %y was read
+->  %y = graph.add %x, %b, %z = graph.stage %y {index = 1}, and %z where %y was read
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _mark_results(op: Operation, node: set[Operation], number: int) -> None:
     for result in op.results:
         uses = [use for use in result.uses if use.operation not in node]
         if uses:
-            mark = StageOp.of(result, location=op.location, number=IntegerAttr(number, i64))
+            mark = StageOp.of(result, location=op.location, index=IntegerAttr(number, i64))
             block.insert_op_after(mark, op)
             mark.result.name_hint = result.name_hint
             for use in uses:

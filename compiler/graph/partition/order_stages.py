@@ -80,7 +80,8 @@ class _Simulation:
         return needs
 
     def _batches(self) -> Mapping[Operation, _Batch]:
-        bits = {op: 1 << n for n, op in enumerate(self.ops) if isinstance(op, MARKS)}
+        marks = [op for op in self.ops if isinstance(op, MARKS)]
+        bits: dict[Operation, int] = {op: 1 << number for number, op in enumerate(marks)}
         before: dict[Operation, int] = {}
         for op in self.ops:
             before[op] = bits.get(op, 0)
@@ -98,8 +99,9 @@ class _Simulation:
     def _crosses(self, mark: Operation) -> bool:
         """Whether a mark is between two ranks."""
         source = mark.operands[0].owner
-        known = isinstance(source, Operation) and source in self.position
-        return known and self.rank_of(source) != self.rank_of(mark)
+        if not isinstance(source, Operation) or source not in self.position:
+            return False
+        return self.rank_of(source) != self.rank_of(mark)
 
     def run(self) -> list[Operation]:
         """All operators in the order in which ranks begin them."""

@@ -35,7 +35,7 @@ def place_stages(block: Block) -> Places:
             continue
         placed = [value for value in reads(op) if value.owner in places.stages]
         if isinstance(op, StageOp):
-            places.stages[op] = op.number.value.data
+            places.stages[op] = op.index.value.data
         elif isinstance(op, StageOfOp):
             where = op.like.owner
             places.stages[op] = places.stages.get(where, 0) if isinstance(where, Operation) else 0

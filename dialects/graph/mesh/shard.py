@@ -51,7 +51,7 @@ class StageOp(UnaryOp):
 
     name = "graph.stage"
     ELEMENTS: ClassVar = ANY_ELEMENT
-    number: IntegerAttr[Any] = prop_def(IntegerAttr)
+    index: IntegerAttr[Any] = prop_def(IntegerAttr)
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         return [operands[0]]

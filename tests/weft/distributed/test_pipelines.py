@@ -186,7 +186,7 @@ def test_messages_of_any_size_arrive_and_others_are_refused():
     def run(shift: int):
         mesh = read_mesh("stage=2")
         assert mesh is not None
-        messages = Messages(mesh, "stage", world())
+        messages = Messages(mesh, "stage", world().table)
         for number, array in enumerate(arrays):
             if weft.rank() == 0:
                 messages.send(1, number, array)

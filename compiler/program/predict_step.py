@@ -156,6 +156,7 @@ class _Rank:
         self.times, self.ends = RankTimes(), list[float]()
         self.started: dict[SSAValue, float] = {}
         self.free: dict[int, float] = {}
+        self.wire_free = 0.0
 
     def weight_bytes(self) -> int:
         """The bytes of the weights that the rank reads, each once."""
@@ -268,7 +269,8 @@ class _Rank:
         if isinstance(op, StartOp):
             self.started[op.target] = self.time
             return
-        end = self.started.pop(op.target, self.time) + times * wire.time(messages, sent)
+        begin = max(self.started.pop(op.target, self.time), self.wire_free)
+        end = self.wire_free = begin + times * wire.time(messages, sent)
         self._wait(end, messages, sent, wire)
         self.times.sent += times * sent
         self.times.messages += times * messages

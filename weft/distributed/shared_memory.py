@@ -66,7 +66,7 @@ class Segment:
 
     def leave(self, rank: int) -> None:
         """Notes that a rank takes part no more."""
-        offset = LINE * (1 + rank) + RANK.fields["left"].offset
+        offset = LINE + RANK.size * rank + RANK.fields["left"].offset
         ctypes.c_int32.from_buffer(self._memory, offset).value = 1
 
     @property

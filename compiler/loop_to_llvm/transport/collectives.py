@@ -30,7 +30,7 @@ from weft.compiler.loop_to_llvm.runtime.layout import COLLECTIVE
 from weft.compiler.loop_to_llvm.transport.arrive import Arrival
 from weft.compiler.loop_to_llvm.transport.messages import define_recv, define_send
 from weft.compiler.loop_to_llvm.transport.reduce import define_combine
-from weft.compiler.loop_to_llvm.transport.segment import ENDPOINT, RANK, Endpoint
+from weft.compiler.loop_to_llvm.transport.segment import ENDPOINT, RANK, STARTS, Endpoint
 
 MOST_RANKS: Final = 1024
 
@@ -112,6 +112,16 @@ def _width(code: Code, dtype: ir.Value) -> ir.Value:
     return code.select(single, i64(1), code.select(wide, i64(8), i64(4)))
 
 
+def _start_of(code: Code, line: ir.Value, what: ir.Value) -> ir.Value:
+    """Where a rank notes when it has started a collective."""
+    number = code.urem(COLLECTIVE.load(code, what, "tag"), i64(STARTS))
+    return code.element(RANK.address(code, line, "starts"), number, I64)
+
+
+def _latest(code: Code, one: ir.Value, other: ir.Value) -> ir.Value:
+    return code.select(code.icmp_signed(">", one, other), one, other)
+
+
 class Collectives:
     """Emits the functions of a table of communication."""
 
@@ -122,7 +132,11 @@ class Collectives:
     def define(self) -> None:
         """Defines `weft_start` and `weft_wait`."""
         code = new_function(self.module, "weft_start", _COMMUNICATE, visible=True)
-        code.ret(i32(0))  # ranks that share processors gain nothing by working ahead
+        address, what, *_ = code.arguments  # ranks that share processors work when all have come
+        endpoint = Endpoint(code, address)
+        start = _start_of(code, endpoint.line(endpoint.rank), what)
+        code.store(code.call(self.arrival.now, []), start)
+        code.ret(i32(0))
         self._define_members()
         self._define_all_reduce()
         self._define_all_gather()
@@ -207,7 +221,7 @@ class Collectives:
 
     def _start_wire(self, code: Code, address: ir.Value, given: list[ir.Value]) -> ir.Value:
         """A variable with when a collective ends that all have come to: over a wire that is slower
-        than memory, else at once.
+        than memory, which it has had since all have started it, else at once.
         """
         end = code.variable_at_entry(I64)
         code.store(i64(0), end)
@@ -216,8 +230,25 @@ class Collectives:
             status = code.call(self.arrival.arrive, [address, given[4], given[5]])
             code.return_if(code.icmp_unsigned("!=", status, i32(0)), status)
             takes = code.call(self._declare("wire", _WIRE), [address, given[1], given[5]])
-            code.store(code.add(code.call(self.arrival.now, []), takes), end)
+            begin, endpoint = self._last_start(code, address, given)
+            own = endpoint.line(endpoint.rank)
+            code.store(code.add(_latest(code, begin, RANK.load(code, own, "free")), takes), end)
+            RANK.store(code, own, "free", code.load(end, typ=I64))
         return end
+
+    @staticmethod
+    def _last_start(
+        code: Code, address: ir.Value, given: list[ir.Value]
+    ) -> tuple[ir.Value, Endpoint]:
+        """When the last member of a group has started a collective."""
+        endpoint = Endpoint(code, address)
+        begin, number = code.variable_at_entry(I64), code.variable_at_entry(I64)
+        code.store(i64(0), begin)
+        with code.repeat(given[5], number) as position:
+            rank = code.load(code.element(given[4], position, I32), typ=I32)
+            start = code.load(_start_of(code, endpoint.line(rank), given[1]), typ=I64)
+            code.store(_latest(code, start, code.load(begin, typ=I64)), begin)
+        return code.load(begin, typ=I64), endpoint
 
     def _define_wire(self) -> None:
         """What a collective takes on a ring of a group, in nanoseconds: a message for each step,

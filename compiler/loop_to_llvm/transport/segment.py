@@ -24,8 +24,20 @@ PAGE: Final = 4096
 HEAD: Final = Struct(LINE, lost=Field(I32, 0))
 """`lost` is 1 + the rank that does not take part any more, which ends all calls; or 0."""
 
-RANK: Final = Struct(LINE, left=Field(I32, 0), waits=Field(I32, 4), tag=Field(I64, 8))
-"""`left` says that a rank has ended, `waits` is 1 + the rank that it waits for."""
+STARTS: Final = 64
+"""Collectives that may be under way on a wire that is slower than memory."""
+
+RANK: Final = Struct(
+    LINE + 8 * STARTS,
+    left=Field(I32, 0),
+    waits=Field(I32, 4),
+    tag=Field(I64, 8),
+    free=Field(I64, 16),
+    starts=Field(I64, LINE, STARTS),
+)
+"""`left` says that a rank has ended, `waits` is 1 + the rank that it waits for. `starts` is when it
+has started collectives, by their tags, and `free` when its wire is, in nanoseconds.
+"""
 
 PAIR: Final = Struct(
     LINE,
@@ -76,8 +88,8 @@ def mailbox_slots(ranks: int) -> int:
 
 def segment_bytes(ranks: int, area: int) -> int:
     """The bytes of a segment."""
-    lines = -(-(LINE * (1 + ranks + ranks * ranks)) // PAGE) * PAGE
-    return lines + 2 * ranks * area + ranks * ranks * mailbox_slots(ranks) * SLOT
+    lines = LINE * (1 + ranks * ranks) + RANK.size * ranks
+    return -(-lines // PAGE) * PAGE + 2 * ranks * area + ranks * ranks * mailbox_slots(ranks) * SLOT
 
 
 class Endpoint:
@@ -91,14 +103,14 @@ class Endpoint:
     def line(self, rank: ir.Value) -> ir.Value:
         """The address of a rank's line."""
         code = self.code
-        offset = code.add(code.mul(code.zext(rank, I64), i64(LINE)), i64(LINE))
+        offset = code.add(code.mul(code.zext(rank, I64), i64(RANK.size)), i64(LINE))
         return code.at(self.segment, offset)
 
     def pair(self, one: ir.Value, other: ir.Value) -> ir.Value:
         """The address of the line of one rank towards another."""
         code = self.code
-        number = code.add(code.add(self._pair(one, other), self._ranks()), i64(1))
-        return code.at(self.segment, code.mul(number, i64(LINE)))
+        start = code.add(code.mul(self._ranks(), i64(RANK.size)), i64(LINE))
+        return code.at(self.segment, code.add(start, code.mul(self._pair(one, other), i64(LINE))))
 
     def part(self, rank: ir.Value) -> ir.Value:
         """The address of a rank's area for its part."""
@@ -126,7 +138,8 @@ class Endpoint:
 
     def _area(self, number: ir.Value) -> ir.Value:
         code, ranks = self.code, self._ranks()
-        lines = code.mul(code.add(code.add(code.mul(ranks, ranks), ranks), i64(1)), i64(LINE))
+        pairs = code.mul(code.add(code.mul(ranks, ranks), i64(1)), i64(LINE))
+        lines = code.add(pairs, code.mul(ranks, i64(RANK.size)))
         start = code.and_(code.add(lines, i64(PAGE - 1)), i64(-PAGE))
         area = ENDPOINT.load(code, self.address, "area")
         return code.at(self.segment, code.add(start, code.mul(number, area)))

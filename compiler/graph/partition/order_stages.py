@@ -171,7 +171,7 @@ class _Simulation:
         source = op.operands[0].owner
         time = max((self.done[each] for each in self.needs[op]), default=0.0)
         if self._crosses(op) and isinstance(op, StageOfOp):
-            self.ranks[self.rank_of(op)].returned.append(time)
+            self.ranks[self.rank_of(op)].returned.append(time + _LATENCY)
         elif self._crosses(op) and isinstance(source, Operation):
             self.ranks[self.rank_of(source)].given += 1
         found.append(op)

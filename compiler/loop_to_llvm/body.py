@@ -228,7 +228,7 @@ class BodyEmitter:
         assert op.scope.data != "workspace", "a kernel gets workspace as an argument"
         result_type = op.result.type
         assert isinstance(result_type, BufferType)
-        if op.scope.data == "registers":
+        if op.scope.data == "registers" or _is_row(result_type, self.unit.widest):
             result_type = _padded(result_type, self.unit.widest)
         before = self.stack_slots.before(op)
         if before is not None:
@@ -422,6 +422,14 @@ class BodyEmitter:
         if rest.constant != 0:
             with self.control.when(builder.icmp_signed(">", end, last), "part"):
                 self._rest(op, full, rest)
+
+
+def _is_row(buffer_type: BufferType, lanes: int) -> bool:
+    """Whether a buffer is one row of at least a vector. Padded, its last vector is stored whole: a
+    processor waits until one that was stored with a mask is in the cache before it reads it again.
+    """
+    size, row = buffer_type.size.constant, buffer_type.storage[-1:]
+    return size is not None and size >= lanes and row == (Expr.of(size),)
 
 
 def _padded(buffer_type: BufferType, lanes: int) -> BufferType:

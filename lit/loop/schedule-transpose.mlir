@@ -132,11 +132,24 @@ func.func @main(%x: !graph.tensor<[128, 2], f32>) -> !graph.tensor<[2, 128], f32
 
 // -----
 
-// Loops that could be one stay two: a tile of them is a box.
+// Loops that could be one are one where elements are only moved.
 // CHECK-LABEL: loop.kernel @transpose_
+// CHECK: loop.for %[[WO:[a-z_0-9]+]] = 0 to 196
+// CHECK: loop.for %[[WI:[a-z_0-9]+]] = 0 to 8 unroll
+// CHECK: loop.load %a0[64 * {{.*}} floordiv 14), {{.*}} mod 14)]
+func.func @main(%x: !graph.tensor<[64, 112, 112], f32>) -> !graph.tensor<[112, 112, 64], f32> {
+  %y = graph.transpose %x {permutation = array<i64: 1, 2, 0>} : (!graph.tensor<[64, 112, 112], f32>) -> !graph.tensor<[112, 112, 64], f32>
+  func.return %y : !graph.tensor<[112, 112, 64], f32>
+}
+
+// -----
+
+// They stay two where a tile is staged, which is a box.
+// CHECK-LABEL: loop.kernel @transpose_neg_
 // CHECK: loop.for %[[WO:[a-z_0-9]+]] = 0 to 2 {
 // CHECK: loop.load %a0[64 * %{{.*}}, %i, 56 * %[[WO]] + {{.*}}]
 func.func @main(%x: !graph.tensor<[64, 112, 112], f32>) -> !graph.tensor<[112, 112, 64], f32> {
   %y = graph.transpose %x {permutation = array<i64: 1, 2, 0>} : (!graph.tensor<[64, 112, 112], f32>) -> !graph.tensor<[112, 112, 64], f32>
-  func.return %y : !graph.tensor<[112, 112, 64], f32>
+  %z = graph.neg %y : (!graph.tensor<[112, 112, 64], f32>) -> !graph.tensor<[112, 112, 64], f32>
+  func.return %z : !graph.tensor<[112, 112, 64], f32>
 }

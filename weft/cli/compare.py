@@ -8,11 +8,11 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from msgspec import Struct
 from msgspec.structs import asdict
 
 from weft.cli.arrays import (
@@ -37,7 +37,8 @@ from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.errors import OptionError
 from weft.dialects.weights import Array
-from weft.probing.differences import Difference, difference, differences
+from weft.probing.differences import Difference, differences
+from weft.probing.parting import Parting, find_parting, values_inside
 
 ONNXRUNTIME: Final = "onnxruntime"
 NAIVE: Final = "naive"
@@ -51,15 +52,6 @@ examples:
 """
 
 Runner = Callable[[Mapping[str, Array]], dict[str, Array]]
-
-
-class Parting(Struct, frozen=True):
-    """The node at which two runs part: its value's difference, and that its inputs had."""
-
-    value: str
-    node: str
-    operator: str
-    difference: Difference
 
 
 def parser() -> argparse.ArgumentParser:
@@ -105,7 +97,7 @@ def run(arguments: argparse.Namespace) -> None:
         inputs = random_inputs(first.inputs, arguments.random, arguments) | inputs
     found = differences(first.run(inputs), second(inputs))
     apart = [each for each in found if not each.of_scale <= arguments.tolerance]
-    parting = bisect(arguments, inputs) if apart and arguments.bisect else None
+    parting = _bisect(arguments, inputs) if apart and arguments.bisect else None
     show(_as_json(found, parting) if arguments.json else _shown(found, parting))
     if apart:
         sys.exit(1)
@@ -164,34 +156,18 @@ def _onnxruntime(path: str, outputs: Sequence[str], threads: int | None) -> Runn
     return lambda inputs: dict(zip(names, session.run(None, dict(inputs)), strict=True))
 
 
-def bisect(arguments: argparse.Namespace, inputs: Mapping[str, Array]) -> Parting | None:
-    """The first value, in the order of the nodes, that differs while the one before does not.
-
-    Each step compiles the model up to one value, so that what leads there is fused as ever. The
-    arguments are those of `parser`. Raises OptionError for an artifact.
-    """
-    from weft.compiler.frontend.onnx.load import load_model
-
+def _bisect(arguments: argparse.Namespace, inputs: Mapping[str, Array]) -> Parting | None:
+    """Where the two forms part. Raises OptionError for an artifact."""
     if is_artifact(arguments.first) or (
         arguments.second not in (ONNXRUNTIME, NAIVE) and is_artifact(arguments.second)
     ):
         raise OptionError("--bisect requires two models, for an artifact has no values inside")
-    nodes = [node for node in load_model(arguments.first).proto.graph.node if node.output]
-    low, high = 0, len(nodes)
-    parting: Parting | None = None
-    while low < high:
-        middle = (low + high) // 2
-        node = nodes[middle]
-        name = next(each for each in node.output if each)
-        forms = (arguments.first, arguments.second)
-        ours, theirs = (_runner(arguments, form, [name])(inputs) for form in forms)
-        found = difference(name, ours[name], theirs[name])
-        if found.of_scale <= arguments.tolerance:
-            low = middle + 1
-        else:
-            high = middle
-            parting = Parting(name, node.name, node.op_type, found)
-    return parting
+
+    def value(form: str, name: str) -> Array:
+        return _runner(arguments, form, [name])(inputs)[name]
+
+    ours, theirs = (partial(value, form) for form in (arguments.first, arguments.second))
+    return find_parting(values_inside(arguments.first), ours, theirs, arguments.tolerance)
 
 
 def _as_json(found: Sequence[Difference], parting: Parting | None) -> str:

@@ -7,24 +7,16 @@ import webbrowser
 from pathlib import Path
 from typing import Final
 
-from msgspec.structs import replace
-
 from weft.cli.arrays import add_random_dims, read_archive
-from weft.cli.compare import bisect
 from weft.cli.model import add_compile_options, budget_from, options_from
 from weft.cli.parser import command_parser
 from weft.cli.progress import stage_progress
 from weft.cli.terminal import show
 from weft.compiler.driver.deadline import deadline
 from weft.compiler.driver.read_options import read_fixed_sizes
-from weft.compiler.machine.artifact.signature import TensorSpec
 from weft.dialects.errors import OptionError
-from weft.view import Page, Run, View, data
-from weft.view.measure import inputs_for
+from weft.view import Page, Run, data
 from weft.view.page import as_json
-
-TOLERANCE: Final = 1e-4
-"""The largest difference of outputs that counts as none, as a share of their scale."""
 
 _EXAMPLES: Final = """\
 examples:
@@ -81,7 +73,6 @@ def run(arguments: argparse.Namespace) -> None:
         view = data(
             *builds, options=options, against=plain, run=how, on_stage=on_stage, budget=budget
         )
-        view = _with_parting(view, arguments, how)
     if arguments.json:
         show(as_json(view))
         return
@@ -89,22 +80,3 @@ def run(arguments: argparse.Namespace) -> None:
     show(path)
     if arguments.open:
         webbrowser.open(path.absolute().as_uri())
-
-
-def _with_parting(view: View, arguments: argparse.Namespace, how: Run) -> View:
-    """Where two models of ONNX part, if their outputs do."""
-    parting = view.parting
-    if parting is None or arguments.other is None:
-        return view
-    paths = arguments.model, arguments.other
-    if any(Path(path).suffix != ".onnx" for path in paths):
-        return view
-    if all(each.of_scale <= TOLERANCE for each in parting.outputs):
-        return view
-    specs = [TensorSpec(each.name, each.dtype, each.dims) for each in view.builds[0].inputs]
-    options = {"first": paths[0], "second": paths[1], "tolerance": TOLERANCE}
-    inputs = inputs_for(specs, how.inputs, how.dims)
-    found = bisect(argparse.Namespace(**vars(arguments) | options), inputs)
-    if found is None:
-        return view
-    return replace(view, parting=replace(parting, value=found.value, node=found.node))

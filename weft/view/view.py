@@ -28,6 +28,7 @@ from weft.dialects.budget import Budget
 from weft.dialects.errors import ArtifactError, InputError, OptionError
 from weft.dialects.weights import Array
 from weft.probing.differences import differences
+from weft.probing.parting import find_parting, values_inside
 from weft.probing.watching import watching
 from weft.view.build import at_sizes, build_of_compilation, build_of_metadata
 from weft.view.measure import histogram, inputs_for, measured_limits, time_of
@@ -46,6 +47,9 @@ TURNS: Final = 3
 TIMED: Final = ("time", "roofline")
 """Panels that need times."""
 
+TOLERANCE: Final = 1e-4
+"""The largest difference of outputs that counts as none, as a share of their scale."""
+
 VERSION: Final = 1
 """Of the JSON: raised when a field changes its meaning or goes away."""
 
@@ -63,11 +67,15 @@ class Run(NamedTuple):
 
 
 class _Looked(NamedTuple):
-    """A build, and what runs it, unless this machine cannot."""
+    """A build, and what runs it, unless this machine cannot; and what it was compiled from, unless
+    that is compiled code, too.
+    """
 
     build: Build
     executable: Executable | None
     watched: Executable | None = None
+    source: Source | ImportedModel | None = None
+    options: Options | None = None
 
 
 def data(
@@ -107,7 +115,8 @@ def data(
     profiles = _profiles(looked, inputs) if run.timed else {}
     builds = tuple(_measured(each, inputs, reason, run, profiles) for each in looked)
     outputs = _outputs(looked, inputs)
-    return View(VERSION, builds, None if outputs is None else Parting(outputs))
+    parting = None if outputs is None else _parting(looked, inputs or {}, run, outputs)
+    return View(VERSION, builds, parting)
 
 
 def _profiles(
@@ -140,6 +149,31 @@ def _outputs(
     return tuple(OutputDifference(each.name, each.absolute, each.of_scale) for each in found)
 
 
+def _parting(
+    looked: Sequence[_Looked],
+    inputs: Mapping[str, Array],
+    run: Run,
+    outputs: tuple[OutputDifference, ...],
+) -> Parting:
+    """The outputs, and where two models part that have values of the same names inside."""
+    sources = [each.source for each in looked if each.source is not None]
+    if len(sources) < 2 or all(each.of_scale <= TOLERANCE for each in outputs):
+        return Parting(outputs)
+    first, second = map(values_inside, sources)
+    shared = {each.name for each in second}
+
+    def value(form: _Looked, name: str) -> Array:
+        assert form.source is not None
+        assert form.options is not None
+        options = form.options.changed(outputs=(name,), gradients=(), self_test=None)
+        return _executable(run, form.source, options).run(inputs)[name]
+
+    ours, theirs = (partial(value, each) for each in looked)
+    values = [each for each in first if each.name in shared]
+    found = find_parting(values, ours, theirs, TOLERANCE)
+    return Parting(outputs) if found is None else Parting(outputs, found.value, found.node)
+
+
 def _artifact(path: Path, run: Run) -> _Looked:
     metadata = read_metadata(path)
     build = build_of_metadata(metadata, path.name)
@@ -167,7 +201,8 @@ def _model(source: Source | ImportedModel, session: Session, run: Run) -> _Looke
     except ArtifactError as error:
         return _Looked(_without_time(build, str(error)), None)
     executable = attach(compiled.executable(run.threads))
-    return _Looked(build, executable, executable.watch(*run.watch) if run.watch else None)
+    watched = executable.watch(*run.watch) if run.watch else None
+    return _Looked(build, executable, watched, source, options)
 
 
 def _executable(run: Run, source: Source | ImportedModel, options: Options) -> Executable:
@@ -200,7 +235,7 @@ def _measured(
     profiles: Mapping[Executable, Profile],
 ) -> Build:
     """The build with what running it tells."""
-    build, executable, watched = looked
+    build, executable, watched = looked.build, looked.executable, looked.watched
     if executable is None:
         return build
     if inputs is None:

@@ -27,6 +27,7 @@ from weft.compiler.loop.primitives.packing import interleave as interleave
 from weft.compiler.loop.primitives.packing import panels as panels
 from weft.compiler.loop.primitives.prefetching import prefetch
 from weft.compiler.loop.primitives.reducing import block_reduction, split_reduction
+from weft.compiler.loop.primitives.reusing import reuse_buffer
 from weft.compiler.loop.primitives.staging import stage_accumulators, stage_tile
 from weft.compiler.loop.primitives.tiling import (
     collapse,
@@ -53,6 +54,7 @@ PRIMITIVES = (
     eliminate_dead_buffer,
     eliminate_empty_loop,
     eliminate_dead_stores,
+    reuse_buffer,
     stage_tile,
     stage_accumulators,
     split_reduction,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
 from xdsl.builder import Builder
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from weft.compiler.loop.legality import require_known
@@ -25,6 +25,7 @@ from weft.compiler.loop.primitives.partials import combine, neutral_of
 from weft.compiler.loop.primitives.recording import primitive
 from weft.compiler.loop.primitives.staging import stage_accumulators
 from weft.compiler.loop.primitives.tiling import tile
+from weft.compiler.loop.strides import stride
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.expr import Expr
 from weft.dialects.loop.ops import AllocOp, ForOp, StoreOp
@@ -71,7 +72,8 @@ def split_reduction(loop: ForOp, parts: int, *, scope: str = "registers") -> Par
             s[i] += p[0]
 
     The loops over partial results then carry nothing and can be vectorised. Raises IllegalSchedule
-    for a loop without the mark, or whose body is not made of such updates only.
+    for a loop without the mark, and for one whose body stores anything but such updates and
+    elements of each iteration's own.
     """
     require_known("split_reduction", loop)
     updates = _updates_of("split_reduction", loop)
@@ -88,11 +90,10 @@ def split_reduction(loop: ForOp, parts: int, *, scope: str = "registers") -> Par
     for update, partial in zip(updates, partials, strict=True):
         combine(update, (update.store.buffer, update.store.index), partial, [Expr.of(0)], end)
     if remainder is not None:
-        remainder.properties.pop("reduction", None)
         # A clone of the loop: its updates are those of the first part in the same order.
-        for update, partial in zip(
-            _updates_by_store("split_reduction", remainder), partials, strict=True
-        ):
+        again = _updates_of("split_reduction", remainder)
+        remainder.properties.pop("reduction", None)
+        for update, partial in zip(again, partials, strict=True):
             _redirect(update, partial, Expr.atom(remainder.index))
     for update, partial in zip(updates, partials, strict=True):
         _redirect(update, partial, Expr.atom(inner.index))
@@ -152,13 +153,22 @@ def _block_tile(loop: ForOp, size: int, scope: str, store: StoreOp) -> Blocks:
 
 
 def _updates_of(who: str, loop: ForOp) -> list[Update]:
-    """The updates in a reduction's body, each of an element that is the same in every iteration."""
+    """The updates in a reduction's body, each of an element that is the same in every iteration.
+    What else is stored is at elements of the iteration's own, whose order stays as it is.
+    """
     combiner = combiner_of(loop)
-    updates = _updates_by_store(who, loop)
-    for update in updates:
-        fixed = loop.index not in update.store.operands_ and update.store.parent is loop.body.block
-        if update.combiner != combiner or not fixed:
-            _refuse_update(who, combiner, update.store)
+    updates: list[Update] = []
+    for store in stores_in(loop):
+        step = stride(store, loop)
+        if store.parent is loop.body.block and step is not None and step != 0:
+            continue
+        update = update_of(store)
+        fixed = loop.index not in store.operands_ and store.parent is loop.body.block
+        if update is None or update.combiner != combiner or not fixed:
+            _refuse_update(who, combiner, store)
+        updates.append(update)
+    if not updates:
+        _refuse_update(who, combiner, next(iter(stores_in(loop)), loop))
     updated = {update.store.buffer for update in updates}
     own = {access for update in updates for access in (update.load, update.store)}
     for access in accesses_in(loop):
@@ -168,19 +178,9 @@ def _updates_of(who: str, loop: ForOp) -> list[Update]:
     return updates
 
 
-def _updates_by_store(who: str, loop: ForOp) -> list[Update]:
-    updates: list[Update] = []
-    for store in stores_in(loop):
-        update = update_of(store)
-        if update is None:
-            _refuse_update(who, combiner_of(loop), store)
-        updates.append(update)
-    return updates
-
-
-def _refuse_update(who: str, combiner: str | None, store: StoreOp) -> NoReturn:
+def _refuse_update(who: str, combiner: str | None, got: Operation) -> NoReturn:
     rule = f"a loop marked as a reduction, with updates of its kind only ({combiner})"
-    raise IllegalSchedule(f"{who} requires {rule}, got {describe(store)}")
+    raise IllegalSchedule(f"{who} requires {rule}, got {describe(got)}")
 
 
 def _allocate(update: Update, parts: Expr | int, scope: str, point: InsertPoint) -> SSAValue:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Final
 
 from weft.compiler.loop.matchers import is_straight_line, update_of
 from weft.compiler.loop.nest import accesses_in, combiner_of
@@ -17,6 +18,11 @@ from weft.compiler.loop.primitives import fuse_loops
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.expr import Expr
 from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp
+
+LEAST_KEPT: Final = 32
+"""Elements of a row whose temporaries others read too, for which fusion pays: two vectors. Of a
+shorter one all are computed in one vector, and combined in another.
+"""
 
 
 def fuse_reductions(loops: Sequence[ForOp]) -> None:
@@ -26,7 +32,7 @@ def fuse_reductions(loops: Sequence[ForOp]) -> None:
     """
     run: list[ForOp] = []
     for loop in loops:
-        if run and _can_follow(run, loop):
+        if run and _can_follow(run, loop) and _leaves_only_results((*run, loop)):
             run.append(loop)
             continue
         _fuse(run)
@@ -35,11 +41,7 @@ def fuse_reductions(loops: Sequence[ForOp]) -> None:
 
 
 def _fuse(run: Sequence[ForOp]) -> None:
-    if (
-        len(run) > 1
-        and any(loop.reduction is not None for loop in run)
-        and _leaves_only_results(run)
-    ):
+    if len(run) > 1 and any(loop.reduction is not None for loop in run):
         with suppress(IllegalSchedule):
             for loop in run[1:]:
                 fuse_loops(run[0], loop)
@@ -72,9 +74,14 @@ def _is_result(store: StoreOp, loops: dict[AccessOp, ForOp]) -> bool:
 
 
 def _is_temporary(store: StoreOp, first: ForOp, loops: dict[AccessOp, ForOp]) -> bool:
-    """Whether a buffer is read in these loops alone, at the element that was just stored."""
+    """Whether these loops read a buffer only at the element that was just stored, and others behind
+    them none of a short row.
+    """
     if not isinstance(store.buffer.owner, AllocOp):
         return False
+
+    extent = first.extent.constant
+    is_short = extent is not None and extent < LEAST_KEPT
 
     def element(access: AccessOp) -> list[Expr]:
         own, common = loops[access].index, Expr.atom(first.index)
@@ -83,6 +90,7 @@ def _is_temporary(store: StoreOp, first: ForOp, loops: dict[AccessOp, ForOp]) ->
     users = [use.operation for use in store.buffer.uses]
     return all(
         user is store
+        or (isinstance(user, LoadOp) and user not in loops and not is_short)
         or (isinstance(user, LoadOp) and user in loops and element(user) == element(store))
         for user in users
     )

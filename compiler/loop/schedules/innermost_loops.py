@@ -39,7 +39,7 @@ from weft.compiler.loop.schedules.unroll_and_jam import jam_factor
 from weft.compiler.loop.strides import is_contiguous, is_strided, stride
 from weft.compiler.target.target import LINE, Target
 from weft.dialects.errors import IllegalSchedule
-from weft.dialects.expr import Expr, Quotient, product
+from weft.dialects.expr import Expr, Quotient, Remainder, product
 from weft.dialects.loop.ops import (
     AccessOp,
     AllocOp,
@@ -368,9 +368,11 @@ def _coalesced(loop: ForOp) -> ForOp:
 
 
 def _is_of_size(extent: Expr) -> bool:
-    """Whether the extent is dynamic, and counts whole dims rather than tiles of them."""
+    """Whether the extent is dynamic, and counts whole dims rather than tiles of them, or what they
+    leave.
+    """
     atoms = [atom for monomial in extent.terms for atom in monomial]
-    return bool(atoms) and not any(isinstance(atom, Quotient) for atom in atoms)
+    return bool(atoms) and not any(isinstance(atom, Quotient | Remainder) for atom in atoms)
 
 
 def privatize(loop: ForOp, most: int = LARGEST_SCRATCH) -> None:

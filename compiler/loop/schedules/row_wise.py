@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from math import prod
 
 from xdsl.dialects.builtin import IntAttr
 from xdsl.ir import Block, SSAValue
@@ -17,6 +18,7 @@ from weft.compiler.loop.nest import (
     accesses_to,
     child_loops,
     is_indexed_by_loops,
+    is_inside,
     loads_in,
     loops_in,
     perfect_nest,
@@ -28,6 +30,7 @@ from weft.compiler.loop.primitives import (
     forward_store,
     prefetch,
     reorder,
+    reuse_buffer,
     stage_tile,
     tile,
     vectorize,
@@ -126,7 +129,9 @@ def _try_fuse_independent(first: ForOp, second: ForOp) -> ForOp | None:
 def apply(loop: ForOp, target: Target) -> None:
     """Vectorises the innermost loops of a fused nest and runs its outermost loop in parallel."""
     if loop.reduction is None:
-        privatize(perfect_nest(loop)[-1])
+        row = perfect_nest(loop)[-1]
+        privatize(row)
+        _store_in_results(row)
     else:
         loop = collapse_contiguous(loop)
         if (loop.extent.constant or LEAST_BLOCKS * BLOCK) >= LEAST_BLOCKS * BLOCK:
@@ -137,6 +142,21 @@ def apply(loop: ForOp, target: Target) -> None:
     row = perfect_nest(loop)[-1]
     _jam_vectors(row, target)
     _prefetch_next_row(row, target)
+
+
+def _store_in_results(row: ForOp) -> None:
+    """Stores temporaries of a row that is no short one in the row of a result of their type: what
+    all rows are kept in would be memory that is read and written for nothing.
+    """
+    stored = dict.fromkeys(store.buffer for store in stores_in(row))
+    for allocation in [each.owner for each in stored if isinstance(each.owner, AllocOp)]:
+        if is_inside(allocation, row):
+            continue
+        for store in reversed(stores_in(row)):
+            if store.buffer is not allocation.result:
+                with suppress(IllegalSchedule):
+                    reuse_buffer(allocation, store)
+                    break
 
 
 def _jam_vectors(row: ForOp, target: Target) -> None:
@@ -153,15 +173,23 @@ def _prefetch_next_row(row: ForOp, target: Target) -> None:
     pass over a row would wait for its beginning.
     """
     passes = child_loops(row)
-    loads = {
-        load.buffer: load
-        for inner in passes
-        for load in loads_in(inner)
-        if _is_row(load, row, target)
-    }
+    loads: dict[SSAValue, LoadOp] = {}
+    for load in loads_in(row):
+        if not _is_row(load, row, target):
+            continue
+        # The remainder of a pass would ask for the end of the row alone.
+        before = loads.get(load.buffer)
+        if before is None or _iterations(load, row) >= _iterations(before, row):
+            loads[load.buffer] = load
     for load in loads.values():
         if sum(bool(accesses_to(load.buffer, inner)) for inner in passes) > 1:
             prefetch(load, row)
+
+
+def _iterations(load: LoadOp, row: ForOp) -> int:
+    """How often an iteration of a loop comes to a load, where that is constant; 0 elsewhere."""
+    inside = [loop for loop in enclosing_loops(load) if loop is not row and is_inside(loop, row)]
+    return prod(loop.extent.constant or 0 for loop in inside)
 
 
 def _is_row(load: LoadOp, row: ForOp, target: Target) -> bool:

@@ -37,6 +37,7 @@ from weft.compiler.loop.primitives import (
 )
 from weft.compiler.loop.schedules import pointwise
 from weft.compiler.loop.schedules.innermost_loops import (
+    collapse_contiguous,
     copied_by,
     is_streaming_store,
     lanes_for,
@@ -75,7 +76,12 @@ RUN_BITS = 128
 def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
     """Schedules every nest without marks that transposes what it loads."""
     for loop in unscheduled(kernel):
-        if pointwise.matches(loop) and apply(perfect_nest(loop), target):
+        if not pointwise.matches(loop):
+            continue
+        # Of what is computed with, tiles are staged, and a tile of loops that are one is no box.
+        if copied_by(perfect_nest(loop)[-1]) is not None:
+            loop = collapse_contiguous(loop)
+        if apply(perfect_nest(loop), target):
             yield NAME
 
 

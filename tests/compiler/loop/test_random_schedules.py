@@ -19,7 +19,7 @@ from tests.compiler.loop.kernels import (
     scatter,
     softmax,
 )
-from weft.compiler.loop.nest import accesses_in, loops_in, only_loop
+from weft.compiler.loop.nest import accesses_in, loops_in, only_loop, stores_in
 from weft.compiler.loop.primitives import (
     block_reduction,
     collapse,
@@ -36,6 +36,7 @@ from weft.compiler.loop.primitives import (
     parallelize,
     prefetch,
     reorder,
+    reuse_buffer,
     split_at,
     split_reduction,
     stage_accumulators,
@@ -96,6 +97,11 @@ def step(op: KernelOp, action: str, choice: int, size: int) -> None:
         "parallelize": lambda: parallelize(loop),
         "nontemporal": lambda: isinstance(access, StoreOp) and nontemporal(access),
         "eliminate_dead_stores": lambda: eliminate_dead_stores(loop),
+        "reuse_buffer": lambda: [
+            reuse_buffer(access.buffer.owner, store)
+            for store in stores_in(op)[:1]
+            if isinstance(access.buffer.owner, AllocOp)
+        ],
         "prefetch": lambda: prefetch(access, loop, size),
         "prefetch_lines": lambda: inner and prefetch(access, loop, size, before=inner),
         "prefetch_around": lambda: inner and prefetch(access, inner, size, around=loop),
@@ -141,6 +147,7 @@ ACTIONS = [
     "prefetch_lines",
     "prefetch_around",
     "eliminate_dead_stores",
+    "reuse_buffer",
 ]
 STEP = st.tuples(st.sampled_from(ACTIONS), st.integers(0, 30), st.integers(1, 4))
 

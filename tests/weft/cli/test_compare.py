@@ -9,7 +9,7 @@ import pytest
 from onnx import numpy_helper
 
 from tests.weft.cli.command import Command
-from weft.cli.compare import difference
+from weft.probing.differences import difference
 
 
 @pytest.fixture

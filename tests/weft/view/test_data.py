@@ -7,9 +7,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from onnx import numpy_helper
 
 import weft
 import weft.view
+from tests.models.convolutional import build_lenet
 from tests.support.small_models import add_model, dense_model
 from tests.weft.cli.command import Command
 from weft.view import Page, Run, View
@@ -63,6 +65,20 @@ def test_two_builds_of_one_model_compute_the_same(tmp_path: Path):
     assert view.parting is not None
     assert [each.name for each in view.parting.outputs] == ["y"]
     assert view.parting.outputs[0].of_scale < 1e-5
+
+
+def test_two_models_part_at_the_first_value_that_differs():
+    model, other = build_lenet(), build_lenet()
+    (node,) = [each for each in other.graph.node if each.name == "/fc1/Gemm"]
+    (weight,) = [each for each in other.graph.initializer if each.name == node.input[1]]
+    weight.CopyFrom(numpy_helper.from_array(2 * numpy_helper.to_array(weight), weight.name))
+    parting = weft.view.data(model, other, run=UNTIMED).parting
+    assert parting is not None
+    assert parting.outputs[0].of_scale > 1e-4
+    assert (parting.value, parting.node) == (node.output[0], "/fc1/Gemm")
+    same = weft.view.data(model, build_lenet(), run=UNTIMED).parting
+    assert same is not None
+    assert same.value is None
 
 
 def test_sizes_that_nobody_says_leave_times_out():

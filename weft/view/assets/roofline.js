@@ -66,20 +66,21 @@ function rooflinePanel(build) {
   return { element: el("div.page", {}, el("h2", {}, "Roofline"), note, familyLegend(), element) };
 }
 
-// Names beside circles, moved down where they would cover each other.
+// Names beside circles, of the largest where they would cover each other.
 function placedLabels(points, x, y, width) {
   const taken = [];
-  return points.map(({ kernel, x: px, y: py, share }) => {
+  const labels = points.map(({ kernel, x: px, y: py, share }) => {
     const text = kernel.name;
     const wide = textWidth(text, "small");
     const radius = 4 + 30 * Math.sqrt(share);
     const end = x.at(px) + radius + wide + 12 > width;
     const left = end ? x.at(px) - radius - 6 - wide : x.at(px) + radius + 6;
-    let top = y.at(py) + 4;
-    while (taken.some(([l, t, w]) => Math.abs(t - top) < 14 && l < left + wide && left < l + w)) top += 14;
+    const top = y.at(py) + 4;
+    if (taken.some(([l, t, w]) => Math.abs(t - top) < 14 && l < left + wide && left < l + w)) return null;
     taken.push([left, top, wide]);
     return svg("text.pointlabel", { x: left, y: top }, text);
   });
+  return labels.filter((label) => label);
 }
 
 function familyLegend() {

@@ -13,7 +13,7 @@ from math import ceil, gcd, inf, prod
 
 from msgspec import Struct
 
-from weft.compiler.loop.schedules.gemm.loop_order import ENOUGH_TASKS
+from weft.compiler.loop.schedules.gemm.loop_order import ENOUGH_TASKS, SCATTERED
 from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.gemm.problem import Operand, Problem
 from weft.compiler.loop.schedules.gemm.remainders import tile_heights
@@ -98,6 +98,7 @@ class _Product:
         self.loads = self._loads()
         self.transposed = problem.result.along[plan.column].lanes != 1
         self.contiguous_rows = plan.row is not None and problem.result.along[plan.row].step == 1
+        self.result_step = self._bytes_of_result_rows(problem)
         self.step = self._bytes_along_k(problem)
         self.row_step = self._bytes_along_rows()
         self.apart = self._rows_apart(problem)
@@ -116,6 +117,12 @@ class _Product:
         if step is None or self.plan.packing != "none":
             return 0
         return (step.constant or 0) * self.panel.bits // 8
+
+    def _bytes_of_result_rows(self, problem: Problem) -> int:
+        """How far apart rows of tiles are stored; 0 where that varies."""
+        step = None if self.plan.row is None else problem.result.along[self.plan.row].step
+        rows = 0 if step is None else (step.constant or 0)
+        return rows * self.plan.rows * problem.result.bits // 8
 
     def _loads(self) -> float:
         """Loads of a vector of the panel: one, or one for each lane that is gathered."""
@@ -140,14 +147,17 @@ class _Product:
     def cost(self) -> Cost:
         """All terms, the loops in the order of those possible that moves the fewest bytes."""
         cycles = 1 / self.target.cost.ghz
-        orders = [(self._panel(first), self._rows(first)) for first in self._panels_first()]
-        panel, rows = min(orders, key=sum)
+        orders = [
+            (self._panel(first), self._rows(first), self._once(first))
+            for first in self._panels_first()
+        ]
+        panel, rows, once = min(orders, key=sum)
         return Cost(
             compute=self._compute() * cycles,
             panel=panel * cycles,
             rows=rows * cycles,
             packing=self._packing() * cycles,
-            once=self._once() * cycles,
+            once=once * cycles,
         )
 
     def _compute(self) -> float:
@@ -204,7 +214,11 @@ class _Product:
         """
         plan = self.plan
         fixed = plan.packing in ("tile", "strided") or plan.shared or plan.prefetched
-        if fixed or plan.batch or plan.packed_rows or self.others > 1:
+        if fixed or plan.packed_rows:
+            return [True]
+        if plan.batch:
+            return [True, False]
+        if self.others > 1:
             return [True]
         enough = [count >= ENOUGH_TASKS for count in (self.panels, self.tiles)]
         if not any(enough):
@@ -259,10 +273,14 @@ class _Product:
             moved += 2 * self.panel_bytes / self._bandwidth(2 * self.panel_bytes)
         return moved + vectors * (TRANSPOSED if strided else 1.0)
 
-    def _once(self) -> float:
-        """The cycles in which all operands come from where they are, and the result goes there."""
+    def _once(self, panels_first: bool) -> float:
+        """The cycles in which all operands come from where they are, and the result goes there, a
+        piece of a page after another where L2 does not keep it and panels are the loop outside.
+        """
         all_bytes = self.panel_bytes + self.other_bytes + self.result_bytes
-        written = 2 * self.result_bytes
+        far = self.result_bytes > self.target.l2_bytes // 2
+        apart = self.result_step >= PAGE and min(self.panels, self.tiles) > 1
+        written = 2 * self.result_bytes * (SCATTERED if far and apart and panels_first else 1)
         return (self.panel_bytes + self.other_bytes + written) / self._bandwidth(all_bytes)
 
     def _bandwidth(self, bytes: float) -> float:

@@ -3,23 +3,48 @@
     for jo:  for i:  for k:  S(x[i, k], w[jo])   ->   for k:  for jo:  for i:  S(x[i, k], w[jo])
 
 where all of `x` does not stay in L2 from one panel of `w` to the next, but what an iteration of `k`
-reads of it does.
+reads of it does. A result that L2 does not keep is written row by row, where that brings no more:
+
+    for jo:  for i:  S(y[i, jo])   ->   for i:  for jo:  S(y[i, jo])
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from weft.compiler.loop.nest import is_inside, loads_in, ranges_around, subscript_atoms, subscripts
+from weft.compiler.loop.nest import (
+    accesses_in,
+    bounds_of,
+    is_inside,
+    loops_in,
+    ranges_of,
+    subscript_atoms,
+    subscripts,
+)
 from weft.compiler.loop.primitives import reorder
-from weft.compiler.target.target import Target
-from weft.dialects.expr import Atom, Expr
+from weft.compiler.loop.strides import stride
+from weft.compiler.target.target import PAGE, Target
+from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.interval import Range
-from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp
+from weft.dialects.loop.ops import (
+    AccessOp,
+    AllocOp,
+    ForOp,
+    LoadOp,
+    StoreOp,
+    enclosing_loops,
+)
+from weft.dialects.loop.program import size_ranges
 from weft.dialects.loop.scalar import width
 
 ENOUGH_TASKS = 12
 """Iterations of a loop that threads share evenly enough."""
+
+TYPICAL = 512
+"""What a dynamic size is taken to be."""
+
+SCATTERED = 3
+"""Times the bytes of a result that count where it is written a piece of a page after another."""
 
 GAIN = 1.1
 """Times less memory traffic for which another order is worth it."""
@@ -32,16 +57,25 @@ def choose_parallel(loops: Sequence[ForOp]) -> ForOp:
 
 def choose_parallel_by_traffic(loops: Sequence[ForOp], target: Target) -> ForOp:
     """The same, but of loops with work for many threads the one, and within it the order of the
-    others, that loads the least into L2, where sizes are constant.
+    others, that moves the least between L2 and what is behind it.
     """
     best = _parallel_first(loops)
-    reads = _Reads(loops)
-    least = reads.traffic(best, target)
+    traffic = _Traffic(loops, target)
+    least = traffic.bytes(best)
     for order in _orders(loops) if least is not None else ():
-        bytes = reads.traffic(order, target)
+        bytes = traffic.bytes(order)
         if least is not None and bytes is not None and bytes * GAIN < least:
             best, least = order, bytes
     return reorder(*best)[0]
+
+
+def order_by_traffic(loops: Sequence[ForOp], target: Target) -> None:
+    """Reorders the columns and what is inside of them so that they move the least."""
+    columns, *rest = loops
+    traffic = _Traffic(loops, target)
+    before, after = traffic.bytes(loops), traffic.bytes([*rest, columns])
+    if before is not None and after is not None and after * GAIN < before:
+        reorder(*rest, columns)
 
 
 def _parallel_first(loops: Sequence[ForOp]) -> list[ForOp]:
@@ -66,62 +100,106 @@ def _orders(loops: Sequence[ForOp]) -> Iterator[list[ForOp]]:
             yield [outer, *rest[:position], columns, *rest[position:]]
 
 
-class _Reads:
-    """What tiles inside some loops read of memory."""
+class _Traffic:
+    """What tiles inside some loops read of memory and write to it; dynamic sizes are taken to be
+    typical ones.
+    """
 
-    def __init__(self, loops: Sequence[ForOp]):
-        found = {
-            (load.buffer, subscripts(load)): load
-            for load in loads_in(loops[-1])
-            if not _is_inside(load, loops[0])
+    def __init__(self, loops: Sequence[ForOp], target: Target):
+        outside = [each for each in accesses_in(loops[-1]) if not _is_inside(each, loops[0])]
+        found: dict[object, AccessOp] = {}
+        for access in outside:
+            found[access.buffer, subscripts(access), type(access)] = access
+        self._target = target
+        self._loads = [each for each in found.values() if isinstance(each, LoadOp)]
+        self._stores = [each for each in found.values() if isinstance(each, StoreOp)]
+        self._sizes = _typical_sizes([*enclosing_loops(loops[0]), *loops_in(loops[0]), loops[0]])
+        self._around = enclosing_loops(loops[0])
+        self._ranges = {
+            each: ranges_of(bounds_of(enclosing_loops(each)), self._sizes)
+            for each in found.values()
         }
-        self._loads = list(found.values())
-        self._ranges = [dict(ranges_around(load)) for load in self._loads]
 
-    def traffic(self, order: Sequence[ForOp], target: Target) -> float | None:
-        """The bytes that are loaded into L2, None where they are not constant: what the inner loops
-        read that fits L2 together, as often as the loops around them evict it.
+    def bytes(self, order: Sequence[ForOp]) -> float | None:
+        """The bytes that are loaded into L2 and written, None where they are not known: what the
+        inner loops read that fits L2 together, as often as the loops around them evict it.
         """
-        for depth in range(len(order) + 1):
-            sizes = [self._bytes(n, order[:depth]) for n in range(len(self._loads))]
+        written = self._written(order)
+        for depth in range(len(order) + 1) if written is not None else ():
+            fixed = [*self._around, *order[:depth]]
+            sizes = [self._box(load, fixed) for load in self._loads]
             constants = [size for size in sizes if size is not None]
             if len(constants) < len(sizes):
                 return None
-            if sum(constants) <= target.l2_bytes // 2 or depth == len(order):
-                times = [_times(load, order[:depth]) for load in self._loads]
-                return sum(size * n for size, n in zip(constants, times, strict=True))
+            if sum(constants) <= self._target.l2_bytes // 2 or depth == len(order):
+                times = [self._times(load, order[:depth]) for load in self._loads]
+                read = sum(size * n for size, n in zip(constants, times, strict=True))
+                return read + (written or 0.0)
         return None
 
-    def _bytes(self, position: int, fixed: Sequence[ForOp]) -> int | None:
-        """The bytes of the box around all that a load reads in one iteration of the fixed loops."""
-        load, ranges = self._loads[position], self._ranges[position]
+    def _written(self, order: Sequence[ForOp]) -> float | None:
+        """The bytes of the results, more where L2 does not keep them and neighbouring tiles are in
+        pages of their own: no prefetcher follows these.
+        """
+        inner = next((loop for loop in reversed(order) if loop.extent != 1), order[-1])
+        total = 0.0
+        for store in self._stores:
+            box, whole = self._box(store, self._around), self._box(store, ())
+            if box is None or whole is None:
+                return None
+            far = whole > self._target.l2_bytes // 2
+            total += box * (SCATTERED if far and _is_scattered(store, inner) else 1)
+        return total
+
+    def _box(self, access: AccessOp, fixed: Sequence[ForOp]) -> int | None:
+        """The bytes of the box around all that is accessed in one iteration of the fixed loops."""
         pinned: dict[Atom, Range] = {loop.index: (0, 0) for loop in fixed}
-        total = width(load.buffer_type.element) // 8
-        for expr in subscripts(load):
-            extent = _extent(expr, ranges | pinned)
+        total = width(access.buffer_type.element) // 8
+        for expr in subscripts(access):
+            extent = _extent(expr, self._ranges[access] | pinned)
             if extent is None:
                 return None
             total *= extent
         return total
 
+    def _times(self, load: LoadOp, around: Sequence[ForOp]) -> int:
+        """How often loops bring what a load reads into L2: one that does not index it does so again
+        where one inside of it does.
+        """
+        times, indexed = 1, False
+        atoms = subscript_atoms(load)
+        for loop in reversed(around):
+            indexed = indexed or loop.index in atoms
+            times *= (loop.extent.range(self._sizes)[1] or 1) if indexed else 1
+        return times
 
-def _is_inside(load: LoadOp, loop: ForOp) -> bool:
-    owner = load.buffer.owner
+
+def _is_scattered(store: StoreOp, inner: ForOp) -> bool:
+    """Whether consecutive iterations store to different pages, or may do so."""
+    step = stride(store, inner)
+    if step is None or step.constant is None:
+        return True
+    return abs(step.constant) * width(store.buffer_type.element) // 8 >= PAGE
+
+
+def _is_inside(access: AccessOp, loop: ForOp) -> bool:
+    owner = access.buffer.owner
     return isinstance(owner, AllocOp) and is_inside(owner, loop)
+
+
+def _typical_sizes(loops: Iterable[ForOp]) -> dict[Atom, Range]:
+    """The dynamic sizes of loops, each a typical one within its bounds."""
+    sizes: dict[Atom, Range] = {}
+    for loop in loops:
+        known = size_ranges(loop)
+        for atom in loop.extent.atoms():
+            if isinstance(atom, Symbol):
+                least, most = known.get(atom, (None, None))
+                size = max(least or 1, TYPICAL if most is None else min(TYPICAL, most))
+                sizes[atom] = size, size
+    return sizes
 
 
 def _extent(expr: Expr, ranges: Mapping[Atom, Range]) -> int | None:
     low, high = expr.range(ranges)
     return None if low is None or high is None else high - low + 1
-
-
-def _times(load: LoadOp, around: Sequence[ForOp]) -> int:
-    """How often loops bring what a load reads into L2: one that does not index it does so again
-    where one inside of it does.
-    """
-    times, indexed = 1, False
-    atoms = subscript_atoms(load)
-    for loop in reversed(around):
-        indexed = indexed or loop.index in atoms
-        times *= (loop.extent.constant or 1) if indexed else 1
-    return times

@@ -28,6 +28,7 @@ from weft.compiler.loop.schedules.gemm.gemv import block_columns, stream_rows, v
 from weft.compiler.loop.schedules.gemm.loop_order import (
     choose_parallel,
     choose_parallel_by_traffic,
+    order_by_traffic,
 )
 from weft.compiler.loop.schedules.gemm.pack_panels import (
     fill_with_first,
@@ -198,6 +199,9 @@ def _order_tiles(
     if plan.narrow and plan.has_rows and _is_contiguous(result, columns, plan.width):
         outer = list(reorder(*(loop for loop in outer if loop is not columns), columns))
     if plan.batch:
+        batch = len(plan.batch)
+        if not plan.narrow and not ordered:
+            order_by_traffic(outer[batch:], target)
         return outer[0]
     if plan.narrow or ordered:
         return choose_parallel(outer)

@@ -1,8 +1,8 @@
 """`weft_start` and `weft_wait`: a collective of a group, chunk by chunk, or a message.
 
-    all_reduce      put the chunk in; arrive; reduce a share of all; arrive; take all shares out
+    all_reduce      put others' shares in; arrive; reduce the own one; arrive; take all shares out
     all_gather      put the part in; arrive; take all parts out; arrive
-    reduce_scatter  put a piece for each in; arrive; reduce the own piece of all; arrive
+    reduce_scatter  put others' pieces in; arrive; reduce the own one; arrive
 
 Shares are reduced in the order of ranks, so that the bits are the same in each run and on each
 rank. What a rank has put in stays until all have arrived again; and as ranks of a group may be
@@ -94,15 +94,22 @@ class _Call:
                 code.call(self.collectives.arrival.blame, [self.address, rank])
                 code.ret(code.xor(rank, i32(-1)))
 
-    def reduce(self, result: ir.Value, start: ir.Value, count: ir.Value) -> None:
-        """Combines so many elements of all parts from an element on, in the order of ranks."""
-        code, endpoint = self.code, self.endpoint
-        first, second = (self.at(endpoint.part(self.rank(i64(number))), start) for number in (0, 1))
-        how = [count, self.dtype, self.reduction]
+    def reduce(self, result: ir.Value, start: ir.Value, source: ir.Value, count: ir.Value) -> None:
+        """Combines so many elements of all parts from an element on, in the order of ranks; the
+        rank's own are in the source.
+        """
+        code, how = self.code, [count, self.dtype, self.reduction]
+        first, second = (self._operand(i64(number), start, source) for number in (0, 1))
         code.call(self.collectives.combine, [result, first, second, *how])
         with code.repeat(code.sub(self.group, i64(2)), self.other) as rest:
-            part = self.at(endpoint.part(self.rank(code.add(rest, i64(2)))), start)
+            part = self._operand(code.add(rest, i64(2)), start, source)
             code.call(self.collectives.combine, [result, result, part, *how])
+
+    def _operand(self, position: ir.Value, start: ir.Value, source: ir.Value) -> ir.Value:
+        """Where the elements of a member are."""
+        part = self.at(self.endpoint.part(self.rank(position)), start)
+        is_own = self.code.icmp_unsigned("==", position, self.own)
+        return self.code.select(is_own, source, part)
 
 
 def _width(code: Code, dtype: ir.Value) -> ir.Value:
@@ -277,11 +284,14 @@ class Collectives:
         with code.forever() as after:
             offset = code.load(start, typ=I64)
             count = code.least(code.sub(call.count, offset), call.room)
-            call.copy(own_part, call.at(call.source, offset), count)
+            source = call.at(call.source, offset)
+            first, length = self._share(call, count, call.own)
+            end = code.add(first, length)
+            call.copy(own_part, source, first)
+            call.copy(call.at(own_part, end), call.at(source, end), code.sub(count, end))
             call.arrive()
             call.check_tags()
-            first, length = self._share(call, count, call.own)
-            call.reduce(call.at(reduced, first), first, length)
+            call.reduce(call.at(reduced, first), first, call.at(source, first), length)
             call.arrive()
             with code.repeat(call.group, shares) as index:
                 begin, size = self._share(call, count, index)
@@ -333,13 +343,16 @@ class Collectives:
             offset = code.load(start, typ=I64)
             count = code.least(code.sub(call.count, offset), piece)
             with code.repeat(call.group, members) as index:
+                is_own = code.icmp_unsigned("==", index, call.own)
+                size = code.select(is_own, i64(0), count)
                 place = code.add(code.mul(index, call.count), offset)
-                own = call.at(own_part, code.mul(index, piece))
-                call.copy(own, call.at(call.source, place), count)
+                other = call.at(own_part, code.mul(index, piece))
+                call.copy(other, call.at(call.source, place), size)
             call.arrive()
             call.check_tags()
             mine = code.mul(call.own, piece)
-            call.reduce(call.at(call.target, offset), mine, count)
+            own = call.at(call.source, code.add(code.mul(call.own, call.count), offset))
+            call.reduce(call.at(call.target, offset), mine, own, count)
             call.arrive()
             code.store(code.add(offset, count), start)
             done = code.icmp_unsigned(">=", code.load(start, typ=I64), call.count)

@@ -5,6 +5,9 @@ what the model of the wire predicts.
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -124,16 +127,16 @@ def require_one_forward_one_backward(done, stages: int):
     assert ways.index("recv") == stages * 2
 
 
-def layers() -> onnx.ModelProto:
+def layers(width: int = 64) -> onnx.ModelProto:
     """Four layers of named nodes."""
     nodes, weights, value = [], [], "x"
     for number in range(4):
-        weights.append(numpy_helper.from_array(normal(64, 64, scale=0.1), f"w{number}"))
+        weights.append(numpy_helper.from_array(normal(width, width, scale=0.1), f"w{number}"))
         nodes.append(helper.make_node("MatMul", [value, f"w{number}"], [f"m{number}"]))
         value = f"r{number}"
         nodes.append(helper.make_node("Relu", [f"m{number}"], [value], name=f"relu{number}"))
-    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, (8, 64))]
-    outputs = [helper.make_tensor_value_info(value, TensorProto.FLOAT, (8, 64))]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, (8, width))]
+    outputs = [helper.make_tensor_value_info(value, TensorProto.FLOAT, (8, width))]
     graph = helper.make_graph(nodes, "layers", inputs, outputs, weights)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
 
@@ -155,6 +158,41 @@ def test_a_model_is_cut_behind_nodes(tmp_path: Path):
         for x, result in zip(inputs, results, strict=True):
             np.testing.assert_allclose(result, alone(x)[0], rtol=1e-5, atol=1e-6)
     assert [each[0].shape for each in alone.stream(inputs)] == [(8, 64)] * 5
+
+
+GROWTH = """
+import sys, weft, numpy as np
+def resident():
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(each.split()[1]) << 10 for each in lines if each.startswith("VmRSS"))
+executable = weft.load(sys.argv[1], threads=1)
+executable.stream([])
+before = resident()
+executable(np.ones((8, 1024), np.float32))
+print(resident() - before)
+"""
+"""How many bytes a first call adds to what a process has in memory."""
+
+
+def test_a_rank_loads_the_weights_of_its_stage_alone(tmp_path: Path):
+    """Of four layers of 4 MB two each."""
+    onnx.save(layers(1024), tmp_path / "net.onnx")
+    (tmp_path / "growth.py").write_text(GROWTH)
+    words = ["compile", str(tmp_path / "net.onnx"), "-o", str(tmp_path / "net.so")]
+    assert main([*words, "--mesh", "stage=2", "--stage", "relu1=1"]) == 0
+    launch = "import sys; from weft.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", launch, "launch", "-n", "2", "--all-output"]
+    done = subprocess.run(
+        [*command, tmp_path / "growth.py", tmp_path / "net.so"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    grown = [int(line) for line in done.stdout.split()]
+    assert len(grown) == 2
+    assert all((6 << 20) < each < (11 << 20) for each in grown), grown
 
 
 @pytest.mark.parametrize(

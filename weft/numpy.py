@@ -65,7 +65,7 @@ def shard(x: Any, sharding: P = _WHOLE) -> Any:
     return x.apply("shard", sharding=ShardingAttr(dims))
 
 
-def stage(x: Any, number: int) -> Any:
+def stage(x: Any, number: int = 1) -> Any:
     """The tensor itself, from which on a stage of a pipeline computes, where a step is compiled for
     a mesh with the axis `stage`: stages are numbered, the first is 0 and begins with the inputs.
     Raises OptionError for a number below 1.

@@ -75,13 +75,13 @@ def _commutes(
     return touched[op].isdisjoint(touched[other])
 
 
-def _put_behind(op: Operation, place: Operation | None, block: Block) -> None:
-    if place is op:
+def _put_behind(op: Operation, other: Operation | None, block: Block) -> None:
+    if other is op:
         return
     first = block.first_op
     op.detach()
-    if place is not None:
-        block.insert_op_after(op, place)
+    if other is not None:
+        block.insert_op_after(op, other)
     elif first is not None and first is not op:
         block.insert_op_before(op, first)
     else:

@@ -113,7 +113,7 @@ def predict_step(what: Program, wire: Wire) -> Prediction:
     ranks = [_Rank(what, number) for number in range(stages)]
     first, _ = _simulated(ranks, wire, 1)
     _, ends = _simulated(ranks, wire, CALLS)
-    under_way = 1 + ranks[0].ahead()
+    under_way = 1 + ranks[0].lookahead()
     window = max(1, CALLS // 2 // under_way) * under_way  # as many come at once as are under way
     step = max((each[-2] - each[-2 - window]) / window for each in ends)
     times = [_shared(rank.times, CALLS) for rank in ranks]
@@ -224,7 +224,7 @@ class _Rank:
     ) -> Generator[bool]:
         """Goes through calls; stops where a message is not sent yet."""
         self.begin()
-        ahead = self.ahead() if calls > 1 else 0
+        lookahead = self.lookahead() if calls > 1 else 0
         for call in range(calls):
             for op, times in self.operations:
                 if isinstance(op, MessageOp) and not isinstance(op, SendOp):
@@ -234,7 +234,9 @@ class _Rank:
                 else:
                     self._operation(op, times, wire)
                 self.steps += 1
-            yield from self._exchange(call, wire, channels, ahead=ahead, last=call == calls - 1)
+            yield from self._exchange(
+                call, wire, channels, lookahead=lookahead, last=call == calls - 1
+            )
             self.ends.append(self.time)
 
     def _operation(self, op: Operation, times: int, wire: Wire) -> None:
@@ -310,7 +312,7 @@ class _Rank:
             if ranks:
                 yield ranks[0], _bytes(value)
 
-    def ahead(self) -> int:
+    def lookahead(self) -> int:
         """How many calls the rank runs ahead of those that compute results."""
         last = max((owner for owner, _ in self._owners()), default=0)
         return 2 * max(0, last - self.stage) if self.what.one_way else 0
@@ -321,7 +323,7 @@ class _Rank:
         wire: Wire,
         channels: dict[tuple[int, int], deque[float]],
         *,
-        ahead: int,
+        lookahead: int,
         last: bool,
     ) -> Generator[bool]:
         """Sends results to the other stages, and takes those of earlier calls."""
@@ -335,7 +337,7 @@ class _Rank:
         for owner, _ in owners:
             if owner < self.stage:
                 yield from self._receive(owner, channels)
-        due = int(call >= ahead) + (min(ahead, call + 1) if last else 0)
+        due = int(call >= lookahead) + (min(lookahead, call + 1) if last else 0)
         for _ in range(due):
             for owner, _ in owners:
                 if owner > self.stage:

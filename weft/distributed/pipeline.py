@@ -37,7 +37,7 @@ class Pipeline:
             number: each[0] for number, each in enumerate(ranks) if each and number not in donated
         }
         last = max(self._owners.values(), default=0) if described["one_way"] else 0
-        self._ahead = 2 * max(0, last - self._position)
+        self._lookahead = 2 * max(0, last - self._position)
 
     def __call__(self, *arrays: Any, **named: Any) -> tuple[Array, ...]:
         """The results, each from the rank that computes it."""
@@ -52,7 +52,7 @@ class Pipeline:
         under_way: deque[list[Array]] = deque()
         for given in inputs:
             under_way.append(call_with(lambda *arrays, **named: self._run(arrays, named), given))
-            if len(under_way) > self._ahead:
+            if len(under_way) > self._lookahead:
                 yield self._oldest(under_way)
         while under_way:
             yield self._oldest(under_way)

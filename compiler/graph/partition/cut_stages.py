@@ -24,8 +24,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
+from weft.compiler.graph.partition.assign_stages import BOUNDARIES, assign_stages, reads
 from weft.compiler.graph.partition.order_stages import order_stages
-from weft.compiler.graph.partition.place_stages import MARKS, place_stages, reads
 from weft.compiler.graph.partition.read_mesh import read_mesh
 from weft.dialects.errors import OptionError, UnsupportedError
 from weft.dialects.graph import OPS_BY_NAME, CollectiveOp, ConstantOp, StageOp, YieldOp
@@ -57,7 +57,7 @@ class CutStagesPass(ModulePass):
 
 
 def _is_marked(function: FuncOp) -> bool:
-    return any(isinstance(op, MARKS) for op in function.walk())
+    return any(isinstance(op, BOUNDARIES) for op in function.walk())
 
 
 def _require_stages(function: FuncOp, mesh: MeshAttr) -> None:
@@ -69,7 +69,7 @@ def _require_stages(function: FuncOp, mesh: MeshAttr) -> None:
         raise OptionError(f"a mesh ({mesh}) requires {rule}, got 0 to {last}")
     for op in function.walk():
         node = f" of node {op.onnx_name!r}" if isinstance(op, StageOp) and op.onnx_name else ""
-        if isinstance(op, MARKS) and op.parent is not block:
+        if isinstance(op, BOUNDARIES) and op.parent is not block:
             rule = "a value outside of branches and loops"
             raise UnsupportedError(f"{op.name}{node} requires {rule}, got one inside")
         if isinstance(op, BindSizesOp):
@@ -89,8 +89,8 @@ class _Rank(Struct):
 class _Cut:
     def __init__(self, function: FuncOp, mesh: MeshAttr):
         self.function, self.mesh, self.block = function, mesh, function.body.block
-        self.places = place_stages(self.block)
-        self.stages = 1 + max(self.places.stages.values(), default=0)
+        self.assignment = assign_stages(self.block)
+        self.stages = 1 + max(self.assignment.stages.values(), default=0)
         self.ranks = [_Rank() for _ in range(mesh.sizes[STAGE])]
         self.messages = 0
         self.sent: dict[tuple[int, int], list[tuple[SSAValue, SendOp]]] = {}
@@ -98,14 +98,14 @@ class _Cut:
 
     def rank_of(self, op: Operation) -> int:
         """The rank of an operator: neighbouring stages are one rank's where there are more."""
-        return self.places.stages[op] * len(self.ranks) // self.stages
+        return self.assignment.stages[op] * len(self.ranks) // self.stages
 
     def run(self) -> None:
         """Builds a block for each rank, and replaces the program by a choice among them."""
-        ops = [op for op in self.block.ops if op in self.places.stages]
+        ops = [op for op in self.block.ops if op in self.assignment.stages]
         readers = self._readers(ops)
-        for op in order_stages(ops, self.places, self.rank_of, len(self.ranks)):
-            if not isinstance(op, MARKS):
+        for op in order_stages(ops, self.assignment, self.rank_of, len(self.ranks)):
+            if not isinstance(op, BOUNDARIES):
                 self._compute(op, readers)
         returned = self.block.last_op
         assert returned is not None, "a function returns"
@@ -133,7 +133,7 @@ class _Cut:
         """The ranks that read each value, in the order in which they do."""
         readers: dict[SSAValue, dict[int, None]] = {}
         for op in ops:
-            for value in () if isinstance(op, MARKS) else reads(op):
+            for value in () if isinstance(op, BOUNDARIES) else reads(op):
                 readers.setdefault(_unmarked(value), {})[self.rank_of(op)] = None
         return {value: list(ranks) for value, ranks in readers.items()}
 
@@ -180,7 +180,7 @@ class _Cut:
     def _holders(self, value: SSAValue) -> list[int]:
         """The rank that computes a result; none for what all have."""
         owner = _unmarked(value).owner
-        if not isinstance(owner, Operation) or owner not in self.places.stages:
+        if not isinstance(owner, Operation) or owner not in self.assignment.stages:
             return []
         return [self.rank_of(owner)]
 
@@ -241,6 +241,6 @@ class _Cut:
 
 def _unmarked(value: SSAValue) -> SSAValue:
     """The value that marks have led to this one."""
-    while isinstance(value.owner, MARKS):
+    while isinstance(value.owner, BOUNDARIES):
         value = value.owner.operands[0]
     return value

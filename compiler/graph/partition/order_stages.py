@@ -1,7 +1,7 @@
 """The order in which the ranks of a pipeline compute: that of the program, but where the derivative
 goes back through the stages, that of a simulation of all ranks.
 
-Each rank goes on with what it has begun, else takes what a later stage has sent back, else what
+Each rank goes on with what it has started, else takes what a later stage has sent back, else what
 comes first in the program; and it begins no more than as many batches beyond those that came back
 as it is ranks from the end. Of batches whose gradients are added up that is one forward, one
 backward.
@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from xdsl.ir import Operation
 
 from weft.compiler.graph.differentiate.residuals import nominal_bytes
-from weft.compiler.graph.partition.place_stages import MARKS, Places, reads
+from weft.compiler.graph.partition.assign_stages import BOUNDARIES, Assignment, reads
 from weft.dialects.graph import EffectOp, StageOfOp, StageOp
 
 _LATENCY: Final = 1.0
@@ -31,30 +31,32 @@ RankOf = Callable[[Operation], int]
 
 
 def order_stages(
-    ops: Sequence[Operation], places: Places, rank_of: RankOf, ranks: int
+    ops: Sequence[Operation], assignment: Assignment, rank_of: RankOf, ranks: int
 ) -> list[Operation]:
     """The operators in an order from which each rank takes its own."""
     if not any(isinstance(op, StageOfOp) for op in ops):
         return list(ops)
-    return _Simulation(ops, places, rank_of, ranks).run()
+    return _Simulation(ops, assignment, rank_of, ranks).run()
 
 
 class _Rank(Struct):
-    """A rank: its time, what it can compute, what it has begun, how many values marks have taken
+    """A rank: its time, what it can compute, what it has started, how many values marks have taken
     to others, and when what follows from these came back.
     """
 
     time: float = 0.0
     batch: _Batch | None = None
     ready: list[Operation] = field(default_factory=list[Operation])
-    begun: set[_Batch] = field(default_factory=set[_Batch])
+    started: set[_Batch] = field(default_factory=set[_Batch])
     given: int = 0
     returned: list[float] = field(default_factory=list[float])
 
 
 class _Simulation:
-    def __init__(self, ops: Sequence[Operation], places: Places, rank_of: RankOf, ranks: int):
-        self.ops, self.places, self.rank_of = ops, places, rank_of
+    def __init__(
+        self, ops: Sequence[Operation], assignment: Assignment, rank_of: RankOf, ranks: int
+    ):
+        self.ops, self.assignment, self.rank_of = ops, assignment, rank_of
         self.position = {op: number for number, op in enumerate(ops)}
         self.ranks = [_Rank() for _ in range(ranks)]
         self.needs = self._needs()
@@ -80,8 +82,8 @@ class _Simulation:
         return needs
 
     def _batches(self) -> Mapping[Operation, _Batch]:
-        marks = [op for op in self.ops if isinstance(op, MARKS)]
-        bits: dict[Operation, int] = {op: 1 << number for number, op in enumerate(marks)}
+        boundaries = [op for op in self.ops if isinstance(op, BOUNDARIES)]
+        bits: dict[Operation, int] = {op: 1 << number for number, op in enumerate(boundaries)}
         before: dict[Operation, int] = {}
         for op in self.ops:
             before[op] = bits.get(op, 0)
@@ -94,7 +96,7 @@ class _Simulation:
                     leads[op] |= bits[each]
                 elif not isinstance(each, StageOfOp) and self.rank_of(op) == self.rank_of(each):
                     leads[op] |= leads[each]
-        return {op: (op in self.places.reverse, before[op], leads[op]) for op in self.ops}
+        return {op: (op in self.assignment.reverse, before[op], leads[op]) for op in self.ops}
 
     def _crosses(self, mark: Operation) -> bool:
         """Whether a mark is between two ranks."""
@@ -114,7 +116,7 @@ class _Simulation:
             rank = self.ranks[number]
             rank.ready.remove(op)
             rank.batch = self.batches[op]
-            rank.begun.add(self.batches[op])
+            rank.started.add(self.batches[op])
             values = [*reads(op), *op.results]
             rank.time = start + 1 + sum(map(nominal_bytes, values))
             found.append(op)
@@ -151,13 +153,13 @@ class _Simulation:
         return self.ranks[number].given - (len(self.ranks) - number)
 
     def _goes_on(self, number: int, op: Operation) -> bool:
-        """Whether a rank has begun with an operator's batch, or the batch leads to no other."""
+        """Whether a rank has started with an operator's batch, or the batch leads to no other."""
         reverse, _, leads = self.batches[op]
-        return reverse or not leads or self.batches[op] in self.ranks[number].begun
+        return reverse or not leads or self.batches[op] in self.ranks[number].started
 
     def _at(self, op: Operation) -> int | None:
         """The rank of an operator; marks are on all."""
-        return None if isinstance(op, MARKS) else self.rank_of(op)
+        return None if isinstance(op, BOUNDARIES) else self.rank_of(op)
 
     def _may_begin(self, number: int, op: Operation) -> bool:
         is_free = self._beyond(number) < len(self.ranks[number].returned)
@@ -165,7 +167,7 @@ class _Simulation:
 
     def _make_ready(self, op: Operation, found: list[Operation]) -> None:
         """Lets the rank choose an operator; a mark takes no time."""
-        if not isinstance(op, MARKS):
+        if not isinstance(op, BOUNDARIES):
             self.ranks[self.rank_of(op)].ready.append(op)
             return
         source = op.operands[0].owner

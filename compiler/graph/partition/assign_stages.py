@@ -16,37 +16,38 @@ from xdsl.ir import Block, Operation, SSAValue
 from weft.compiler.graph.differentiate.residuals import nominal_bytes
 from weft.dialects.graph import ConstantOp, StageOfOp, StageOp
 
-MARKS = (StageOp, StageOfOp)
+BOUNDARIES = (StageOp, StageOfOp)
 
 
-class Places(Struct):
+class Assignment(Struct):
     """The stage of each operator but constants and marks, and those that follow a `stage_of`."""
 
     stages: dict[Operation, int] = field(default_factory=dict[Operation, int])
     reverse: set[Operation] = field(default_factory=set[Operation])
 
 
-def place_stages(block: Block) -> Places:
-    """The places of a block's operators; those of marks as well, in the stage that they begin."""
-    places = Places()
+def assign_stages(block: Block) -> Assignment:
+    """The stages of a block's operators, and of marks: those that they begin."""
+    assignment = Assignment()
     free: list[Operation] = []
     for op in block.ops:
         if isinstance(op, ConstantOp) or op is block.last_op:
             continue
-        placed = [value for value in reads(op) if value.owner in places.stages]
+        placed = [value for value in reads(op) if value.owner in assignment.stages]
         if isinstance(op, StageOp):
-            places.stages[op] = op.index.value.data
+            assignment.stages[op] = op.index.value.data
         elif isinstance(op, StageOfOp):
             where = op.like.owner
-            places.stages[op] = places.stages.get(where, 0) if isinstance(where, Operation) else 0
-            places.reverse.add(op)
+            known = isinstance(where, Operation) and where in assignment.stages
+            assignment.stages[op] = assignment.stages[where] if known else 0
+            assignment.reverse.add(op)
         elif placed:
-            _place(op, placed, places)
+            _assign(op, placed, assignment)
         else:
             free.append(op)
     for op in reversed(free):
-        places.stages[op] = min(_readers(op, places), default=0)
-    return places
+        assignment.stages[op] = min(_readers(op, assignment), default=0)
+    return assignment
 
 
 def reads(op: Operation) -> list[SSAValue]:
@@ -57,15 +58,16 @@ def reads(op: Operation) -> list[SSAValue]:
     return [value for value in dict.fromkeys(inner) if value not in own]
 
 
-def _place(op: Operation, placed: list[SSAValue], places: Places) -> None:
-    stages: Mapping[Operation, int] = places.stages
-    behind = [value for value in placed if value.owner in places.reverse]
+def _assign(op: Operation, placed: list[SSAValue], assignment: Assignment) -> None:
+    stages: Mapping[Operation, int] = assignment.stages
+    behind = [value for value in placed if value.owner in assignment.reverse]
     if not behind:
-        places.stages[op] = max(_stage(value, stages) for value in placed)
+        assignment.stages[op] = max(_stage(value, stages) for value in placed)
         return
-    places.reverse.add(op)
+    assignment.reverse.add(op)
     most = max(map(nominal_bytes, behind))
-    places.stages[op] = min(_stage(each, stages) for each in behind if nominal_bytes(each) == most)
+    largest = (each for each in behind if nominal_bytes(each) == most)
+    assignment.stages[op] = min(_stage(each, stages) for each in largest)
 
 
 def _stage(value: SSAValue, stages: Mapping[Operation, int]) -> int:
@@ -73,7 +75,7 @@ def _stage(value: SSAValue, stages: Mapping[Operation, int]) -> int:
     return stages[value.owner]
 
 
-def _readers(op: Operation, places: Places) -> Iterator[int]:
+def _readers(op: Operation, assignment: Assignment) -> Iterator[int]:
     """The stages that read an operator's results. A mark takes them from the first."""
     for result in op.results:
         for use in result.uses:
@@ -84,5 +86,5 @@ def _readers(op: Operation, places: Places) -> Iterator[int]:
                 user = outer
             if isinstance(user, StageOp):
                 yield 0
-            elif user in places.stages and not (isinstance(user, StageOfOp) and use.index):
-                yield places.stages[user]
+            elif user in assignment.stages and not (isinstance(user, StageOfOp) and use.index):
+                yield assignment.stages[user]

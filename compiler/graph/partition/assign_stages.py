@@ -37,9 +37,7 @@ def assign_stages(block: Block) -> Assignment:
         if isinstance(op, StageOp):
             assignment.stages[op] = op.index.value.data
         elif isinstance(op, StageOfOp):
-            where = op.like.owner
-            known = isinstance(where, Operation) and where in assignment.stages
-            assignment.stages[op] = assignment.stages[where] if known else 0
+            assignment.stages[op] = _stage(op.like, assignment.stages)
             assignment.reverse.add(op)
         elif placed:
             _assign(op, placed, assignment)
@@ -71,8 +69,9 @@ def _assign(op: Operation, placed: list[SSAValue], assignment: Assignment) -> No
 
 
 def _stage(value: SSAValue, stages: Mapping[Operation, int]) -> int:
-    assert isinstance(value.owner, Operation), "what is placed is computed"
-    return stages[value.owner]
+    """That of what computes a value; the first of what is not assigned yet."""
+    owner = value.owner
+    return stages.get(owner, 0) if isinstance(owner, Operation) else 0
 
 
 def _readers(op: Operation, assignment: Assignment) -> Iterator[int]:

@@ -60,7 +60,7 @@ WRITTEN: Mapping[str, tuple[Any, list[str], Any]] = {
 BESIDE = {
     "bucket_masks": {"buckets": ["n=1,4"], "bucket_fit": "pad"},
     "shard": {"mesh": "data=2"},
-    "stage": {"mesh": "stage=2"},
+    "stage": {"mesh": "data=2"},
 }
 """What an option requires."""
 

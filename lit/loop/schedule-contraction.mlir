@@ -412,11 +412,11 @@ func.func @main(%x: !graph.tensor<[6, 128], f32>) -> !graph.tensor<[6, 2048], f3
 // -----
 
 // All of the images do not stay in the second cache from one panel of the weight to the next, but those of one tile of
-// rows do: tiles of rows are outside, each with all panels.
+// rows do: tiles of rows are outside, each with all panels, innermost, so that rows of the result are written whole.
 // CHECK-LABEL: loop.kernel @einsum_
 // CHECK: loop.for %[[KO:[a-z_0-9]+]] = 0 to 16 parallel {
-// CHECK-NEXT: loop.for %[[JO:[a-z_0-9]+]] = 0 to 16 {
 // CHECK-NEXT: loop.for %[[I:[a-z_0-9]+]] = 0 to 8 {
+// CHECK-NEXT: loop.for %[[JO:[a-z_0-9]+]] = 0 to 16 {
 // CHECK: loop.load %a0[%[[I]], [[C:.*]], 6 * %[[KO]] + %{{[a-z_0-9]+}}]
 // CHECK-NEXT: loop.load %a1[[[C]], 16 * %[[JO]] + %{{[a-z_0-9]+}}]
 func.func @main(%x: !graph.tensor<[8, 160, 96], f32>) -> !graph.tensor<[8, 96, 256], f32> {

@@ -86,3 +86,19 @@ func.func @main(%x: !graph.tensor<[1, 4, 32, 32], f32>) -> !graph.tensor<[1, 4, 
   %y = graph.max_pool %x {kernel = array<i64: 3, 3>, strides = array<i64: 2, 2>, pads = array<i64: 1, 1, 1, 1>, ceil_mode = false} : (!graph.tensor<[1, 4, 32, 32], f32>) -> !graph.tensor<[1, 4, 16, 16], f32>
   func.return %y : !graph.tensor<[1, 4, 16, 16], f32>
 }
+
+// -----
+
+// Channels are around a batch that is too small for many threads; what pads an image's channel is right in front of the
+// windows over it.
+// CHECK-LABEL: loop.kernel @max_pool_
+// CHECK-NEXT: loop.for %j = 0 to 40 parallel {
+// CHECK-NEXT: loop.for %i = 0 to 2 {
+// CHECK-NEXT: %[[P:[a-z_0-9]+]] = loop.alloc scratch : !loop.buffer<[1, 1, 34, 34], f32, [d0, d1, d2, (d3 mod 2), (d3 floordiv 2)] in [1, 1, 34, 2, 17]>
+// CHECK:      loop.load %a0[%i, %j, {{.*}}]
+// CHECK:      loop.load %[[P]][
+// CHECK-NOT:  parallel
+func.func @main(%x: !graph.tensor<[2, 40, 32, 32], f32>) -> !graph.tensor<[2, 40, 16, 16], f32> {
+  %y = graph.max_pool %x {kernel = array<i64: 3, 3>, strides = array<i64: 2, 2>, pads = array<i64: 1, 1, 1, 1>, ceil_mode = false} : (!graph.tensor<[2, 40, 32, 32], f32>) -> !graph.tensor<[2, 40, 16, 16], f32>
+  func.return %y : !graph.tensor<[2, 40, 16, 16], f32>
+}

@@ -13,6 +13,7 @@ all even elements, then all odd ones, and every tap loads contiguous vectors.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import NoneAttr
@@ -21,6 +22,7 @@ from weft.compiler.loop.matchers import is_straight_line
 from weft.compiler.loop.nest import (
     accesses_to,
     child_loops,
+    indexed_dims,
     is_indexed_by_loops,
     loads_in,
     loops_in,
@@ -71,6 +73,7 @@ def fuse_producers(consumers: list[ForOp], target: Target) -> list[ForOp]:
     """
     # Parts of one reduction, a main loop and a remainder, share what fills their operand, so they
     # become one nest first; one behind a part that is left would have to move across it.
+    inner = [loop for consumer in consumers for loop in child_loops(consumer)]
     first, *rest = consumers
     left: list[ForOp] = []
     parts: list[ForOp] = []
@@ -78,14 +81,19 @@ def fuse_producers(consumers: list[ForOp], target: Target) -> list[ForOp]:
         fused = None if left else try_fuse(first, consumer)
         first = fused or first
         left += [] if fused else [consumer]
-    for producer in list(_producers(first)):
+    for each in list(_producers(first)):
+        producer = _outermost_alike(each, first)
         if producer.extent != first.extent or not loops_in(producer):
             break
-        inner = child_loops(producer)
+        own = child_loops(producer)
         fused = try_fuse(producer, first)
         if fused is None:
             break
-        first, parts = fused, [*inner, *parts]
+        first, parts = fused, [*own, *parts]
+    # Images are around channels: what is filled for an image is so for each channel of it.
+    if parts and not left and len(inner) == len(consumers):
+        fuse_producers(inner, target)
+        parts = [each for each in parts if each.parent is first.body.block]
     # The buffer of a fused producer is used inside one iteration alone: a plane of its own makes
     # the iterations independent, and is small enough to stay in L1 or L2.
     privatize(first, LARGEST_PLANE)
@@ -96,6 +104,26 @@ def fuse_producers(consumers: list[ForOp], target: Target) -> list[ForOp]:
             vectorize_innermost(each, target)
             _prefetch_rows(each)
     return [first, *left]
+
+
+def _outermost_alike(producer: ForOp, consumer: ForOp) -> ForOp:
+    """The outer loop of a producer, whose loops are reordered so that it is the one that fills what
+    an iteration of the consumer reads: a consumer may have its channels around a small batch.
+    """
+    read = {
+        (load.buffer, dim) for load in loads_in(consumer) for dim in indexed_dims(load, consumer)
+    }
+    nest = perfect_nest(producer)
+    for position, loop in enumerate(nest):
+        filled = {
+            (store.buffer, dim)
+            for store in stores_in(producer)
+            for dim in indexed_dims(store, loop)
+        }
+        if loop.extent == consumer.extent and filled & read:
+            with suppress(IllegalSchedule):
+                return reorder(loop, *nest[:position])[0]
+    return producer
 
 
 def _deinterleave(first: ForOp, fills: Sequence[ForOp], target: Target) -> None:
@@ -230,7 +258,7 @@ def _fill_per_tile(fill: ForOp) -> list[ForOp]:
                                                      S(p[16*io .. 16*io+17])
     """
     tiles, stores = fill.next_op, stores_in(fill)
-    if not isinstance(tiles, ForOp) or len(stores) != 1:
+    if not isinstance(tiles, ForOp) or tiles.extent == 1 or len(stores) != 1:
         return [fill]
     prologue = _prologue_of(stores[0], fill, tiles)
     left = None if prologue is None else (fill.extent - prologue.rows).constant

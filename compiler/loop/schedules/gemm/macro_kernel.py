@@ -210,7 +210,7 @@ def _order_tiles(
 
 def _is_contiguous(result: SSAValue, jo: ForOp, size: int) -> bool:
     """Whether tiles of columns are contiguous: what rows of one read is in L1 for the next then."""
-    return all(stride(access, jo) == size for access in accesses_to(result, jo))
+    return jo.extent == 1 or all(stride(access, jo) == size for access in accesses_to(result, jo))
 
 
 def _block_k(

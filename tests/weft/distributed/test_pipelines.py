@@ -26,6 +26,7 @@ from weft.compiler.driver.session import Session
 from weft.compiler.graph.partition.read_mesh import read_mesh
 from weft.compiler.program.predict_step import predict_step, program_of
 from weft.compiler.target.wire import Wire
+from weft.dialects.loop.program import CallOp
 from weft.distributed.messages import Messages
 from weft.distributed.world import world
 
@@ -193,6 +194,31 @@ def test_a_rank_loads_the_weights_of_its_stage_alone(tmp_path: Path):
     grown = [int(line) for line in done.stdout.split()]
     assert len(grown) == 2
     assert all((6 << 20) < each < (11 << 20) for each in grown), grown
+
+
+def test_stages_have_the_kernels_that_one_rank_has():
+    """Layouts of images and halos are chosen in each stage, too."""
+    filters = [numpy_helper.from_array(normal(16, 16, 3, 3, scale=0.1), f"f{n}") for n in range(4)]
+    value, nodes = "x", []
+    for number in range(4):
+        given, made = [value, f"f{number}"], [f"c{number}"]
+        nodes.append(helper.make_node("Conv", given, made, pads=[1] * 4))
+        value = f"r{number}"
+        nodes.append(helper.make_node("Relu", made, [value], name=f"relu{number}"))
+    dims = (1, 16, 20, 20)
+    ends = [[helper.make_tensor_value_info(each, TensorProto.FLOAT, dims)] for each in ("x", value)]
+    graph = helper.make_graph(nodes, "images", *ends, filters)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+    def kernels(**options):
+        chosen = options_of(model, target="x86-64-v3", **options)
+        module = plan_model(model, Session(chosen)).module
+        calls = [op.kernel.rpartition("_")[0] for op in module.walk() if isinstance(op, CallOp)]
+        return sorted(each for each in calls if each != "expand")
+
+    alone, cut = kernels(), kernels(mesh="stage=2", stage=["relu1=1"])
+    assert set(cut) == set(alone)
+    assert alone.count("border") - cut.count("border") <= 1  # around what another rank computes
 
 
 @pytest.mark.parametrize(

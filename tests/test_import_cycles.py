@@ -45,7 +45,8 @@ TYPE_CYCLES: Final[Mapping[str, str]] = {
 
 LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
     "few runs need it, and it takes long to load": (
-        "weft.cli.compare -> weft.compiler.frontend.onnx.load",
+        "weft.probing.parting -> weft.compiler.frontend.frontends",
+        "weft.probing.parting -> weft.compiler.frontend.onnx.load",
         "weft.cli.compile -> weft.compiler.driver.emit",
         "weft.cli.inspect -> weft.bench.limits",
         "weft.cli.inspect -> weft.cli.drawing.roofline",

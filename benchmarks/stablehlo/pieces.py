@@ -11,7 +11,8 @@ from typing import Final
 _SPLIT: Final = "// -----"
 _FUNCTION: Final = re.compile(r"func\.func (?:\w+ )?@(\w+)")
 _OF_CONSTANT: Final = re.compile(
-    r"check\.(expect_\w+)_const (%[\w#]+),\s*(.*?) : (tensor<[^\n]*>)\s*$", re.MULTILINE | re.DOTALL
+    r"check\.(expect_\w+)_const (%[\w#]+),\s*(.*?) : +(tensor<[^\n]*>)\s*$",
+    re.MULTILINE | re.DOTALL,
 )
 _OF_VALUES: Final = re.compile(
     r"check\.(expect_\w+) (%[\w#]+), (%[\w#]+)[^:\n]*: (tensor<[^\n]*?>)(?:, tensor<[^\n]*>)?\s*$",
@@ -21,6 +22,9 @@ _GENERIC: Final = re.compile(
     r'"check\.(expect_\w+)_const"\((%[\w#]+)\) <\{value = (.*?) : (tensor<[^\n]*?>)\}> : '
     r"\((.*)\) -> \(\)"
 )
+
+
+_COMMENT: Final = re.compile(r"^\s*//(?! -----).*$", re.MULTILINE)
 
 
 def programs(path: Path) -> list[Path]:
@@ -53,6 +57,6 @@ def with_custom_calls(text: str) -> str:
         types = f"({operand[0] if operand else written}, {written}) -> ()"
         return f"{expected}stablehlo.custom_call @check.{name}({value}, %expected{count}) : {types}"
 
-    text = _GENERIC.sub(of_constant, text)
+    text = _GENERIC.sub(of_constant, _COMMENT.sub("", text))
     text = _OF_CONSTANT.sub(of_constant, text)
     return _OF_VALUES.sub(r"stablehlo.custom_call @check.\1(\2, \3) : (\4, \4) -> ()", text)

@@ -155,7 +155,8 @@ OPTIONS: Final = CStruct(
   void (*print)(void *user, const char *text, const void *const *values, const int64_t *dims);
   void *print_user;
   const weft_communication *communication; /* of a model for a mesh of ranks, else NULL */
-  uint64_t reserved[1]; /* 0 */
+  /* runs a function of the host that the program names, or NULL; 0, or what ends the call */
+  int32_t (*call_host)(void *user, const char *text, void *const *values, const int64_t *dims);
 """,
 )
 

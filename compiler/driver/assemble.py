@@ -69,6 +69,7 @@ from weft.dialects.errors import ArtifactError, OptionError
 from weft.dialects.expr import Expr, maximum
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.loop.dynamic import output_sizes
+from weft.dialects.loop.effects import HostCallOp
 from weft.dialects.loop.program import (
     INPUT_RANKS,
     INPUTS_CUT,
@@ -285,6 +286,7 @@ def _metadata(
     return (
         several
         | _described_mesh(levels[0].program)
+        | _described_host_calls(levels[0].bodies)
         | several_sizes
         | known
         | {
@@ -317,6 +319,13 @@ def _described_stages(program: ProgramOp) -> dict[str, object]:
         if name in program.attributes:
             described[name] = listed_ranks(program, name)
     return described | {"one_way": MESSAGES_BACK not in program.attributes} if described else {}
+
+
+def _described_host_calls(programs: Sequence[ProgramOp]) -> dict[str, object]:
+    """The functions of the host that programs call, if any."""
+    inside = (op for program in programs for op in program.walk())
+    calls = [op.text.data for op in inside if isinstance(op, HostCallOp)]
+    return {"host_calls": list(dict.fromkeys(calls))} if calls else {}
 
 
 def _description(level: CompiledLevel) -> dict[str, object]:

@@ -43,15 +43,18 @@ from weft.dialects.graph import (
     EffectOp,
     FusedOp,
     GraphOp,
+    HostCallOp,
     MessageOp,
     ReshapeOp,
     YieldOp,
     group_of,
 )
+from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.size_checks import SizeChecks
 from weft.dialects.graph.core.types import type_of
 from weft.dialects.graph.regions.call import INPUT_TYPES, input_types
 from weft.dialects.graph.regions.control import defined_sizes
+from weft.dialects.loop import effects
 from weft.dialects.loop.dynamic import CopyOp, RequireEqualOp, TransferOwnershipOp, root
 from weft.dialects.loop.equal_sizes import multiples, note_equal_sizes
 from weft.dialects.loop.ops import AllocOp
@@ -66,6 +69,7 @@ from weft.dialects.loop.program import (
 )
 from weft.dialects.loop.types import buffer_type_of
 from weft.dialects.module_attributes import code_options
+from weft.dialects.printed import escaped
 
 MAIN = "main"
 
@@ -225,6 +229,8 @@ class _Lowering(ControlLowering):
                 self._lower_collective(op)
             case MessageOp():
                 self._lower_message(op)
+            case HostCallOp():
+                self._lower_host_call(op)
             case EffectOp():
                 self.lower_effect(op)
             case ControlOp():
@@ -257,7 +263,7 @@ class _Lowering(ControlLowering):
             self._copy_buffer(self.add(view).result, self.buffers[op.result])
 
     def _lower_message(self, op: MessageOp) -> None:
-        buffers = [*map(self._unpacked, op.operands), *map(self._fresh, op.results)]
+        buffers = [*map(self._as_computed, op.operands), *map(self._fresh, op.results)]
         self.add(message_of(op, buffers[0]))
 
     def _fresh(self, value: SSAValue) -> SSAValue:
@@ -266,8 +272,15 @@ class _Lowering(ControlLowering):
             self.buffers[value] = self.add(AllocOp.of(buffer_of(type_of(value)))).result
         return self.buffers[value]
 
-    def _unpacked(self, value: SSAValue) -> SSAValue:
-        """The buffer of a value; of a weight, which is laid out as kernels like, a copy."""
+    def _lower_collective(self, op: CollectiveOp) -> None:
+        self._fresh(op.result)
+        source = self._as_computed(op.operands[0]) if op.operands else None
+        self.communications += lower_collective(
+            op, source, self.buffers[op.result], self.block, self.communications
+        )
+
+    def _as_computed(self, value: SSAValue) -> SSAValue:
+        """A value's buffer; of a weight, which is laid out as kernels like, a copy."""
         source = self.buffers[value]
         if not isinstance(source.owner, WeightOp):
             return source
@@ -275,12 +288,17 @@ class _Lowering(ControlLowering):
         self._copy_buffer(source, own)
         return own
 
-    def _lower_collective(self, op: CollectiveOp) -> None:
-        self._fresh(op.result)
-        source = self._unpacked(op.operands[0]) if op.operands else None
-        self.communications += lower_collective(
-            op, source, self.buffers[op.result], self.block, self.communications
-        )
+    def _lower_host_call(self, op: HostCallOp) -> None:
+        targets = [self._fresh(each) for each in op.found]
+        sources = [self._as_computed(each) for each in op.values]
+        parts = [
+            ", ".join(f"{{{numpy_dtype(each.element).name},{len(each.shape)},}}" for each in types)
+            for types in (map(type_of, op.values), map(type_of, op.found))
+        ]
+        text = f"{escaped(op.function.data)}({parts[0]}) -> ({parts[1]})"
+        call = effects.HostCallOp.of(text, sources, targets)
+        call.location = op.location
+        self.add(call)
 
     def _copy(self, value: SSAValue, target: SSAValue) -> None:
         self._copy_buffer(self.buffers[value], target)

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, NoReturn
 
-from msgspec import Struct, field
+from msgspec import Struct
 from xdsl.dialects.builtin import NameLoc, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 
+from weft.compiler.validation.outcome import Outcome
 from weft.compiler.validation.storage import Storage, is_input
 from weft.compiler.validation.terms import Path, Terms
 from weft.compiler.validation.tracked import Tracked
@@ -32,7 +33,7 @@ from weft.dialects.loop.dynamic import (
     SubviewOp,
     TransferOwnershipOp,
 )
-from weft.dialects.loop.effects import AssertOp, PollOp, PrintOp
+from weft.dialects.loop.effects import AssertOp, HostCallOp, PollOp, PrintOp
 from weft.dialects.loop.extents import RequireExtentsOp
 from weft.dialects.loop.ops import AllocOp, ConditionOp, ForOp, IfOp, LoadOp, StoreOp, WhileOp
 from weft.dialects.loop.program import (
@@ -62,16 +63,6 @@ class Access(Struct, frozen=True):
     def overlaps(self, other: Access) -> bool:
         """Whether two parts of one buffer share elements."""
         return all(a == b for a, b in zip(self.path, other.path, strict=False))
-
-
-class Outcome(Struct):
-    """What a program did: the calls that ran, by number and the terms that they read; what it
-    printed and tested, in order; and what its outputs hold.
-    """
-
-    calls: set[int] = field(default_factory=set[int])
-    effects: list[int] = field(default_factory=list[int])
-    outputs: list[int] = field(default_factory=list[int])
 
 
 class _Changes(Struct, frozen=True):
@@ -188,6 +179,10 @@ class Execution:
                 self.write(op, Access(target.root, path, target.moves), value)
             case PrintOp():
                 self._note(op, op.text.data, *(self.read(each) for each in op.values))
+            case HostCallOp():
+                self._note(op, op.text.data, *(self.read(each) for each in op.sources))
+                for number, each in enumerate(op.targets):
+                    self.write(op, self.access(each), self.outcome.answer(self.terms, number))
             case AssertOp() | ConditionOp():
                 self._note(op, *(self.scalars[each] for each in op.operands))
             case _:

@@ -19,8 +19,9 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.hints import isa
 
-from weft.compiler.validation.execution import Access, Execution, Outcome
+from weft.compiler.validation.execution import Access, Execution
 from weft.compiler.validation.in_place import claims_of, prove_claims, prove_in_place
+from weft.compiler.validation.outcome import Outcome
 from weft.compiler.validation.storage import Planned, Unplanned
 from weft.compiler.validation.terms import Terms
 from weft.dialects.context import WeftContext

@@ -48,7 +48,7 @@ from weft.dialects.graph.regions.derivative import (
     InlinedOp,
     StopGradientOp,
 )
-from weft.dialects.graph.regions.effects import AssertOp, EffectOp, PrintOp
+from weft.dialects.graph.regions.effects import AssertOp, EffectOp, HostCallOp, PrintOp
 from weft.dialects.graph.regions.fused import FusedOp, YieldOp, group_of
 from weft.dialects.graph.regions.repeat import ForOp, WhileOp
 from weft.dialects.graph.reindexing import (
@@ -69,8 +69,8 @@ from weft.dialects.graph.reindexing.movement import ExpandOp, IdentityOp, Reshap
 __all__ = [
     "GRAPH", "OPS", "OPS_BY_NAME", "AssertOp", "BindSizesOp", "CallOp", "CaseOp", "CheckpointOp",
     "CollectiveOp", "ConditionOp", "ConstantOp", "ControlOp", "CustomVjpOp", "DimsOp", "EffectOp",
-    "ExpandOp", "ForOp", "FusedOp", "GraphOp", "IdentityOp", "IfOp", "InlinedOp", "MessageOp",
-    "PrintOp", "RecvOp", "ReshapeOp", "SendOp", "ShardOp", "StageOfOp", "StageOp",
+    "ExpandOp", "ForOp", "FusedOp", "GraphOp", "HostCallOp", "IdentityOp", "IfOp", "InlinedOp",
+    "MessageOp", "PrintOp", "RecvOp", "ReshapeOp", "SendOp", "ShardOp", "StageOfOp", "StageOp",
     "StopGradientOp", "TensorType", "TransposeOp", "WhileOp", "YieldOp", "group_of",
 ]  # fmt: skip
 

@@ -1,4 +1,6 @@
-"""What programs do beside computing: texts that they print, and conditions that end them."""
+"""What programs do beside computing: texts that they print, functions of the host that they call,
+and conditions that end them.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import IntegerType, StringAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
+    AttrSizedOperandSegments,
     IRDLOperation,
     irdl_op_definition,
     operand_def,
@@ -44,6 +47,29 @@ class PrintOp(IRDLOperation):
     def of(text: str, values: Sequence[SSAValue]) -> PrintOp:
         """The operation that prints buffers."""
         return PrintOp.create(operands=values, properties={"text": StringAttr(text)})
+
+
+@irdl_op_definition
+class HostCallOp(IRDLOperation):
+    """Runs a function of the host, which reads buffers and fills others:
+    `loop.host_call "f({float32,1,}) -> ()"(%x) -> () : (!loop.buffer<[n], f32>) -> ()`.
+    """
+
+    name = "loop.host_call"
+    text: StringAttr = prop_def(StringAttr)
+    sources: Sequence[SSAValue] = var_operand_def(BufferType)
+    targets: Sequence[SSAValue] = var_operand_def(BufferType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "$text `(` $sources `)` `->` `(` $targets `)` attr-dict `:` "
+        "`(` type($sources) `)` `->` `(` type($targets) `)`"
+    )
+
+    @staticmethod
+    def of(text: str, sources: Sequence[SSAValue], targets: Sequence[SSAValue]) -> HostCallOp:
+        """The operation that hands buffers to a function of the host."""
+        return HostCallOp(operands=[sources, targets], properties={"text": StringAttr(text)})
 
 
 @irdl_op_definition
@@ -91,4 +117,4 @@ class PollOp(IRDLOperation):
         printer.print_string(f" {format_exprs(self.work.data)}")
 
 
-OPS = (PrintOp, AssertOp, PollOp)
+OPS = (PrintOp, HostCallOp, AssertOp, PollOp)

@@ -22,8 +22,11 @@ from xdsl.dialects.builtin import (
     Float4E2M1FNType,
     Float6E2M3FNType,
     Float6E3M2FNType,
+    Float8E3M4Type,
+    Float8E4M3B11FNUZType,
     Float8E4M3FNType,
     Float8E4M3FNUZType,
+    Float8E4M3Type,
     Float8E5M2FNUZType,
     Float8E5M2Type,
     Float8E8M0FNUType,
@@ -49,6 +52,9 @@ F32 = Float32Type()
 I64 = IntegerType(64)
 UI8 = IntegerType(8, Signedness.UNSIGNED)
 NARROW_FLOATS = (
+    Float8E3M4Type(),
+    Float8E4M3B11FNUZType(),
+    Float8E4M3Type(),
     Float8E4M3FNType(),
     Float8E4M3FNUZType(),
     Float8E5M2Type(),

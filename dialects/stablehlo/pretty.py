@@ -351,7 +351,32 @@ def _read_while(parser: Parser) -> Parts:
     return Parts(operands, types, {}, attributes, regions)
 
 
+def _read_scan(parser: Parser) -> Parts:
+    """`(%x) inits(%a) dimension=0 [attributes {...}] {...} : types`."""
+    paren = parser.Delimiter.PAREN
+    inputs = parser.parse_comma_separated_list(paren, parser.parse_unresolved_operand)
+    parser.parse_keyword("inits")
+    states = parser.parse_comma_separated_list(paren, parser.parse_unresolved_operand)
+    parser.parse_keyword("dimension")
+    parser.parse_punctuation("=")
+    dimension = IntegerAttr(parser.parse_integer(), i64)
+    written = parser.parse_optional_attr_dict_with_keyword()
+    region = parser.parse_region()
+    parser.parse_punctuation(":")
+    position = parser.pos
+    types = parser.parse_function_type()
+    operands = parser.resolve_operands([*inputs, *states], types.inputs.data, position)
+    counts = DenseArrayBase.from_list(i32, [len(inputs), len(states)])
+    properties: dict[str, Attribute] = {
+        "dimension": dimension,
+        "operandSegmentSizes": counts,
+    }
+    attributes = {} if written is None else dict(written.data)
+    return Parts(list(operands), list(types.outputs.data), properties, attributes, [region])
+
+
 _FORMS: dict[str, Callable[[Parser], Parts]] = {
+    "chlo.scan": _read_scan,
     "stablehlo.constant": _read_constant,
     "stablehlo.reduce": _read_reduce,
     "stablehlo.while": _read_while,

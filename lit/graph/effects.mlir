@@ -67,3 +67,18 @@ func.func @main(%c: !graph.tensor<[], i1>, %x: !graph.tensor<[], f32>) -> !graph
   graph.assert %c "{}"(%x) : !graph.tensor<[], i1>, !graph.tensor<[], f32>
   func.return %x : !graph.tensor<[], f32>
 }
+
+// -----
+
+// A function of the host is called each time, whether its result is used or not.
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT: %y = graph.host_call "f"(%x) : (!graph.tensor<[n], f32>) -> !graph.tensor<[2], i32>
+// CHECK-NEXT: %z = graph.host_call "f"(%x) : (!graph.tensor<[n], f32>) -> !graph.tensor<[2], i32>
+// CHECK-NEXT: graph.host_call "g"() : () -> ()
+// CHECK-NEXT: func.return %z
+func.func @main(%x: !graph.tensor<[n], f32>) -> !graph.tensor<[2], i32> {
+  %y = graph.host_call "f"(%x) : (!graph.tensor<[n], f32>) -> !graph.tensor<[2], i32>
+  %z = graph.host_call "f"(%x) : (!graph.tensor<[n], f32>) -> !graph.tensor<[2], i32>
+  graph.host_call "g"() : () -> ()
+  func.return %z : !graph.tensor<[2], i32>
+}

@@ -235,3 +235,35 @@ func.func @kept_rows(%x: !graph.tensor<[n, 4, 4], f32>, %z: !graph.tensor<[n, s,
   %r = graph.matmul %c, %w : (!graph.tensor<[s, n, 4], f32>, !graph.tensor<[4, 6], f32>) -> !graph.tensor<[s, n, 6], f32>
   func.return %p, %q, %r, %c : !graph.tensor<[n, 4, 6], f32>, !graph.tensor<[4, n, 6], f32>, !graph.tensor<[s, n, 6], f32>, !graph.tensor<[s, n, 4], f32>
 }
+
+// -----
+
+// The first elements in sorted order need no more than their positions.
+// CHECK-LABEL: func.func @first_sorted
+// CHECK-NEXT: %[[O:[a-z_0-9]+]] = graph.argsort %x {axis = 1 : i64, descending = true, count = #graph.shape<[3]>}
+// CHECK-NEXT: %[[Y:[a-z_0-9]+]] = graph.gather_elements %x, %[[O]]
+// CHECK-NEXT: %[[I:[a-z_0-9]+]] = graph.cast %[[O]]
+// CHECK-NEXT: func.return %[[Y]], %[[I]]
+func.func @first_sorted(%x: !graph.tensor<[n, 9], f32>) -> (!graph.tensor<[n, 3], f32>, !graph.tensor<[n, 3], i32>) {
+  %o = graph.argsort %x {axis = 1 : i64, descending = true, count = #graph.shape<[9]>} : (!graph.tensor<[n, 9], f32>) -> !graph.tensor<[n, 9], i64>
+  %y = graph.gather_elements %x, %o {axis = 1 : i64} : (!graph.tensor<[n, 9], f32>, !graph.tensor<[n, 9], i64>) -> !graph.tensor<[n, 9], f32>
+  %i = graph.cast %o {to = i32} : (!graph.tensor<[n, 9], i64>) -> !graph.tensor<[n, 9], i32>
+  %a = graph.slice %y {starts = #graph.shape<[0, 0]>, sizes = #graph.shape<[n, 3]>, steps = array<i64: 1, 1>} : (!graph.tensor<[n, 9], f32>) -> !graph.tensor<[n, 3], f32>
+  %b = graph.slice %i {starts = #graph.shape<[0, 0]>, sizes = #graph.shape<[n, 3]>, steps = array<i64: 1, 1>} : (!graph.tensor<[n, 9], i32>) -> !graph.tensor<[n, 3], i32>
+  func.return %a, %b : !graph.tensor<[n, 3], f32>, !graph.tensor<[n, 3], i32>
+}
+
+// -----
+
+// Where others read all of the order, or elements from the middle on, it is sorted once.
+// CHECK-LABEL: func.func @all_sorted
+// CHECK-NEXT: %[[O:[a-z_0-9]+]] = graph.argsort %x {{.*}}count = #graph.shape<[9]>
+// CHECK-NOT: graph.argsort
+// CHECK: func.return
+func.func @all_sorted(%x: !graph.tensor<[9], f32>) -> (!graph.tensor<[9], i64>, !graph.tensor<[3], i64>, !graph.tensor<[3], f32>) {
+  %o = graph.argsort %x {axis = 0 : i64, descending = true, count = #graph.shape<[9]>} : (!graph.tensor<[9], f32>) -> !graph.tensor<[9], i64>
+  %a = graph.slice %o {starts = #graph.shape<[0]>, sizes = #graph.shape<[3]>, steps = array<i64: 1>} : (!graph.tensor<[9], i64>) -> !graph.tensor<[3], i64>
+  %y = graph.gather_elements %x, %o {axis = 0 : i64} : (!graph.tensor<[9], f32>, !graph.tensor<[9], i64>) -> !graph.tensor<[9], f32>
+  %b = graph.slice %y {starts = #graph.shape<[2]>, sizes = #graph.shape<[3]>, steps = array<i64: 1>} : (!graph.tensor<[9], f32>) -> !graph.tensor<[3], f32>
+  func.return %o, %a, %b : !graph.tensor<[9], i64>, !graph.tensor<[3], i64>, !graph.tensor<[3], f32>
+}

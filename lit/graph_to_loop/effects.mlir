@@ -1,4 +1,4 @@
-// RUN: weft-opt %s -p weft-graph-to-loop | weft-opt | filecheck %s
+// RUN: weft-opt %s --split-input-file -p weft-graph-to-loop | weft-opt --split-input-file | filecheck %s
 
 // Buffers are printed in the order of the program, with their types in the text; conditions end it.
 // CHECK-LABEL: loop.program @main[n]
@@ -12,4 +12,18 @@ func.func @main(%x: !graph.tensor<[n], f32>, %c: !graph.tensor<[], i1>, %k: !gra
   graph.print "{} of {{n}} {int:3}\0A"(%y, %k) : !graph.tensor<[n], f32>, !graph.tensor<[], i64>
   graph.assert %c "assert requires c, got {}"(%k) : !graph.tensor<[], i1>, !graph.tensor<[], i64>
   func.return %y : !graph.tensor<[n], f32>
+}
+
+// -----
+
+// A function of the host fills buffers; the text says what they hold.
+// CHECK-LABEL: loop.program @main[n]
+// CHECK-NEXT: loop.call @exp_{{[0-9a-f]+}}[n](%x, %y)
+// CHECK-NEXT: %[[Z:[0-9a-z]+]] = loop.alloc {{.*}}: !loop.buffer<[2], i32>
+// CHECK-NEXT: loop.host_call "f({float32,1,}) -> ({int32,1,})"(%y) -> (%[[Z]]) : (!loop.buffer<[n], f32>) -> (!loop.buffer<[2], i32>)
+func.func @main(%x: !graph.tensor<[n], f32>) -> (!graph.tensor<[n], f32>, !graph.tensor<[2], i32>) {
+  %y = graph.exp %x : (!graph.tensor<[n], f32>) -> !graph.tensor<[n], f32>
+  %z = graph.host_call "f"(%y) : (!graph.tensor<[n], f32>) -> !graph.tensor<[2], i32>
+  %u = graph.neg %z : (!graph.tensor<[2], i32>) -> !graph.tensor<[2], i32>
+  func.return %y, %u : !graph.tensor<[n], f32>, !graph.tensor<[2], i32>
 }

@@ -13,7 +13,7 @@ START = """
 import numpy as np
 import jax
 import jax.numpy as jnp
-jax.config.update("jax_platforms", "weft")
+jax.config.update("jax_platforms", "PLATFORMS")
 from weft.jax_plugin import initialize
 initialize()
 random = np.random.default_rng(0)
@@ -71,10 +71,10 @@ print("done")
 """
 
 
-def run(program: str) -> str:
+def run(program: str, platforms: str = "weft") -> str:
     """What a program prints, in a process that ends well."""
     pytest.importorskip("jax", reason="the platform requires JAX: pip install 'weft[jax]'")
-    command = [sys.executable, "-c", START + program]
+    command = [sys.executable, "-c", START.replace("PLATFORMS", platforms) + program]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
@@ -107,3 +107,93 @@ np.testing.assert_allclose(w, np.linalg.eigvalsh(a[:3] + a[:3].T), rtol=1e-4, at
 
 def test_decompositions():
     assert run(DECOMPOSITIONS) == ""
+
+
+CALLBACKS = """
+from jax.experimental import io_callback
+
+seen = []
+
+@jax.jit
+def program(x):
+    jax.debug.print("x = {}, sum {:.1f}", x, x.sum())
+    kind = jax.ShapeDtypeStruct((2,), jnp.complex64)
+    z = jax.pure_callback(lambda v: np.exp(1j * np.asarray(v)).astype("F"), kind, x)
+
+    def step(n, total):
+        add = lambda n, t: (seen.append(int(n)), t + n)[1]
+        return io_callback(add, total, n, total, ordered=True)
+
+    return z, jax.lax.fori_loop(0, 4, step, jnp.float32(0))
+
+z, total = program(jnp.arange(2.0))
+jax.effects_barrier()
+np.testing.assert_allclose(z, np.exp(1j * np.arange(2)), rtol=1e-6)
+assert (float(total), seen) == (6, [0, 1, 2, 3])
+four = jnp.arange(-8, 8).astype("int4")
+assert (np.asarray(four + four, "i4") == (np.arange(-8, 8) * 2 + 8) % 16 - 8).all()
+
+def fails(x):
+    return jax.pure_callback(lambda v: np.zeros(3, "f"), jax.ShapeDtypeStruct((2,), "f"), x)
+
+try:
+    jax.jit(fails)(jnp.ones(2)).block_until_ready()
+except RuntimeError as error:
+    print(error)
+"""
+
+
+def test_callbacks_and_narrow_types():
+    printed, failed = run(CALLBACKS).splitlines()
+    assert printed == "x = [0. 1.], sum 1.0"
+    assert "Expected: (2,), Actual: (3,)" in failed
+
+
+MEMORY = """
+import gc, threading, weakref
+
+# NumPy's arrays become arrays of JAX where they lie, and are held as long as those
+given = random.standard_normal(100_000).astype("f")
+array = jax.device_put(given)
+assert array.unsafe_buffer_pointer() == given.ctypes.data
+copied = jnp.array(given)
+assert copied.unsafe_buffer_pointer() != given.ctypes.data
+held = weakref.ref(given)
+expected = given[:3].tolist()
+del given
+gc.collect()
+assert held() is not None and np.asarray(array)[:3].tolist() == expected
+twice = jax.jit(lambda x: x * 2, donate_argnums=0)(array)  # what is not the plugin's is not taken
+assert held()[:3].tolist() == expected
+del array
+gc.collect()
+jax.device_put(1.0).block_until_ready()
+assert held() is None
+assert np.asarray(twice)[:3].tolist() == [2 * each for each in expected]
+
+# XLA's CPU beside it
+cpu, weft = jax.devices("cpu")[0], jax.devices()[0]
+there = jax.device_put(copied, cpu)
+product = jax.jit(lambda x: x @ x)
+assert product(there).devices() == {cpu} and product(copied).devices() == {weft}
+np.testing.assert_allclose(product(there), product(copied), rtol=1e-4)
+assert jax.device_put(there + 1, weft).devices() == {weft}
+assert jax.dlpack.from_dlpack(np.arange(3.0), device=weft).devices() == {weft}
+jax.debug.callback(lambda x: print(float(x)), jnp.float32(1.5))
+jax.effects_barrier()
+
+# the interpreter ends while another thread computes
+step = jax.jit(lambda x: jax.lax.fori_loop(0, 20_000, lambda _, x: jnp.cos(x), x))
+step(copied[:100]).block_until_ready()
+
+def work():
+    for _ in range(5):
+        result = step(copied[:100])
+    print(round(float(result[0]), 3))
+
+threading.Thread(target=work).start()
+"""
+
+
+def test_memory_and_platforms_and_the_end():
+    assert run(MEMORY, "weft,cpu").splitlines() == ["1.5", "0.739"]

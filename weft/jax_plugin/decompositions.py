@@ -203,6 +203,7 @@ def _rotation(first: Array, second: Array, product: Array) -> tuple[Array, Array
 def _rotate(a: Array, p: Array, q: Array, c: Array, s: Array, inverse: Array) -> Array:
     """Rotates pairs of columns, each column in one pair."""
     first, second = a[:, p], a[:, q]
+    c, s = c[None], s[None]
     both = jnp.concatenate([c * first - s.conj() * second, s * first + c * second], 1)
     return both[:, inverse]
 

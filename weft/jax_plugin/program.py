@@ -21,7 +21,7 @@ from weft.compiler.frontend.stablehlo.from_stablehlo import (
     returned_by,
 )
 from weft.compiler.frontend.stablehlo.jaxlib_text import read_bytecode
-from weft.compiler.frontend.stablehlo.types import Declared, declared, is_complex
+from weft.compiler.frontend.stablehlo.types import Declared, held_as, is_complex, is_token
 from weft.compiler.machine.artifact.cache import default_cache
 from weft.compiler.machine.pjrt.declarations import OBJECTS
 from weft.compiler.machine.python.executable import Executable
@@ -29,13 +29,26 @@ from weft.dialects.errors import UnsupportedError
 from weft.dialects.graph.core.types import (
     BF16,
     BOOL,
+    F4E2M1FN,
+    F8E3M4,
+    F8E4M3,
+    F8E4M3B11FNUZ,
+    F8E4M3FN,
+    F8E4M3FNUZ,
+    F8E5M2,
+    F8E5M2FNUZ,
+    F8E8M0FNU,
     F16,
     F32,
     F64,
+    I2,
+    I4,
     I8,
     I16,
     I32,
     I64,
+    UI2,
+    UI4,
     UI8,
     UI16,
     UI32,
@@ -47,6 +60,8 @@ from weft.jax_plugin.options import device_counts
 _NUMBERS: dict[Any, int] = {
     BOOL: 1, I8: 2, I16: 3, I32: 4, I64: 5, UI8: 6, UI16: 7, UI32: 8, UI64: 9,
     F16: 10, F32: 11, F64: 12, BF16: 13, ComplexType(F32): 14, ComplexType(F64): 15,
+    F8E5M2: 16, F8E4M3FN: 17, F8E4M3B11FNUZ: 18, F8E5M2FNUZ: 19, F8E4M3FNUZ: 20, I4: 21, UI4: 22,
+    I2: 24, UI2: 25, F8E4M3: 26, F8E3M4: 27, F8E8M0FNU: 28, F4E2M1FN: 29,
 }  # fmt: skip
 """How the API numbers element types."""
 
@@ -60,7 +75,7 @@ class Program:
         self.structure: Any = OBJECTS["Executable"].structure()
         self.address = ctypes.addressof(self.structure)
         owner, results = self.structure, [each.type for each in returned_by(main)]
-        types = [declared(each) for each in results]
+        types = [held_as(each) for each in results]
         numbers = [_number(each) for each in results]
         owner.references, owner.one, owner.itself = 1, 1, self.address
         self._set_text("name", name)
@@ -155,7 +170,7 @@ def _donations(main: FuncOp) -> Iterator[tuple[int, int]]:
 
 
 def _number(written: Any) -> int:
-    element = written.element_type
+    element = held_as(written).element if is_token(written) else written.element_type
     if element not in _NUMBERS:
         raise UnsupportedError(f"requires results of types that JAX's plugins have, got {element}")
     return _NUMBERS[element]

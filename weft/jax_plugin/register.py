@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from weft.compiler.frontend.stablehlo.from_jax import PLATFORM
+from weft.jax_plugin.callbacks import register_callbacks
 from weft.jax_plugin.client import Client
 from weft.jax_plugin.lowering import register_rules
 
@@ -21,6 +22,7 @@ def register() -> None:
         mlir._platforms_with_donation.append(PLATFORM)
     bridge.register_plugin(PLATFORM, c_api=_capsule(Client.of_process().api))
     register_rules()  # for a platform that JAX knows
+    register_callbacks()
 
 
 def _capsule(address: int) -> Any:

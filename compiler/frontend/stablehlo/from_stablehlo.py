@@ -30,6 +30,7 @@ from weft.compiler.frontend.stablehlo.text import HloParser
 from weft.compiler.frontend.stablehlo.types import (
     attribute_text,
     declared,
+    held_as,
     is_complex,
     is_token,
     parts_of,
@@ -86,7 +87,7 @@ def import_stablehlo(
 ) -> ImportedModel:
     """The graph of a module's `main`, or of its only function that is not private; `elided` are the
     constants that the text leaves out, in its order. With `interleaved`, complex inputs and outputs
-    are one tensor with a last dim of 2, and not two.
+    are one tensor with a last dim of 2, and not two, and tokens one without elements.
 
     Raises UnsupportedError that lists every operator that weft lacks, and ModelError for a module
     that is damaged.
@@ -118,7 +119,7 @@ def import_stablehlo(
     except WeftError as error:
         raise type(error)(f"{name}: {error}") from error
     if interleaved:
-        results = joined_parts(results, returned_by(main))
+        results = joined_parts(results, returned_by(main), b)
     block.add_op(ReturnOp(*(each.value for each in results)))
     return _finished(main, block, store, name, interleaved)
 
@@ -198,7 +199,9 @@ def _argument_types(main: FuncOp, interleaved: bool) -> list[TensorType]:
     """The types of the inputs: each dim that varies has a name."""
     types: list[TensorType] = []
     for position, argument in enumerate(main.body.block.args):
-        given = declared(argument.type)
+        if is_token(argument.type) and not interleaved:
+            continue
+        given = held_as(argument.type)
         dims = [
             f"arg{position}_dim{axis}" if dim is None else dim
             for axis, dim in enumerate(given.shape)
@@ -206,7 +209,8 @@ def _argument_types(main: FuncOp, interleaved: bool) -> list[TensorType]:
         if interleaved and is_complex(argument.type):
             types.append(tensor([*dims, 2], given.element))
         else:
-            types += [tensor(dims, given.element)] * parts_of(argument.type)
+            count = 1 if interleaved else parts_of(argument.type)
+            types += [tensor(dims, given.element)] * count
     return types
 
 
@@ -237,8 +241,12 @@ def _finished(
 
 def _names(values: Sequence[tuple[str, Attribute]], interleaved: bool) -> tuple[str, ...]:
     """The names of the tensors that values are: of complex ones `x.real` and `x.imag`."""
-    suffixes = {0: (), 1: ("",), 2: ("",) if interleaved else (".real", ".imag")}
-    return tuple(name + part for name, kind in values for part in suffixes[parts_of(kind)])
+    suffixes = {0: (), 1: ("",), 2: (".real", ".imag")}
+    return tuple(
+        name + part
+        for name, kind in values
+        for part in suffixes[1 if interleaved else parts_of(kind)]
+    )
 
 
 def _strings(texts: Sequence[str]) -> ArrayAttr[StringAttr]:

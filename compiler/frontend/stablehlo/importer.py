@@ -12,6 +12,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from weft.compiler.frontend.onnx.constant_values import ConstantValues
 from weft.compiler.frontend.stablehlo.node import HloImporter, ImporterTable, Node
+from weft.compiler.frontend.stablehlo.ops.narrow import BY_THEMSELVES, in_wide, is_narrow
 from weft.compiler.frontend.stablehlo.types import Declared, is_complex, parts_of, quantization
 from weft.dialects.budget import Budget
 from weft.dialects.errors import ModelError, TypeInferenceError, UnsupportedError
@@ -122,6 +123,12 @@ class ModuleImporter(Struct):
             b.location = location
 
     def _importer(self, op: HloOp) -> HloImporter:
+        """What imports an operator; narrow types are computed in wider ones."""
+        importer = self._of_numbers(op)
+        narrow = op.name not in BY_THEMSELVES and is_narrow(op)
+        return in_wide(importer) if narrow else importer
+
+    def _of_numbers(self, op: HloOp) -> HloImporter:
         """What imports an operator; of complex numbers and quantised ones another function."""
         values = (*op.operands, *op.results)
         if any(quantization(each.type) is not None for each in values):

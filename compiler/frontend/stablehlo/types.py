@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any, cast
 
@@ -20,12 +20,22 @@ from xdsl.ir import Attribute
 from weft.dialects.context import MANY
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.graph.core.dtypes import numpy_dtype
-from weft.dialects.graph.core.types import BOOL, FLOATS, INTEGERS
+from weft.dialects.graph.core.types import BOOL, FLOATS, I2, I4, INTEGERS, STORED, UI2, UI4
 from weft.dialects.stablehlo.attributes import TokenType
 from weft.dialects.stablehlo.quantized import Quantization, UniformType
 from weft.dialects.weights import Array
 
-COMPUTED = (*FLOATS, *INTEGERS, BOOL)
+KNOWN = (*FLOATS, *INTEGERS, BOOL, *STORED)
+
+
+_BYTES: Mapping[Attribute, Any] = {
+    BOOL: np.uint8,
+    I2: np.int8,
+    I4: np.int8,
+    UI2: np.uint8,
+    UI4: np.uint8,
+}
+"""What holds elements below 8 bits in a dense attribute."""
 
 
 class Declared(Struct, frozen=True):
@@ -55,10 +65,15 @@ def declared(written: Attribute) -> Declared:
         element = cast("ComplexType[Any]", element).element_type
     elif isinstance(element, UniformType):
         element = element.data.storage
-    if element not in COMPUTED:
-        raise UnsupportedError(f"requires an element type that weft computes in, got {element}")
+    if element not in KNOWN:
+        raise UnsupportedError(f"requires an element type that weft knows, got {element}")
     dims = (None if dim == DYNAMIC_INDEX else dim for dim in written.get_shape())
     return Declared(tuple(dims), element)
+
+
+def held_as(written: Attribute) -> Declared:
+    """The type of the array that JAX holds for a value: for a token one without elements."""
+    return Declared((0,), BOOL) if is_token(written) else declared(written)
 
 
 def is_complex(written: Attribute) -> bool:
@@ -96,8 +111,8 @@ def constant_array(value: Attribute, wanted: Declared) -> Array:
     if not isinstance(value, DenseIntOrFPElementsAttr):
         raise UnsupportedError(f"requires dense elements, got {value.name}")
     dtype = numpy_dtype(wanted.element)
-    raw = np.frombuffer(value.data.data, np.uint8 if wanted.element == BOOL else dtype)
-    flat = raw != 0 if wanted.element == BOOL else raw
+    raw = np.frombuffer(value.data.data, _BYTES.get(wanted.element, dtype))
+    flat = raw != 0 if wanted.element == BOOL else raw.astype(dtype)
     pairs = is_complex(cast("Any", value).type)
     parts = (2,) if pairs else ()
     shape = (*wanted.static, *parts)

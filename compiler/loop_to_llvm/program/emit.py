@@ -33,6 +33,7 @@ from weft.compiler.loop_to_llvm.program.calls import (
 from weft.compiler.loop_to_llvm.program.check_sizes import SizeChecks
 from weft.compiler.loop_to_llvm.program.communicate import Communication, is_counted_in_bytes
 from weft.compiler.loop_to_llvm.program.growable_buffers import GrowableMemory, copy_bytes
+from weft.compiler.loop_to_llvm.program.host import Host
 from weft.compiler.loop_to_llvm.program.polling import Polling
 from weft.compiler.loop_to_llvm.program.size_rules import origin
 from weft.compiler.loop_to_llvm.runtime import CHECK_SIZES, PROGRAM, WORKSPACE, Runtime, clipped
@@ -56,7 +57,7 @@ from weft.dialects.loop.dynamic import (
     output_sizes,
     root,
 )
-from weft.dialects.loop.effects import AssertOp, PollOp, PrintOp
+from weft.dialects.loop.effects import AssertOp, HostCallOp, PollOp, PrintOp
 from weft.dialects.loop.extents import RequireExtentsOp, size_limits
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import (
@@ -233,6 +234,7 @@ class ProgramEmitter(CallEmitter):
         self.memory_blocks = GrowableMemory(frame, self.runtime, unit.context, self.fail, blocks)
         self.entries: dict[BlockArgument, ir.Value] = {}
         self.communication = Communication(frame, unit.context, program, self.fail)
+        self.host = Host(frame, self.runtime, unit.context, self.fail)
         self.polling = Polling(frame, self.runtime, unit.context, self.leave)
         self._exit: ir.Block | None = None
         self._status: ir.Value | None = None
@@ -326,7 +328,11 @@ class ProgramEmitter(CallEmitter):
             case RankOp():
                 self.values[op.result] = self.communication.rank(op)
             case PrintOp():
-                self._print(op)
+                values, sizes = self._tables(op.values)
+                self.host.print(op.text.data, values, sizes)
+            case HostCallOp():
+                values, sizes = self._tables(op.operands)
+                self.host.call(op.text.data, values, sizes, _origin(op))
             case AssertOp():
                 self._assert(op)
             case PollOp():
@@ -382,14 +388,11 @@ class ProgramEmitter(CallEmitter):
         count = self._bytes(buffer_type) if in_bytes else self.index.uniform(buffer_type.size)
         self.communication.communicate(op, source, target, count, _origin(op))
 
-    def _print(self, op: PrintOp) -> None:
-        """Hands the text, the values' addresses and their dims to what prints for the context."""
-        buffers = [self.storage(each).pointer for each in op.values]
-        dims = [self.index.uniform(dim) for each in op.values for dim in buffer_type_of(each).shape]
-        values, sizes = self.frame.closure(buffers), self.frame.closure(dims)
-        context = self.frame.local(self.unit.context)
-        self.runtime.print(self.frame.builder, context, op.text.data, values, sizes)
-        self.frame.builder.position_at_end(self.frame.builder.block)
+    def _tables(self, buffers: Sequence[SSAValue]) -> tuple[ir.Value, ir.Value]:
+        """Where buffers lie, and the dims of all."""
+        pointers = [self.storage(each).pointer for each in buffers]
+        dims = [self.index.uniform(dim) for each in buffers for dim in buffer_type_of(each).shape]
+        return self.frame.closure(pointers), self.frame.closure(dims)
 
     def _assert(self, op: AssertOp) -> None:
         """Fails where the condition does not hold."""

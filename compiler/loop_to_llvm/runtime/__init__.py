@@ -15,7 +15,13 @@ from llvmlite import ir
 from weft.compiler.abi.constants import Status
 from weft.compiler.loop_to_llvm.runtime.cancel import ask_to_go_on, cancels_so_far, define_cancel
 from weft.compiler.loop_to_llvm.runtime.code import POINTER, Code, constant_bytes, i32, i64
-from weft.compiler.loop_to_llvm.runtime.context import ALLOCATE, PRINT, RELEASE, ContextFunctions
+from weft.compiler.loop_to_llvm.runtime.context import (
+    ALLOCATE,
+    CALL_HOST,
+    PRINT,
+    RELEASE,
+    ContextFunctions,
+)
 from weft.compiler.loop_to_llvm.runtime.dlpack import DlpackCall
 from weft.compiler.loop_to_llvm.runtime.entry import CHECK, RUN, EntryPoints
 from weft.compiler.loop_to_llvm.runtime.layout import CHECK_SIZES, CONTEXT, PROGRAM, WORKSPACE
@@ -190,6 +196,26 @@ class Runtime:
                 form = constant_bytes(code.module, "printed", text.encode() + b"\0")
                 user = CONTEXT.load(code, context, "print_user")
                 code.call_pointer(function, PRINT, [user, form, values, dims])
+
+    def host_caller(self, builder: ir.IRBuilder, context: ir.Value) -> ir.Value:
+        """The context's `call_host`, or NULL."""
+        with Code.continuing(builder) as code:
+            return CONTEXT.load(code, context, "call_host")
+
+    def call_host(
+        self,
+        builder: ir.IRBuilder,
+        context: ir.Value,
+        function: ir.Value,
+        text: str,
+        values: ir.Value,
+        dims: ir.Value,
+    ) -> ir.Value:
+        """Hands a text and the addresses of values and dims to a `call_host`; its status."""
+        with Code.continuing(builder) as code:
+            form = constant_bytes(code.module, "host_call", text.encode() + b"\0")
+            user = CONTEXT.load(code, context, "print_user")
+            return code.call_pointer(function, CALL_HOST, [user, form, values, dims])
 
     def fail(
         self,

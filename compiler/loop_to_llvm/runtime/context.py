@@ -12,6 +12,7 @@ from llvmlite import ir
 from weft.compiler.abi.constants import MOST_THREADS, THREADS_VARIABLE
 from weft.compiler.loop_to_llvm.runtime.code import (
     I1,
+    I32,
     I64,
     NULL,
     POINTER,
@@ -33,6 +34,7 @@ from weft.compiler.loop_to_llvm.runtime.usable_threads import INVALID, UsableThr
 ALLOCATE: Final = ir.FunctionType(POINTER, [POINTER, I64, I64])
 RELEASE: Final = ir.FunctionType(VOID, [POINTER, POINTER])
 PRINT: Final = ir.FunctionType(VOID, [POINTER, POINTER, POINTER, POINTER])
+CALL_HOST: Final = ir.FunctionType(I32, [POINTER, POINTER, POINTER, POINTER])
 CREATE: Final = ir.FunctionType(POINTER, [POINTER])
 DESTROY: Final = ir.FunctionType(VOID, [POINTER])
 
@@ -141,19 +143,11 @@ class ContextFunctions:
         code.ret(I1(0))
 
     def _refuse_contradictions(self, code: Code, settings: ir.Value) -> None:
-        """Fails where something reserved is set, a level named that there is not, or one half of
-        the allocator is missing.
-        """
+        """Fails where a level is named that there is not, or half of the allocator is missing."""
         flags, levels = OPTIONS.load(code, settings, "flags"), len(self.processor.levels)
         with code.if_then(code.icmp_unsigned(">", flags, i32(levels))):
             text = f"create requires flags of 0, or of a level, at most {levels}, got {{}}"
             self._fail(code, text, [code.zext(flags, I64)])
-        field = OPTIONS.fields["reserved"]
-        for position in range(field.count):
-            word = code.load(code.at(settings, field.offset + 8 * position), typ=I64)
-            with code.if_then(code.icmp_unsigned("!=", word, i64(0))):
-                text = f"create requires reserved[{position}] to be 0, got {{}}"
-                self._fail(code, text, [word])
         halves = {n: OPTIONS.load(code, settings, n) for n in ("allocate", "release")}
         given = {name: code.not_(code.is_null(half)) for name, half in halves.items()}
         with code.if_then(code.xor(*given.values())):
@@ -191,7 +185,7 @@ class ContextFunctions:
         CONTEXT.store(code, memory, "process", self.platform.call(code, "getpid", []))
         CONTEXT.store(code, memory, "weights", code.at(memory, CONTEXT.size))
         CONTEXT.store(code, memory, "handles", code.at(memory, tables))
-        hosts = ("allocate", "release", "parallel_for", "print", "communication")
+        hosts = ("allocate", "release", "parallel_for", "print", "call_host", "communication")
         for name in (*hosts, "allocator_user", "parallel_for_user", "print_user"):
             CONTEXT.store(code, memory, name, OPTIONS.load(code, settings, name))
         code.ret(memory)

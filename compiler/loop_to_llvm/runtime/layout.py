@@ -167,6 +167,7 @@ CONTEXT: Final = Struct(
     cancels=Field(I32, _LINE + 56),
     busy=Field(I32, 2 * _LINE),
     communication=Field(POINTER, 2 * _LINE + 8),
+    call_host=Field(POINTER, 2 * _LINE + 16),
     body=Field(POINTER, 3 * _LINE),
     argument=Field(POINTER, 3 * _LINE + 8),
     count=Field(I64, 3 * _LINE + 16),

@@ -74,6 +74,9 @@ class NarrowFormat(Struct, frozen=True):
 
 
 NARROW_FORMATS: Mapping[str, NarrowFormat] = {
+    "f8E3M4": NarrowFormat(3, 4, 3, Special.IEEE),
+    "f8E4M3": NarrowFormat(4, 3, 7, Special.IEEE),
+    "f8E4M3B11FNUZ": NarrowFormat(4, 3, 11, Special.NEGATIVE_ZERO),
     "f8E4M3FN": NarrowFormat(4, 3, 7, Special.ALL_ONES),
     "f8E4M3FNUZ": NarrowFormat(4, 3, 8, Special.NEGATIVE_ZERO),
     "f8E5M2": NarrowFormat(5, 2, 15, Special.IEEE),

@@ -36,7 +36,9 @@ _ABI_SIZES: Final = (WORKSPACE_ALIGNMENT, structs.OPTIONS.size, structs.CALL.siz
 """The alignment of a workspace, and the bytes of weft_options and weft_call."""
 _INT, _UINT, _FLOAT, _BFLOAT, _BOOL = 0, 1, 2, 4, 6
 _CODES: Final = {
-    "bool": _BOOL, "bfloat16": _BFLOAT, "float8_e4m3fn": 10, "float8_e4m3fnuz": 11,
+    "bool": _BOOL, "bfloat16": _BFLOAT,
+    "float8_e3m4": 7, "float8_e4m3": 8, "float8_e4m3b11fnuz": 9,
+    "float8_e4m3fn": 10, "float8_e4m3fnuz": 11,
     "float8_e5m2": 12, "float8_e5m2fnuz": 13, "float8_e8m0fnu": 14,
     **{f"int{bits}": _INT for bits in (8, 16, 32, 64)},
     **{f"uint{bits}": _UINT for bits in (8, 16, 32, 64)},

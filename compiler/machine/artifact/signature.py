@@ -25,6 +25,7 @@ DTYPES: Final[Mapping[str, np.dtype[Any]]] = {
             *(np.bool_, np.int8, np.int16, np.int32, np.int64),
             *(np.uint8, np.uint16, np.uint32, np.uint64),
             *(np.float16, ml_dtypes.bfloat16, np.float32, np.float64),
+            *(ml_dtypes.float8_e3m4, ml_dtypes.float8_e4m3, ml_dtypes.float8_e4m3b11fnuz),
             *(ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e4m3fnuz, ml_dtypes.float8_e5m2),
             *(ml_dtypes.float8_e5m2fnuz, ml_dtypes.float8_e8m0fnu, ml_dtypes.float6_e2m3fn),
             *(ml_dtypes.float6_e3m2fn, ml_dtypes.float4_e2m1fn),

@@ -2,7 +2,7 @@
 `weft.compiler.machine.pjrt.code`: `get` and `set` of members, `error` with a code and a text.
 
 A buffer is one block of its structure and its dims, and one of its elements. Calls are over when
-they return, so that one event, which is always ready, stands for all.
+they return, so that one event, which is always ready, stands for all but the end of buffers.
 """
 
 from __future__ import annotations
@@ -55,14 +55,11 @@ define ptr @Error_GetCode(ptr %args) {
 }
 
 define ptr @Event_IsReady(ptr %args) {
-  set Event_IsReady.is_ready %args 1
-  ret ptr null
-}
-
-define ptr @Event_OnReady(ptr %args) {
-  %callback = get Event_OnReady.callback %args
-  %argument = get Event_OnReady.user_arg %args
-  call void %callback(ptr null, ptr %argument)
+  %event = get Event_IsReady.event %args
+  %state = load i64, ptr %event
+  %is.ready = icmp eq i64 %state, 0
+  %answer = zext i1 %is.ready to i8
+  set Event_IsReady.is_ready %args %answer
   ret ptr null
 }
 
@@ -255,171 +252,3 @@ define ptr @Buffer_CopyToMemory(ptr %args) {
 }
 """
 """Errors, events, and what buffers do for themselves."""
-
-TRANSFERS_IR: Final = """
-; Whether strides, if any, are those of dense elements in row-major order.
-define internal i1 @is.dense(ptr %dims, i64 %rank, ptr %strides, i64 %count, i64 %element) {
-  %none = icmp eq i64 %count, 0
-  br i1 %none, label %yes, label %begin
-begin:
-  %last = sub i64 %rank, 1
-  br label %next
-next:
-  %at = phi i64 [ %last, %begin ], [ %at.next, %agrees ]
-  %expected = phi i64 [ %element, %begin ], [ %whole, %agrees ]
-  %over = icmp slt i64 %at, 0
-  br i1 %over, label %yes, label %look
-look:
-  %dim.at = getelementptr i64, ptr %dims, i64 %at
-  %dim = load i64, ptr %dim.at
-  %empty = icmp eq i64 %dim, 0
-  br i1 %empty, label %yes, label %compare
-compare:
-  %stride.at = getelementptr i64, ptr %strides, i64 %at
-  %stride = load i64, ptr %stride.at
-  %same = icmp eq i64 %stride, %expected
-  %single = icmp eq i64 %dim, 1
-  %fits = or i1 %same, %single
-  br i1 %fits, label %agrees, label %no
-agrees:
-  %whole = mul i64 %expected, %dim
-  %at.next = sub i64 %at, 1
-  br label %next
-yes:
-  ret i1 true
-no:
-  ret i1 false
-}
-
-define ptr @Client_BufferFromHostBuffer(ptr %args) {
-  %type = get Client_BufferFromHostBuffer.type %args
-  %dims = get Client_BufferFromHostBuffer.dims %args
-  %rank = get Client_BufferFromHostBuffer.num_dims %args
-  %client = get Client_BufferFromHostBuffer.client %args
-  %device = get Client.device %client
-  %bytes = call i64 @bytes.of(i32 %type, ptr %dims, i64 %rank)
-  %buffer = call ptr @new.buffer(
-    i32 %type, ptr %dims, i64 %rank, i64 %bytes, ptr null, ptr %device)
-  %none = icmp eq ptr %buffer, null
-  br i1 %none, label %poor, label %look
-look:
-  %strides = get Client_BufferFromHostBuffer.strides %args
-  %count = get Client_BufferFromHostBuffer.num_strides %args
-  %size.at = getelementptr i8, ptr @element.bytes, i32 %type
-  %size = load i8, ptr %size.at
-  %element = zext i8 %size to i64
-  %dense = call i1 @is.dense(ptr %dims, i64 %rank, ptr %strides, i64 %count, i64 %element)
-  %to = get Buffer.data %buffer
-  br i1 %dense, label %copy, label %strided
-copy:
-  %from = get Client_BufferFromHostBuffer.data %args
-  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %bytes, i1 false)
-  br label %done
-strided:
-  %copy.strided = load ptr, ptr @copy.strided
-  call void %copy.strided(ptr %args, ptr %to, i64 %element)
-  br label %done
-done:
-  set Client_BufferFromHostBuffer.done %args @ready
-  set Client_BufferFromHostBuffer.buffer %args %buffer
-  ret ptr null
-poor:
-  %error = error 8 "a buffer requires memory, got none"
-  ret ptr %error
-}
-
-define ptr @Client_CreateViewOfDeviceBuffer(ptr %args) {
-  %type = get Client_CreateViewOfDeviceBuffer.type %args
-  %dims = get Client_CreateViewOfDeviceBuffer.dims %args
-  %rank = get Client_CreateViewOfDeviceBuffer.num_dims %args
-  %client = get Client_CreateViewOfDeviceBuffer.client %args
-  %data = get Client_CreateViewOfDeviceBuffer.data %args
-  %device = get Client.device %client
-  %bytes = call i64 @bytes.of(i32 %type, ptr %dims, i64 %rank)
-  %buffer = call ptr @new.buffer(
-    i32 %type, ptr %dims, i64 %rank, i64 %bytes, ptr %data, ptr %device)
-  %on.delete = get Client_CreateViewOfDeviceBuffer.on_delete %args
-  %argument = get Client_CreateViewOfDeviceBuffer.on_delete_arg %args
-  %none = icmp eq ptr %on.delete, null
-  %callback = select i1 %none, ptr @keep, ptr %on.delete
-  set Buffer.on_delete %buffer %callback
-  set Buffer.on_delete_arg %buffer %argument
-  set Client_CreateViewOfDeviceBuffer.buffer %args %buffer
-  ret ptr null
-}
-
-define internal void @keep(ptr %data, ptr %argument) {
-  ret void
-}
-
-; Whether a layout of the host, if any, is row-major.
-define internal i1 @is.row.major(ptr %layout) {
-  %none = icmp eq ptr %layout, null
-  br i1 %none, label %yes, label %typed
-typed:
-  %type = get HostLayout.layout_type %layout
-  %tiled = icmp eq i32 %type, 0
-  br i1 %tiled, label %begin, label %no
-begin:
-  %rank = get HostLayout.rank %layout
-  %order = get HostLayout.minor_to_major %layout
-  br label %next
-next:
-  %at = phi i64 [ 0, %begin ], [ %at.next, %compare ]
-  %over = icmp eq i64 %at, %rank
-  br i1 %over, label %yes, label %compare
-compare:
-  %axis.at = getelementptr i64, ptr %order, i64 %at
-  %axis = load i64, ptr %axis.at
-  %at.next = add i64 %at, 1
-  %expected = sub i64 %rank, %at.next
-  %same = icmp eq i64 %axis, %expected
-  br i1 %same, label %next, label %no
-yes:
-  ret i1 true
-no:
-  ret i1 false
-}
-
-define ptr @Buffer_ToHostBuffer(ptr %args) {
-  %buffer = get Buffer_ToHostBuffer.buffer %args
-  %bytes = get Buffer.size %buffer
-  %from = get Buffer.data %buffer
-  %to = get Buffer_ToHostBuffer.data %args
-  %asks = icmp eq ptr %to, null
-  br i1 %asks, label %answer, label %check
-answer:
-  set Buffer_ToHostBuffer.size %args %bytes
-  ret ptr null
-check:
-  %gone = icmp eq ptr %from, null
-  br i1 %gone, label %deleted, label %arrange
-deleted:
-  %error = error 3 "a copy requires a buffer, got one that was deleted or donated"
-  ret ptr %error
-arrange:
-  %layout = get Buffer_ToHostBuffer.layout %args
-  %plain = call i1 @is.row.major(ptr %layout)
-  br i1 %plain, label %copy, label %refuse
-refuse:
-  %other = error 12 "a copy to the host requires a row-major layout, got another"
-  ret ptr %other
-copy:
-  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %bytes, i1 false)
-  set Buffer_ToHostBuffer.event %args @ready
-  ret ptr null
-}
-
-define ptr @Buffer_CopyRawToHost(ptr %args) {
-  %buffer = get Buffer_CopyRawToHost.buffer %args
-  %data = get Buffer.data %buffer
-  %to = get Buffer_CopyRawToHost.data %args
-  %offset = get Buffer_CopyRawToHost.offset %args
-  %bytes = get Buffer_CopyRawToHost.size %args
-  %from = getelementptr i8, ptr %data, i64 %offset
-  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %bytes, i1 false)
-  set Buffer_CopyRawToHost.event %args @ready
-  ret ptr null
-}
-"""
-"""Elements from the host's memory and back."""

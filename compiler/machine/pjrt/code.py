@@ -20,7 +20,7 @@ from typing import Final
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.codegen.jit import LoadedCode, load_objects
 from weft.compiler.machine.codegen.object_code import compile_object
-from weft.compiler.machine.pjrt.buffers import BUFFERS_IR, TRANSFERS_IR
+from weft.compiler.machine.pjrt.buffers import BUFFERS_IR
 from weft.compiler.machine.pjrt.declarations import (
     ARGUMENTS,
     FUNCTIONS,
@@ -31,6 +31,7 @@ from weft.compiler.machine.pjrt.declarations import (
     Layout,
 )
 from weft.compiler.machine.pjrt.execute import EXECUTE_IR
+from weft.compiler.machine.pjrt.transfers import TRANSFERS_IR
 from weft.compiler.machine.python.entry_memory import MEMORY_IR, PLACEHOLDERS, SPARE_BYTES
 from weft.compiler.target.target import Target
 

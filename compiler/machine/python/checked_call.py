@@ -20,6 +20,7 @@ from weft.compiler.machine.artifact.dims import Size, size_of
 from weft.compiler.machine.artifact.signature import Signature, TensorSpec
 from weft.compiler.machine.python.communication import REACHED
 from weft.compiler.machine.python.fast_call import poll_function
+from weft.compiler.machine.python.host_calls import raise_failure
 from weft.compiler.machine.python.printing import printer
 from weft.compiler.machine.python.signals import raise_pending
 from weft.dialects.errors import (
@@ -65,6 +66,7 @@ class CheckedCall:
         threads: int | None,
         weights: Sequence[Array] | None,
         base: CheckedCall | None = None,
+        host_caller: int = 0,
     ):
         self._library = library
         self._prefix = prefix
@@ -85,6 +87,7 @@ class CheckedCall:
         if self._made:
             self._release = self._function("release", None, ctypes.c_void_p, ctypes.c_void_p)
         self._base = base
+        self._host_caller = host_caller
         self.context = self._create(threads) if base is None else base.context
 
     def __call__(self, /, *arrays: Any, **named: Any) -> tuple[Array, ...]:
@@ -151,6 +154,7 @@ class CheckedCall:
         """
         if status == Status.CANCELLED:
             raise_pending()
+            raise_failure()
             raise CancelledError(f"{self._prefix} {self._reason(self.context)}")
         reason = self._reason(self.context)
         if status == Status.LOST_RANK:
@@ -227,6 +231,7 @@ class CheckedCall:
             table = (ctypes.c_void_p * len(pointers))(*pointers)
             options.weights = ctypes.addressof(table)
         options.print = printer()
+        options.call_host = self._host_caller
         options.communication = REACHED.table
         create = self._function("create", ctypes.c_void_p, ctypes.c_void_p)
         context = create(ctypes.byref(options))

@@ -13,6 +13,7 @@ from weft.compiler.machine.artifact.signature import Signature, TensorSpec
 from weft.compiler.machine.python.checked_call import CheckedCall, Library
 from weft.compiler.machine.python.executable_html import executable_html
 from weft.compiler.machine.python.fast_call import Call, fast_call
+from weft.compiler.machine.python.host_calls import functions_called, host_caller
 from weft.compiler.machine.python.profile import Profile
 from weft.compiler.machine.python.record_profile import record_profile
 from weft.compiler.machine.python.strings import output_names, string_call
@@ -67,7 +68,11 @@ class Executable(_Callable):
         self._exporter = exporter
         self.metadata = dict(metadata or {})
         shared = None if base is None else base._checked
-        self._checked = CheckedCall(library, prefix, signature, threads, weights, shared)
+        self._host_functions = functions_called(self.metadata)
+        caller = host_caller() if self._host_functions else 0
+        self._checked = CheckedCall(
+            library, prefix, signature, threads, weights, shared, host_caller=caller
+        )
         call = self.call_or(self._checked) or self._checked
         self._strings = string_call(call, signature.inputs, self.metadata)
         self.__call__ = self._strings or call

@@ -47,19 +47,20 @@ def printed(text: str, values: int, dims: int) -> str:
         name, rank, form = content.split(",", 2)
         shape = [sizes[read + axis] for axis in range(int(rank))]
         read += int(rank)
-        return _shown(_array(addresses[number], _dtype(name), shape), form)
+        return _shown(array_at(addresses[number], dtype_named(name), shape), form)
 
     return filled(text, shown)
 
 
-def _dtype(name: str) -> np.dtype[Any]:
+def dtype_named(name: str) -> np.dtype[Any]:
+    """The dtype that programs call by a name."""
     return np.dtype(getattr(ml_dtypes, name, name))
 
 
-def _array(address: int | None, dtype: np.dtype[Any], shape: list[int]) -> Any:
-    """The elements that lie there."""
+def array_at(address: int | None, dtype: np.dtype[Any], shape: list[int]) -> Any:
+    """The elements that lie there, in place."""
     size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
-    data = ctypes.string_at(address, size) if address and size else b""
+    data: Any = (ctypes.c_char * size).from_address(address) if address and size else b""
     return np.frombuffer(data, dtype).reshape(shape)
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
-from weft.dialects.errors import WeftError
+from weft.dialects.errors import UnsupportedError, WeftError
 from weft.dialects.expr import Expr, Symbol
 from weft.dialects.graph.core.dtypes import element_type, numpy_dtype
 from weft.dialects.graph.core.op import SEGMENTS, GraphOp
@@ -18,7 +18,7 @@ from weft.dialects.graph.core.types import ShapeAttr, TensorType, type_of
 from weft.dialects.graph.ops.cast import BitcastOp
 from weft.dialects.graph.regions.call import CallOp
 from weft.dialects.graph.regions.control import BindSizesOp, ControlOp
-from weft.dialects.graph.regions.effects import AssertOp, PrintOp
+from weft.dialects.graph.regions.effects import AssertOp, HostCallOp, PrintOp
 from weft.dialects.graph.regions.fused import FusedOp
 from weft.dialects.graph.reindexing.constant import ConstantOp
 from weft.dialects.printed import filled
@@ -113,6 +113,9 @@ class Evaluator(Struct):
                 results = []
             case PrintOp():
                 results = []
+            case HostCallOp():
+                rule = "requires the host of a compiled program"
+                raise UnsupportedError(f"{op.name} {rule}, got the evaluator of graphs")
             case AssertOp():
                 self._require(op, operands)
                 results = []

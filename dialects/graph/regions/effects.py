@@ -1,4 +1,5 @@
-"""Operators that act instead of computing: what a program prints, and what it requires of values.
+"""Operators that act instead of computing: what a program prints, what it requires of values, and
+functions of the host that it calls.
 
 They are no functions of tensors: they stand where the program has them, in its order, are never
 merged or left out, and run each time that they are reached.
@@ -10,7 +11,14 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import LocationAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, var_operand_def
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    var_operand_def,
+    var_result_def,
+)
 from xdsl.utils.exceptions import VerifyException
 
 from weft.dialects.graph.core.types import BOOL, F64, I64, TensorType, type_of
@@ -18,7 +26,7 @@ from weft.dialects.printed import placeholders
 
 
 class EffectOp(IRDLOperation):
-    """An operator that acts on the world, and gives no tensor."""
+    """An operator that acts on the world."""
 
     def require_values(self, text: str, count: int) -> None:
         """Raises VerifyException unless there are as many values as places in a text."""
@@ -52,6 +60,35 @@ class PrintOp(EffectOp):
 
     def verify_(self) -> None:
         self.require_values(self.text.data, len(self.values))
+
+
+@irdl_op_definition
+class HostCallOp(EffectOp):
+    """Calls a function of the host with tensors, for tensors of types that are stated.
+
+    %y = graph.host_call "name"(%x) : (T) -> U
+    """
+
+    name = "graph.host_call"
+    function: StringAttr = prop_def(StringAttr)
+    values: Sequence[SSAValue] = var_operand_def(TensorType)
+    found: Sequence[SSAValue] = var_result_def(TensorType)
+    assembly_format = "$function `(` $values `)` attr-dict `:` functional-type($values, $found)"
+
+    @staticmethod
+    def of(
+        function: str,
+        values: Sequence[SSAValue],
+        found: Sequence[TensorType],
+        location: LocationAttr | None = None,
+    ) -> HostCallOp:
+        """The operator that calls the function of that name."""
+        return HostCallOp.create(
+            operands=values,
+            properties={"function": StringAttr(function)},
+            result_types=found,
+            location=location,
+        )
 
 
 @irdl_op_definition
@@ -103,4 +140,4 @@ def drop_effects(op: Operation) -> None:
         inner.erase()
 
 
-OPS = (PrintOp, AssertOp)
+OPS = (PrintOp, HostCallOp, AssertOp)

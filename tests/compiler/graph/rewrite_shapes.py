@@ -145,12 +145,28 @@ def _batch_norm(random: Random, shape: Shape) -> Plan:
     return [image, [2], [2], [2], [2]], lambda *_: {"epsilon": 1.0}
 
 
+def _sorted(random: Random, shape: Shape) -> Plan:
+    axis = random.randrange(len(shape))
+
+    def attributes(source: Shape) -> dict[str, object]:
+        return {"axis": axis, "descending": random.random() < 0.5, "count": [source[axis]]}
+
+    return [shape], attributes
+
+
+def _elements(random: Random, shape: Shape) -> Plan:
+    axis = random.randrange(len(shape))
+    return [shape, shape], lambda *_: {"axis": axis}
+
+
 PLANS: dict[str, Callable[[Random, Shape], Plan]] = {
     "transpose": _transpose,
     "slice": _slice,
     "split": _split,
     "concat": _along,
     "gather": _along,
+    "gather_elements": _elements,
+    "argsort": _sorted,
     "matmul": _matmul,
     "gemm": _gemm,
     "conv": _conv,

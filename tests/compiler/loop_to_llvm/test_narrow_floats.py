@@ -10,6 +10,9 @@ from weft.compiler.loop_to_llvm.scalar.conversions import convert, lane_type
 from weft.compiler.loop_to_llvm.scalar.narrow_floats import NARROW_FORMATS, POWER_OF_TWO, Special
 
 DTYPES = {
+    "f8E3M4": np.dtype(ml_dtypes.float8_e3m4),
+    "f8E4M3": np.dtype(ml_dtypes.float8_e4m3),
+    "f8E4M3B11FNUZ": np.dtype(ml_dtypes.float8_e4m3b11fnuz),
     "f8E4M3FN": np.dtype(ml_dtypes.float8_e4m3fn),
     "f8E4M3FNUZ": np.dtype(ml_dtypes.float8_e4m3fnuz),
     "f8E5M2": np.dtype(ml_dtypes.float8_e5m2),

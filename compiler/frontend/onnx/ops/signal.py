@@ -1,20 +1,14 @@
-"""ONNX DFT, STFT and MelWeightMatrix, by matrix products with roots of unity.
-
-A transform of `n` elements is one product where `n` is small or symbolic. Else it is split into
-transforms of two factors of `n` (Cooley and Tukey) or, where `n` is prime, becomes a convolution of
-a power of two (Bluestein): the work for each element is that of the sum of the factors.
-"""
+"""ONNX DFT, STFT and MelWeightMatrix."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-import numpy as np
-from msgspec import Struct
 from onnx import TensorProto
 from xdsl.ir import Attribute, SSAValue
 
+from weft.compiler.frontend.fourier import Transform, resized
 from weft.compiler.frontend.onnx.node import (
     Importer,
     OnnxNode,
@@ -22,126 +16,14 @@ from weft.compiler.frontend.onnx.node import (
     onnx_element,
 )
 from weft.dialects.errors import ModelError
-from weft.dialects.expr import Expr, maximum, minimum
-from weft.dialects.graph.core.algebra import Term, counted, joined, shape_attr, size_term
-from weft.dialects.graph.core.dtypes import numpy_dtype
+from weft.dialects.graph.core.algebra import Term, counted, joined, size_term
 from weft.dialects.graph.core.types import F64, I64
 from weft.dialects.loop.scalar import compute_type
-from weft.dialects.weights import Array
-
-DIRECT = 512
-"""Transforms up to this size are one matrix product."""
 
 
-class _Transform(Struct, frozen=True):
-    """Discrete Fourier transforms along the second to last axis of `[..., n, 2]` (or `[..., n, 1]`,
-    of reals), without a scale; `sign` is that of the exponent.
-    """
-
-    node: OnnxNode
-    element: Attribute
-    sign: int
-
-    def constant(self, array: Array) -> Term:
-        """A table in the element type."""
-        return Term(self.node.b, self.node.constant(array.astype(numpy_dtype(self.element))))
-
-    def __call__(self, x: Term, kept: Expr) -> Term:
-        """The first `kept` frequencies, as `[..., kept, 2]`."""
-        size = x.shape[-2].constant
-        if size is None or size <= DIRECT:
-            return self._direct(x, kept)
-        whole = self._bluestein if (first := _factor(size)) == 1 else self._split
-        complete = x if x.shape[-1] == 2 else joined([x, x * 0], len(x.shape) - 1)
-        return whole(complete, size, first).part(len(x.shape) - 2, 0, kept)
-
-    def _direct(self, x: Term, kept: Expr) -> Term:
-        size, parts = x.shape[-2], x.shape[-1].constant or 0
-        lead = x.shape[:-2]
-        rows = x.reshape((*lead, size * parts))
-        roots = self._roots(size, kept, parts)
-        return rows.matmul(roots).reshape((*lead, kept, 2))
-
-    def _roots(self, size: Expr, kept: Expr, parts: int) -> Term:
-        """The matrix `[size * parts, kept * 2]` of the transform."""
-        n, k = size.constant, kept.constant
-        if n is not None and k is not None:
-            return self.constant(_root_matrix(n, k, parts, self.sign))
-        b = self.node.b
-        steps = counted(b, size).insert(1) * counted(b, kept)
-        turns = steps.modulo(size_term(b, size, I64)).cast(F64) / size_term(b, size, F64)
-        cosine, sine = ((turns * (2 * math.pi)).math(name).insert(2) for name in ("cos", "sin"))
-        sine = sine * self.sign
-        rows = [joined([cosine, sine], 2), joined([-sine, cosine], 2)][:parts]
-        table = joined([row.insert(1) for row in rows], 1)
-        return table.reshape((size * parts, kept * 2)).cast(self.element)
-
-    def _split(self, x: Term, size: int, first: int) -> Term:
-        """Transforms of `first` elements that lie `size / first` apart, then of what they give."""
-        second, lead = size // first, x.shape[:-2]
-        at = len(lead)
-        order = [*range(at), at + 1, at, at + 2]
-        inner = self(x.reshape((*lead, first, second, 2)).transpose(order), Expr.of(first))
-        turns = np.outer(np.arange(second), np.arange(first)) / size
-        outer = self(
-            self.times(inner, _roots_of(turns, self.sign)).transpose(order), Expr.of(second)
-        )
-        return outer.transpose(order).reshape((*lead, size, 2))
-
-    def _bluestein(self, x: Term, size: int, first: int) -> Term:
-        """A convolution with a chirp, by transforms of the next power of two."""
-        wide = 1 << (2 * size - 2).bit_length()
-        squares = np.arange(size, dtype=np.int64) ** 2 % (2 * size)
-        chirp = _roots_of(squares / (2 * size), self.sign)
-        kernel = np.zeros(wide, np.complex128)
-        kernel[:size] = chirp.conj()
-        kernel[wide - size + 1 :] = chirp[1:].conj()[::-1]
-        axis = len(x.shape) - 2
-        spread = _resized(self.times(x, chirp), axis, Expr.of(wide))
-        forward = _Transform(self.node, self.element, -1)(spread, Expr.of(wide))
-        product = self.times(forward, np.fft.fft(kernel) / wide)
-        back = _Transform(self.node, self.element, 1)(product, Expr.of(wide))
-        return self.times(back.part(axis, 0, size), chirp)
-
-    def times(self, x: Term, factors: Array) -> Term:
-        """Complex numbers times a table of them."""
-        last = len(x.shape) - 1
-        real, imaginary = (x.part(last, part, 1) for part in range(2))
-        a, b = (self.constant(part[..., None]) for part in (np.real(factors), np.imag(factors)))
-        return joined([real * a - imaginary * b, real * b + imaginary * a], last)
-
-
-def _factor(size: int) -> int:
-    """The greatest divisor up to the square root."""
-    return next(first for first in range(math.isqrt(size), 0, -1) if size % first == 0)
-
-
-def _roots_of(turns: Array, sign: int) -> Array:
-    return np.exp(np.complex128(sign * 2j * math.pi) * turns)
-
-
-def _root_matrix(size: int, kept: int, parts: int, sign: int) -> Array:
-    steps = np.outer(np.arange(size), np.arange(kept)) % size
-    roots = _roots_of(steps / size, sign)
-    rows = [np.stack([np.real(w), np.imag(w)], -1) for w in (roots, 1j * roots)][:parts]
-    return np.stack(rows, 1).reshape(size * parts, kept * 2)
-
-
-def _resized(x: Term, axis: int, size: Expr) -> Term:
-    """Cut, or filled up with zeros, to that size along an axis."""
-    dim = x.shape[axis]
-    if dim == size:
-        return x
-    x = x.part(axis, 0, minimum([dim, size]))
-    missing = maximum([size - dim, 0])
-    if missing == 0:
-        return x
-    pads = [Expr.of(0)] * (2 * len(x.shape))
-    pads[len(x.shape) + axis] = missing
-    return x.of(x.b.pad(x.value, pads=shape_attr(pads), mode="constant"))
-
-
-# Operators ----------------------------------------------------------------------------------------
+def _transform(node: OnnxNode, element: Attribute, sign: int) -> Transform:
+    """Fourier transforms of which the node's graph holds the tables."""
+    return Transform(lambda array: Term(node.b, node.constant(array)), element, sign)
 
 
 def import_dft(node: OnnxNode) -> Sequence[SSAValue]:
@@ -158,32 +40,29 @@ def import_dft(node: OnnxNode) -> Sequence[SSAValue]:
         length = node.size(1, "a length")
     element = x.type.element
     order = [*(at for at in range(rank - 1) if at != axis), axis, rank - 1]
-    line = x.cast(compute_type(element)).transpose(order)
-    transform = _Transform(node, line.type.element, 1 if inverse else -1)
+    line = _parts(x.cast(compute_type(element)).transpose(order))
+    transform = _transform(node, line[0].type.element, 1 if inverse else -1)
     if inverse and onesided:
-        result = _real_inverse(transform, line, length)
+        result = _with_parts([transform.real_inverse(line, length)])
     else:
         kept = length // 2 + 1 if onesided else length
-        result = transform(_resized(line, rank - 2, length), kept)
-        result = result / size_term(node.b, length, line.type.element) if inverse else result
+        result = _with_parts(transform([resized(each, rank - 2, length) for each in line], kept))
+        result = result / size_term(node.b, length, transform.element) if inverse else result
     back = [order.index(at) for at in range(rank)]
     return [result.transpose(back).cast(element).value]
 
 
-def _real_inverse(transform: _Transform, x: Term, length: Expr) -> Term:
-    """Reals `[..., length, 1]` from the frequencies up to the middle one."""
-    axis, last = len(x.shape) - 2, len(x.shape) - 1
-    half = length // 2 + 1
-    if x.shape[last] == 1:
-        x = joined([x, x * 0], last)
-    x = _resized(x, axis, half)
-    count = length - half
-    steps = counted(x.b, count)
-    mirrored = x.take(size_term(x.b, count, I64) - steps, axis)
-    real, imaginary = mirrored.part(last, 0, 1), mirrored.part(last, 1, 1)
-    whole = joined([x, joined([real, -imaginary], last)], axis)
-    scale = size_term(x.b, length, x.type.element)
-    return transform(whole, length).part(last, 0, 1) / scale
+def _parts(x: Term) -> list[Term]:
+    """The real parts along the last axis, and the imaginary ones if there are any."""
+    last = len(x.shape) - 1
+    count = x.shape[last].constant or 0
+    return [x.part(last, at, 1).reshape(x.shape[:last]) for at in range(count)]
+
+
+def _with_parts(parts: Sequence[Term]) -> Term:
+    """The opposite."""
+    rank = len(parts[0].shape)
+    return joined([each.insert(rank) for each in parts], rank)
 
 
 def import_stft(node: OnnxNode) -> Sequence[SSAValue]:
@@ -208,7 +87,7 @@ def import_stft(node: OnnxNode) -> Sequence[SSAValue]:
     if window is not None:
         frames = frames * window.cast(frames.type.element).insert(1)
     kept = length // 2 + 1 if node.flag("onesided", default=True) else length
-    result = _Transform(node, frames.type.element, -1)(frames, kept)
+    result = _with_parts(_transform(node, frames.type.element, -1)(_parts(frames), kept))
     return [result.cast(element).value]
 
 

@@ -163,6 +163,18 @@ def reciprocal_root(z: Pair) -> Pair:
     return one / square_root(z)
 
 
+def cube_root(z: Pair) -> Pair:
+    """The root whose angle is a third of the number's."""
+    zero = z.real.equals(0) & z.imag.equals(0)
+    found = exponential(logarithm(Pair(zero.where(1.0, z.real), z.imag)).scaled(1 / 3))
+    return Pair(zero.where(z.real, found.real), zero.where(z.imag, found.imag))
+
+
+def angle(y: Pair, x: Pair) -> Pair:
+    """`-i * log((x + i * y) / sqrt(x * x + y * y))`, which of reals is the angle of (x, y)."""
+    return logarithm((x + y.times_i()) / square_root(squared(x) + squared(y))).over_i()
+
+
 def power(z: Pair, w: Pair) -> Pair:
     """`z ** w`; 0 to a power is 0, and 1 to the power 0."""
     zero = z.real.equals(0) & z.imag.equals(0)

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
+from weft.compiler.frontend.fourier import Transform
 from weft.compiler.frontend.stablehlo.node import HloImporter, Node
+from weft.compiler.frontend.stablehlo.ops.bits import recast
 from weft.compiler.frontend.stablehlo.ops.complex_functions import (
     Pair,
+    angle,
     conjugate,
     cosine,
+    cube_root,
     exponential,
     exponential_minus_one,
     hyperbolic_cosine,
@@ -46,12 +48,9 @@ from weft.compiler.frontend.stablehlo.ops.complex_linalg import (
 from weft.compiler.frontend.stablehlo.ops.elementwise import is_finite
 from weft.compiler.frontend.stablehlo.ops.movement import constant, iota
 from weft.compiler.frontend.stablehlo.types import Declared, declared, is_complex
-from weft.dialects.errors import UnsupportedError
+from weft.dialects.expr import Expr
 from weft.dialects.graph.core.algebra import Term, joined
 from weft.dialects.graph.core.types import F64
-
-LONGEST_TRANSFORM = 2048
-"""A Fourier transform is a product with a matrix of this many rows at most."""
 
 
 def _pairs(node: Node) -> list[Pair]:
@@ -108,9 +107,12 @@ def _iota(node: Node) -> Sequence[Term]:
 
 
 def _bitcast(node: Node) -> Sequence[Term]:
-    if node.op.operands[0].type != node.op.results[0].type:
-        raise UnsupportedError("requires numbers of one type for a bitcast of complex ones")
-    return node.operands
+    """Parts are a last dim of the reals that complex numbers are bits of."""
+    real, imag = node.operands
+    rank = len(real.shape)
+    pairs = recast(joined([real.insert(rank), imag.insert(rank)], rank), node.result.element)
+    axis = len(pairs.shape) - 1
+    return [pairs.part(axis, part, 1).reshape(pairs.shape[:-1]) for part in (0, 1)]
 
 
 def _convert(node: Node) -> Sequence[Term]:
@@ -121,6 +123,12 @@ def _convert(node: Node) -> Sequence[Term]:
         real = node.operands[0].cast(element)
         return [real, real.number(0).expand(real.shape)]
     return [each.cast(element) for each in node.operands]
+
+
+def _imag(node: Node) -> Sequence[Term]:
+    """The imaginary part, which of reals is zero."""
+    real, *imag = node.operands
+    return imag or [real.number(0).expand(real.shape)]
 
 
 def _is_finite(node: Node) -> Sequence[Term]:
@@ -148,54 +156,30 @@ def product_of_pairs(importer: HloImporter) -> HloImporter:
 
 
 def fft(node: Node) -> Sequence[Term]:
-    """A Fourier transform, along each dim a product with the matrix of roots of unity."""
+    """A Fourier transform along the last dims, in f64."""
     kind, lengths = node.word("fft_type"), node.integers("fft_length")
-    element = node.operands[0].type.element
-    if any(length > LONGEST_TRANSFORM for length in lengths):
-        rule = f"a length of at most {LONGEST_TRANSFORM}"
-        raise UnsupportedError(f"requires {rule} for a Fourier transform, got {lengths}")
+    element, rank = node.operands[0].type.element, len(node.operands[0].shape)
+    sign = 1 if kind in ("IFFT", "IRFFT") else -1
+    transform = Transform(lambda array: node.stored(array, "roots"), F64, sign)
     parts = [each.cast(F64) for each in node.operands]
-    z = Pair(parts[0], parts[1] if len(parts) > 1 else parts[0] * 0.0)
-    rank, inverse = len(z.real.shape), kind in ("IFFT", "IRFFT")
-    axes = list(range(rank - len(lengths), rank))
-    for axis, length in zip(axes, lengths, strict=True):
-        if kind == "IRFFT" and axis == axes[-1]:
-            z = _hermitian(z, axis, length)
-        z = _transformed(node, z, axis, length, inverse)
-    if kind == "RFFT":
-        kept = lengths[-1] // 2 + 1
-        z = Pair(z.real.part(rank - 1, 0, kept), z.imag.part(rank - 1, 0, kept))
-    found = [z.real] if kind == "IRFFT" else [z.real, z.imag]
-    return [each.cast(element) for each in found]
-
-
-def _hermitian(z: Pair, axis: int, length: int) -> Pair:
-    """The rest of a spectrum of reals, along the last axis of those that are transformed."""
-    if length < 2:
-        return Pair(z.real.part(axis, 0, length), z.imag.part(axis, 0, length) * 0.0)
-    rest = (length - 1) // 2
-    real, imag = (each.part(axis, 1, rest).flip(axis) for each in (z.real, z.imag))
-    half = length // 2 + 1
-    first = [each.part(axis, 0, half) for each in (z.real, z.imag)]
-    return Pair(joined([first[0], real], axis), joined([first[1], -imag], axis))
-
-
-def _transformed(node: Node, z: Pair, axis: int, length: int, inverse: bool) -> Pair:
-    steps = np.outer(np.arange(length), np.arange(length)) % length
-    angles = 2 * np.pi * steps / length * (1 if inverse else -1)
-    scale = 1 / length if inverse else 1.0
-    roots = [node.stored(table * scale, "roots") for table in (np.cos(angles), np.sin(angles))]
-    rank = len(z.real.shape)
-    order = [at for at in range(rank) if at != axis] + [axis]
-    back = [order.index(at) for at in range(rank)]
-    x, y = (each.transpose(order) for each in (z.real, z.imag))
-    cosines, sines = roots
-    real = x.matmul(cosines) - y.matmul(sines)
-    imag = x.matmul(sines) + y.matmul(cosines)
-    return Pair(real.transpose(back), imag.transpose(back))
+    axes = list(zip(range(rank - len(lengths), rank), lengths, strict=True))
+    for axis, length in axes if kind == "IRFFT" else reversed(axes):
+        order = [*(at for at in range(rank) if at != axis), axis]
+        lines = [each.transpose(order) for each in parts]
+        is_last = axis == rank - 1
+        if kind == "IRFFT" and is_last:
+            found = [transform.real_inverse(lines, Expr.of(length))]
+        else:
+            kept = length // 2 + 1 if kind == "RFFT" and is_last else length
+            found = transform(lines, Expr.of(kept))
+            found = [each / length for each in found] if sign > 0 else found
+        parts = [each.transpose([order.index(at) for at in range(rank)]) for each in found]
+    return [each.cast(element) for each in parts]
 
 
 _FUNCTIONS: dict[str, Callable[..., Pair]] = {
+    "atan2": angle,
+    "cbrt": cube_root,
     "cosine": cosine,
     "divide": quotient,
     "exponential": exponential,
@@ -237,7 +221,7 @@ COMPLEX: dict[str, HloImporter] = {
     "stablehlo.constant": constant,
     "stablehlo.convert": _convert,
     "stablehlo.fft": fft,
-    "stablehlo.imag": lambda node: [node.operands[1]],
+    "stablehlo.imag": _imag,
     "stablehlo.iota": _iota,
     "stablehlo.is_finite": _is_finite,
     "stablehlo.maximum": _extremum,
@@ -273,7 +257,16 @@ LINEAR = frozenset(
 
 WHOLE = frozenset(
     f"stablehlo.{name}"
-    for name in ["case", "composite", "if", "map", "optimization_barrier", "sort", "while"]
+    for name in [
+        "case",
+        "composite",
+        "custom_call",
+        "if",
+        "map",
+        "optimization_barrier",
+        "sort",
+        "while",
+    ]
 )
 """Operators that take the parts one after the other, as so many operands."""
 

@@ -9,12 +9,16 @@ from xdsl.rewriter import InsertPoint
 
 from weft.compiler.frontend import matrices
 from weft.compiler.frontend.matrices import Step
-from weft.compiler.frontend.stablehlo.node import Node
+from weft.compiler.frontend.stablehlo.interleaved import joined_parts, separated
+from weft.compiler.frontend.stablehlo.node import Node, static_dims
+from weft.compiler.frontend.stablehlo.ops.movement import box_at, update_at
+from weft.compiler.frontend.stablehlo.types import declared, is_complex
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import ExprLike
-from weft.dialects.graph import CaseOp, ConditionOp, IfOp, WhileOp, YieldOp
+from weft.dialects.graph import CaseOp, ConditionOp, HostCallOp, IfOp, WhileOp, YieldOp
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import tensor
 
 
 def inner_builder(node: Node, block: Block) -> GraphBuilder:
@@ -79,10 +83,71 @@ def map_(node: Node) -> Sequence[Term]:
     return [each.expand(shape) for each in node.applied(node.operands)]
 
 
+def scan(node: Node) -> Sequence[Term]:
+    """A body on the slices of some tensors along a dim, one after the other, with a state: what it
+    returns is slices of results, and the next state.
+    """
+    axis, backwards = node.integer("dimension"), node.flag("is_reverse")
+    count, states = node.integers("operandSegmentSizes")
+    inputs, first = node.operands[:count], node.operands[count:]
+    written = node.results[: len(node.results) - states]
+    outputs = [node.number(0, each.element).expand(each.static) for each in written]
+    length = static_dims(inputs[0])[axis]
+
+    def step(state: Sequence[Term], number: Term) -> list[Term]:
+        b = number.b
+        at = length - 1 - number if backwards else number
+        slices = [_slice_at(Term(b, each.value), at, axis) for each in inputs]
+        found = node.body([*slices, *state[len(outputs) :]], b=b)
+        pairs = zip(state[: len(outputs)], found, strict=False)
+        filled = [_with_slice(x, new, at, axis) for x, new in pairs]
+        return [*filled, *found[len(outputs) :]]
+
+    return repeated(node, length, [*outputs, *first], step)
+
+
+def _slice_at(x: Term, at: Term, axis: int) -> Term:
+    """The slice at an index along a dim, which is left out."""
+    dims = static_dims(x)
+    sizes = [1 if each == axis else dim for each, dim in enumerate(dims)]
+    return box_at(x, [at] * len(dims), sizes).reshape(dims[:axis] + dims[axis + 1 :])
+
+
+def _with_slice(x: Term, new: Term, at: Term, axis: int) -> Term:
+    """A tensor with another slice at an index along a dim."""
+    starts = [at if each == axis else at * 0 for each in range(len(x.shape))]
+    return update_at(x, new.insert(axis), starts)
+
+
+def after_all(_: Node) -> Sequence[Term]:
+    """A token, which stands for nothing: effects keep their order."""
+    return []
+
+
+HOST_CALL = "weft.host_call"
+"""The custom call of a function of this process, which `backend_config` names."""
+
+
+def host_call(node: Node) -> Sequence[Term]:
+    """What a function of the host returns; the last dim of complex arrays has both parts."""
+    written = [each.type for each in node.op.results]
+    pairs = [(2,) if is_complex(each) else () for each in written]
+    held = [declared(each) for each in written]
+    types = [
+        tensor((*each.static, *pair), each.element) for each, pair in zip(held, pairs, strict=True)
+    ]
+    values = [each.value for each in joined_parts(node.operands, node.op.operands, node.b)]
+    op = HostCallOp.of(node.text("backend_config"), values, types, node.b.location)
+    found = [Term(node.b, result) for result in node.b.builder.insert(op).results]
+    return separated(found, node.op.results)
+
+
 CONTROL = {
+    "after_all": after_all,
     "case": case,
     "composite": composite,
     "if": if_,
+    "create_token": after_all,
     "map": map_,
     "while": while_,
 }

@@ -340,7 +340,8 @@ def reduce_precision(node: Node) -> Sequence[Term]:
         size = rounded.math("abs")
         rounded = (size > largest).where(copy_sign(x.number(math.inf), x), rounded)
         rounded = (size < smallest).where(copy_sign(x.number(0.0), x), rounded)
-    return [is_nan(x).where(x, rounded)]
+    # without a mantissa there is no NaN
+    return [is_nan(x).where(x if mantissa else copy_sign(x.number(math.inf), x), rounded)]
 
 
 def _right(x: Term, count: int) -> Term:

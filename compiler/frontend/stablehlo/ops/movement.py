@@ -9,12 +9,11 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Attribute
 
 from weft.compiler.frontend.stablehlo.node import Node
-from weft.compiler.frontend.stablehlo.ops.elementwise import UNSIGNED_OF
 from weft.compiler.frontend.stablehlo.types import constant_array, is_complex
 from weft.dialects.errors import ModelError
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.algebra import Term, counted, joined, shape_attr, size_term
-from weft.dialects.graph.core.types import BOOL, FLOATS, I64, SIGNED
+from weft.dialects.graph.core.types import FLOATS, I64, SIGNED
 from weft.dialects.loop.scalar import width
 
 
@@ -235,58 +234,12 @@ def update_at(x: Term, update: Term, starts: Sequence[Term]) -> Term:
     return x.of(x.b.scatter_nd(x.value, indices.value, update.value, **attributes))
 
 
-def bitcast_convert(node: Node) -> Sequence[Term]:
-    """The bits as another element type; narrower elements are a last dim."""
-    x, element = node.only, node.result.element
-    if element == x.type.element:
-        return [x]
-    if BOOL in (element, x.type.element):
-        raise ModelError(f"requires numbers, got {x.type} as {element}")
-    source, target = width(x.type.element), width(element)
-    if source == target:
-        return [x.of(node.b.bitcast(x.value, to=element))]
-    return [
-        _split(x, node, source, target) if source > target else _merged(x, node, source, target)
-    ]
-
-
-def _split(x: Term, node: Node, source: int, target: int) -> Term:
-    """Wide elements as parts, the lowest first."""
-
-    wide = x.of(node.b.bitcast(x.value, to=UNSIGNED_OF[source]))
-    parts = [
-        wide.of(
-            node.b.bit_shift(wide.value, wide.number(target * at).value, direction="RIGHT")
-        ).cast(UNSIGNED_OF[target])
-        for at in range(source // target)
-    ]
-    rank = len(x.shape)
-    whole = joined([part.reshape([*x.shape, 1]) for part in parts], rank)
-    return x.of(node.b.bitcast(whole.value, to=node.result.element))
-
-
-def _merged(x: Term, node: Node, source: int, target: int) -> Term:
-    """Parts along the last dim as wide elements."""
-
-    rank, lead = len(x.shape), x.shape[:-1]
-    narrow = x.of(node.b.bitcast(x.value, to=UNSIGNED_OF[source])).cast(UNSIGNED_OF[target])
-    total: Term | None = None
-    for at in range(target // source):
-        part = narrow.part(rank - 1, at, 1).reshape(lead)
-        count = narrow.number(source * at).value
-        moved = part.of(node.b.bit_shift(part.value, count, direction="LEFT"))
-        total = moved if total is None else total + moved
-    assert total is not None, "a wide element has parts"
-    return total.of(node.b.bitcast(total.value, to=node.result.element))
-
-
 def identity(node: Node) -> Sequence[Term]:
     """The operands themselves."""
     return node.operands
 
 
 MOVEMENT = {
-    "bitcast_convert": bitcast_convert,
     "broadcast": broadcast_leading,
     "broadcast_in_dim": broadcast_in_dim,
     "concatenate": concatenate,

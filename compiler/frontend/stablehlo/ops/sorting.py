@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import SSAValue
+
 from weft.compiler.frontend.stablehlo.node import Node
 from weft.compiler.frontend.stablehlo.ops.bodies import comparison
 from weft.compiler.frontend.stablehlo.ops.elementwise import total_order
@@ -12,6 +15,7 @@ from weft.compiler.frontend.stablehlo.types import is_complex, parts_of
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.graph.core.algebra import Term, counted, shape_attr
 from weft.dialects.graph.core.types import FLOATS, I32, I64
+from weft.dialects.stablehlo.op import HloOp
 
 MOST_COMPARED = 2048
 """Lines up to this long are sorted by a comparator of any form, which compares all pairs."""
@@ -32,10 +36,25 @@ def sort(node: Node) -> Sequence[Term]:
         order = ordered(key, axis, descending=simple.direction == "GT")
     else:
         order = _by_pairs(node, axis)
+    if not reals:
+        return [_in_order(each, order, axis) for each in node.operands]
     return [
-        each.of(node.b.gather_elements(each.value, order.value, axis=axis))
-        for each in node.operands
+        order.cast(each.type.element) if _counts(operand, axis) else _in_order(each, order, axis)
+        for operand, each in zip(node.op.operands, node.operands, strict=True)
     ]
+
+
+def _in_order(x: Term, order: Term, axis: int) -> Term:
+    return x.of(x.b.gather_elements(x.value, order.value, axis=axis))
+
+
+def _counts(value: SSAValue, axis: int) -> bool:
+    """Whether elements are their own indices along an axis."""
+    owner = value.owner
+    if not isinstance(owner, HloOp) or owner.name != "stablehlo.iota":
+        return False
+    dimension = owner.written.get("iota_dimension")
+    return isinstance(dimension, IntegerAttr) and dimension.value.data == axis
 
 
 def ordered(key: Term, axis: int, *, descending: bool, count: int | None = None) -> Term:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 
 from weft.compiler.frontend.stablehlo.node import HloImporter, Node
+from weft.compiler.frontend.stablehlo.ops.bits import upper_product
 from weft.compiler.frontend.stablehlo.ops.elementwise import (
     ELEMENTWISE,
     bits,
@@ -255,6 +256,7 @@ FUNCTIONS = {
     "is_neg_inf": is_infinite(negative=True, positive=False),
     "is_pos_inf": is_infinite(negative=False, positive=True),
     "lgamma": in_f64(lgamma),
+    "mulhi": of_terms(upper_product),
     "next_after": of_terms(next_after),
     "sinh": named("sinh"),
     "square": of_terms(squared),

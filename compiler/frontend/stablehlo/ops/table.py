@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.compiler.frontend.stablehlo.node import HloImporter, ImporterTable, Node
+from weft.compiler.frontend.stablehlo.ops.bits import BITS
 from weft.compiler.frontend.stablehlo.ops.bodies import combination
+from weft.compiler.frontend.stablehlo.ops.collectives import COLLECTIVES
 from weft.compiler.frontend.stablehlo.ops.complex_numbers import (
     COMPLEX,
     LINEAR,
@@ -13,7 +15,13 @@ from weft.compiler.frontend.stablehlo.ops.complex_numbers import (
     by_parts,
     product_of_pairs,
 )
-from weft.compiler.frontend.stablehlo.ops.control import CONTROL
+from weft.compiler.frontend.stablehlo.ops.control import (
+    CONTROL,
+    HOST_CALL,
+    after_all,
+    host_call,
+    scan,
+)
 from weft.compiler.frontend.stablehlo.ops.dynamic import DYNAMIC, shape_assertion
 from weft.compiler.frontend.stablehlo.ops.elementwise import ELEMENTWISE
 from weft.compiler.frontend.stablehlo.ops.indexing import INDEXING
@@ -30,7 +38,11 @@ from weft.dialects.errors import UnsupportedError
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.stablehlo.op import HloOp
 
-CUSTOM_CALLS: ImporterTable = {"shape_assertion": shape_assertion}
+CUSTOM_CALLS: ImporterTable = {
+    "dce_sink": after_all,
+    HOST_CALL: host_call,
+    "shape_assertion": shape_assertion,
+}
 """The custom calls that weft knows, by their targets."""
 
 
@@ -40,10 +52,10 @@ def custom_call(node: Node) -> Sequence[Term]:
 
 
 _STABLEHLO = {
-    **ELEMENTWISE, **MOVEMENT, **INDEXING, **REDUCTIONS, **PRODUCTS, **CONTROL, **SORTING,
-    **DYNAMIC, **LINALG, **QUANTIZED, **RANDOM, "custom_call": custom_call,
+    **ELEMENTWISE, **BITS, **MOVEMENT, **INDEXING, **REDUCTIONS, **PRODUCTS, **CONTROL, **SORTING,
+    **DYNAMIC, **LINALG, **QUANTIZED, **RANDOM, **COLLECTIVES, "custom_call": custom_call,
 }  # fmt: skip
-_CHLO = {**SPECIAL, "top_k": top_k}
+_CHLO = {**SPECIAL, "scan": scan, "top_k": top_k}
 
 IMPORTERS: ImporterTable = {
     **COMPLEX,
@@ -78,7 +90,7 @@ def complex_importer(op: HloOp) -> HloImporter:
     alike = op.name in _BODIES and combination(op.regions[0].block) in ("add", "none")
     if op.name in LINEAR or alike:
         return by_parts(IMPORTERS[op.name])
-    if op.name in WHOLE or op.name in _BODIES:
+    if op.name in WHOLE or op.name in _BODIES or op.name.partition(".")[2] in COLLECTIVES:
         return IMPORTERS[op.name]
     raise UnsupportedError("requires real numbers, got complex ones")
 

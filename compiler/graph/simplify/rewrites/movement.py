@@ -22,9 +22,11 @@ from weft.dialects.graph import TransposeOp
 from weft.dialects.graph.core.algebra import Term, joined, shape_attr
 from weft.dialects.graph.core.elementwise import BinaryOp
 from weft.dialects.graph.core.op import ints
-from weft.dialects.graph.core.types import type_of
+from weft.dialects.graph.core.types import I32, type_of
+from weft.dialects.graph.ops.cast import CastOp
 from weft.dialects.graph.ops.matmul import MatmulOp
-from weft.dialects.graph.reindexing.gather import GatherOp
+from weft.dialects.graph.ops.sort import ArgsortOp
+from weft.dialects.graph.reindexing.gather import GatherElementsOp, GatherOp
 from weft.dialects.graph.reindexing.slicing import ConcatOp, SliceOp, SplitOp, exprs, offsets
 
 x, y = Value("x"), Value("y")
@@ -206,6 +208,45 @@ def _slice_of_axis(m: Match) -> Term | None:
     return part.reshape(gather.result_type.shape)
 
 
+def _first_of_gathered(m: Match) -> Term | None:
+    """The first elements in the order of a sort, by the first of its positions."""
+    box, gather = _first(m.root.results[0]), m.op("gather", GatherElementsOp)
+    if box is None or box[0] != gather.position:
+        return None
+    order = Term(m.b, m.op("order", ArgsortOp).result)
+    return m.again(gather, m.values["x"], order.part(*box).value)
+
+
+def _first_of_cast(m: Match) -> Term | None:
+    """The same for positions that are cast."""
+    box, cast = _first(m.root.results[0]), m.op("cast", CastOp)
+    return None if box is None else Term(m.b, cast.operand).part(*box).cast(cast.to)
+
+
+def _first_of_order(m: Match) -> Term | None:
+    """A sort of which all that read it, or elements in its order, take the same first positions."""
+    order = m.op("order", ArgsortOp)
+    box, users = _first(m.root.results[0]), [use.operation for use in order.result.uses]
+    if box is None or box[0] != order.position:
+        return None
+    for user in users:
+        moved = isinstance(user, CastOp | GatherElementsOp)
+        reader = only_user(user.results[0]) if moved else user
+        if not isinstance(reader, SliceOp) or _first(reader.result) != box:
+            return None
+    return m.again(order, order.operand, count=shape_attr([box[2]]))
+
+
+def _first(value: SSAValue) -> tuple[int, int, Expr] | None:
+    """The one axis along which a slice takes the first elements alone, 0, and how many."""
+    box = _box(value)
+    if box is None or any(start != 0 for start in box.starts) or {*box.steps} != {1}:
+        return None
+    shape = type_of(box.source).shape
+    cut = [axis for axis, size in enumerate(box.sizes) if size != shape[axis]]
+    return (cut[0], 0, box.sizes[cut[0]]) if len(cut) == 1 else None
+
+
 def _transpose_of_both(m: Match) -> Term | None:
     """`f(x.T, y.T)` as `f(x, y).T`, where both have the same axes in the same order."""
     first, second = m.op("first", TransposeOp), m.op("second", TransposeOp)
@@ -239,6 +280,8 @@ def _part(name: str) -> Operator:
 transposed = graph.transpose(x).named("outer").alone()
 product = graph.transpose(graph.matmul(x, y).alone()).named("outer").alone()
 
+order = graph.argsort(y).named("order")
+
 MOVEMENTS = (
     Rewrite("slice of slice", graph.slice(graph.slice(x).named("inner")), _slice_of_slice),
     Rewrite("slice of concat", graph.slice(graph.concat().named("whole")), _slice_of_concat),
@@ -256,6 +299,21 @@ MOVEMENTS = (
         "concat of adjacent parts",
         graph.concat(_part("first"), _part("second")).anywhere().named("whole"),
         _concat_of_parts,
+    ),
+    Rewrite(
+        "first elements of a sort",
+        graph.slice(graph.gather_elements(x, order).named("gather").alone()),
+        _first_of_gathered,
+    ),
+    Rewrite(
+        "first of a sort's positions in 32 bits",
+        graph.slice(graph.cast(order, to=I32).named("cast").alone()),
+        _first_of_cast,
+    ),
+    Rewrite(
+        "first of a sort's positions",
+        graph.slice(order),
+        _first_of_order,
     ),
     Rewrite("gather of a range", graph.gather(x, indices).named("gather"), _slice_of_axis),
     Rewrite(

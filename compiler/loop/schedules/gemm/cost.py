@@ -13,7 +13,7 @@ from math import ceil, gcd, inf, prod
 
 from msgspec import Struct
 
-from weft.compiler.loop.schedules.gemm.loop_order import ENOUGH_TASKS, SCATTERED
+from weft.compiler.loop.schedules.gemm.loop_order import ENOUGH_TASKS, SCATTERED, kept_bytes
 from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.gemm.problem import Operand, Problem
 from weft.compiler.loop.schedules.gemm.remainders import tile_heights
@@ -278,7 +278,8 @@ class _Product:
         piece of a page after another where L2 does not keep it and panels are the loop outside.
         """
         all_bytes = self.panel_bytes + self.other_bytes + self.result_bytes
-        far = self.result_bytes > self.target.l2_bytes // 2
+        row = self.result_step // self.plan.rows
+        far = self.result_bytes / self.others > kept_bytes(row, self.target)
         apart = self.result_step >= PAGE and min(self.panels, self.tiles) > 1
         written = 2 * self.result_bytes * (SCATTERED if far and apart and panels_first else 1)
         return (self.panel_bytes + self.other_bytes + written) / self._bandwidth(all_bytes)

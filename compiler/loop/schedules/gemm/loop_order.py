@@ -23,7 +23,7 @@ from weft.compiler.loop.nest import (
 )
 from weft.compiler.loop.primitives import reorder
 from weft.compiler.loop.strides import stride
-from weft.compiler.target.target import PAGE, Target
+from weft.compiler.target.target import LINE, PAGE, Target
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.interval import Range
 from weft.dialects.loop.ops import (
@@ -100,6 +100,23 @@ def _orders(loops: Sequence[ForOp]) -> Iterator[list[ForOp]]:
             yield [outer, *rest[:position], columns, *rest[position:]]
 
 
+def kept_bytes(row: int | None, target: Target) -> int:
+    """How much of a result whose rows have so many bytes L2 keeps between neighbouring panels: less
+    where lines belong to two of them, and are stored to twice.
+    """
+    return target.l2_bytes // (2 if row is not None and row % LINE == 0 else 4)
+
+
+def _row_bytes(store: StoreOp) -> int | None:
+    """The bytes of the last dim of what is stored to, where that is constant."""
+    *_, columns = store.buffer_type.shape
+    return None if columns.constant is None else columns.constant * _bytes(store)
+
+
+def _bytes(access: AccessOp) -> int:
+    return width(access.buffer_type.element) // 8
+
+
 class _Traffic:
     """What tiles inside some loops read of memory and write to it; dynamic sizes are taken to be
     typical ones.
@@ -144,17 +161,17 @@ class _Traffic:
         inner = next((loop for loop in reversed(order) if loop.extent != 1), order[-1])
         total = 0.0
         for store in self._stores:
-            box, whole = self._box(store, self._around), self._box(store, ())
-            if box is None or whole is None:
+            box = self._box(store, self._around)
+            if box is None:
                 return None
-            far = whole > self._target.l2_bytes // 2
+            far = box > kept_bytes(_row_bytes(store), self._target)
             total += box * (SCATTERED if far and _is_scattered(store, inner) else 1)
         return total
 
     def _box(self, access: AccessOp, fixed: Sequence[ForOp]) -> int | None:
         """The bytes of the box around all that is accessed in one iteration of the fixed loops."""
         pinned: dict[Atom, Range] = {loop.index: (0, 0) for loop in fixed}
-        total = width(access.buffer_type.element) // 8
+        total = _bytes(access)
         for expr in subscripts(access):
             extent = _extent(expr, self._ranges[access] | pinned)
             if extent is None:
@@ -179,7 +196,7 @@ def _is_scattered(store: StoreOp, inner: ForOp) -> bool:
     step = stride(store, inner)
     if step is None or step.constant is None:
         return True
-    return abs(step.constant) * width(store.buffer_type.element) // 8 >= PAGE
+    return abs(step.constant) * _bytes(store) >= PAGE
 
 
 def _is_inside(access: AccessOp, loop: ForOp) -> bool:

@@ -9,6 +9,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -333,6 +334,85 @@ def test_complex_numbers_are_pairs():
     expected = np.fft.fft(z) / z
     np.testing.assert_allclose(real + 1j * imag, expected, rtol=1e-4)
     np.testing.assert_allclose(size, np.abs(expected), rtol=1e-4)
+
+
+def test_narrow_types_are_computed_in_wider_ones():
+    x = np.arange(-8, 8).astype(ml_dtypes.int4)
+    f = np.array([0.3, -1.9, 200.0, 0.01], ml_dtypes.float8_e3m4)
+    found = run(
+        """
+        func.func @main(%x: tensor<16xi4>, %f: tensor<4xf8E3M4>)
+            -> (tensor<16xi4>, tensor<i4>, tensor<4xf8E3M4>, tensor<4xi8>, tensor<8xi8>) {
+          %three = stablehlo.constant dense<3> : tensor<i4>
+          %threes = stablehlo.broadcast_in_dim %three, dims = [] : (tensor<i4>) -> tensor<16xi4>
+          %a = stablehlo.multiply %x, %threes : tensor<16xi4>
+          %b = stablehlo.reduce(%x init: %three) applies stablehlo.xor across dimensions = [0] : (tensor<16xi4>, tensor<i4>) -> tensor<i4>
+          %c = stablehlo.multiply %f, %f : tensor<4xf8E3M4>
+          %d = stablehlo.bitcast_convert %f : (tensor<4xf8E3M4>) -> tensor<4xi8>
+          %rows = stablehlo.reshape %x : (tensor<16xi4>) -> tensor<8x2xi4>
+          %e = stablehlo.bitcast_convert %rows : (tensor<8x2xi4>) -> tensor<8xi8>
+          return %a, %b, %c, %d, %e : tensor<16xi4>, tensor<i4>, tensor<4xf8E3M4>, tensor<4xi8>, tensor<8xi8>
+        }
+        """,
+        x, f,
+    )  # fmt: skip
+    wide = x.astype(np.int8)
+    assert found[0].tolist() == (wide * 3).astype(ml_dtypes.int4).tolist()
+    assert int(found[1]) == int(np.bitwise_xor.reduce(wide) ^ 3)
+    expected = (f.astype("f") * f.astype("f")).astype(f.dtype)
+    assert found[2].view(np.uint8).tolist() == expected.view(np.uint8).tolist()
+    assert found[3].tolist() == f.view(np.int8).tolist()
+    low, high = wide.reshape(8, 2).T.astype(np.uint8)
+    assert found[4].tolist() == (low % 16 + high * 16).view(np.int8).tolist()
+
+
+def test_upper_halves_of_products_and_scans():
+    x = np.array([2**62, -(2**62), -5], np.int64)
+    y = np.array([12, 12, 2**63 - 1], np.int64)
+    rows = np.arange(12, dtype=np.int32).reshape(3, 4)
+    found = run(
+        """
+        func.func @main(%x: tensor<3xi64>, %y: tensor<3xi64>, %z: tensor<3x4xi32>)
+            -> (tensor<3xi64>, tensor<3x4xi32>, tensor<3xi32>) {
+          %a = chlo.mulhi %x, %y : tensor<3xi64>, tensor<3xi64> -> tensor<3xi64>
+          %zero = stablehlo.constant dense<0> : tensor<3xi32>
+          %b:2 = chlo.scan(%z) inits(%zero) dimension=1 attributes {is_reverse = true} {
+          ^bb0(%each: tensor<3xi32>, %before: tensor<3xi32>):
+            %sum = stablehlo.add %each, %before : tensor<3xi32>
+            stablehlo.return %before, %sum : tensor<3xi32>, tensor<3xi32>
+          } : (tensor<3x4xi32>, tensor<3xi32>) -> (tensor<3x4xi32>, tensor<3xi32>)
+          return %a, %b#0, %b#1 : tensor<3xi64>, tensor<3x4xi32>, tensor<3xi32>
+        }
+        """,
+        x, y, rows,
+    )  # fmt: skip
+    assert found[0].tolist() == [int(a) * int(b) >> 64 for a, b in zip(x, y, strict=True)]
+    sums = np.cumsum(rows[:, ::-1], axis=1)[:, ::-1]
+    assert found[1].tolist() == (sums - rows).tolist()
+    assert found[2].tolist() == sums[:, 0].tolist()
+
+
+COLLECTIVES = """
+func.func @main(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<ui32>) {
+  %a = "stablehlo.all_reduce"(%x) <{replica_groups = dense<GROUPS> : tensor<1xSIZExi64>}> ({
+  ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+    %s = stablehlo.add %p, %q : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+  }) : (tensor<2xf32>) -> tensor<2xf32>
+  %b = "stablehlo.collective_permute"(%x) <{source_target_pairs = dense<0> : tensor<1x2xi64>}> : (tensor<2xf32>) -> tensor<2xf32>
+  %c = "stablehlo.collective_permute"(%x) <{source_target_pairs = dense<> : tensor<0x2xi64>}> : (tensor<2xf32>) -> tensor<2xf32>
+  %d = stablehlo.partition_id : tensor<ui32>
+  return %a, %b, %c, %d : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<ui32>
+}
+"""
+
+
+def test_collectives_of_one_device():
+    x = floats(2)
+    found = run(COLLECTIVES.replace("GROUPS", "0").replace("SIZE", "1"), x)
+    assert [each.tolist() for each in found] == [x.tolist(), x.tolist(), [0, 0], 0]
+    with pytest.raises(WeftError, match="requires one device, got replica_groups"):
+        run(COLLECTIVES.replace("GROUPS", "[[0, 1]]").replace("SIZE", "2"), x)
 
 
 def test_quantised_tensors():

@@ -194,7 +194,7 @@ static void host_parallel_for(void *user, int64_t count, body_function *body, vo
 }
 
 weft_context *create_with_host_loop(uint32_t threads, int64_t *calls) {
-  weft_options options = {sizeof options, threads, 0, host_parallel_for, calls, 0, 0, 0, 0, 0, 0, 0, {0}};
+  weft_options options = {sizeof options, threads, 0, host_parallel_for, calls, 0, 0, 0, 0, 0, 0, 0, 0};
   return m_create(&options);
 }
 
@@ -210,7 +210,7 @@ static void counted_release(void *user, void *memory) {
 }
 
 weft_context *create_with_allocator(int64_t *blocks) {
-  weft_options options = {sizeof options, 2, 0, 0, 0, counted_allocate, counted_release, blocks, 0, 0, 0, 0, {0}};
+  weft_options options = {sizeof options, 2, 0, 0, 0, counted_allocate, counted_release, blocks, 0, 0, 0, 0, 0};
   return m_create(&options);
 }
 
@@ -220,6 +220,6 @@ static void *failing_allocate(void *user, uint64_t bytes, uint64_t alignment) {
 }
 
 weft_context *create_without_memory(void) {
-  weft_options options = {sizeof options, 2, 0, 0, 0, failing_allocate, counted_release, 0, 0, 0, 0, 0, {0}};
+  weft_options options = {sizeof options, 2, 0, 0, 0, failing_allocate, counted_release, 0, 0, 0, 0, 0, 0};
   return m_create(&options);
 }

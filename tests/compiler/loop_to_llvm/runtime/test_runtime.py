@@ -137,7 +137,6 @@ WRONG = [
     ({"size": 104}, b"create requires weft_options of 96 bytes, got 104"),
     ({"threads": 1025}, b"create requires at most 1024 threads, got 1025"),
     ({"flags": 2}, b"create requires flags of 0, or of a level, at most 1, got 2"),
-    ({"reserved": 1}, b"create requires reserved[0] to be 0, got 1"),
     ({"allocate": 4096}, b"create requires allocate and release, or neither, got allocate alone"),
     ({"release": 4096}, b"create requires allocate and release, or neither, got release alone"),
 ]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Unpack, runtime_checkable
 
 from weft.compilation import compile_cached, options_of
+from weft.compiler.deferred import deferred
 from weft.compiler.driver.deadline import deadline
 from weft.compiler.driver.extension import Extension
 from weft.compiler.driver.options import Changes, Options
@@ -21,13 +22,15 @@ from weft.compiler.machine.bindings.names import base_name
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.budget import MAX_BYTES, MAX_NODES, TIMEOUT, Budget
-from weft.distributed.pipeline import join_stages
-from weft.distributed.world import World, world
+from weft.distributed.world import world
 from weft.probing.watching import watching
 
 if TYPE_CHECKING:
-    from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
+    from weft.compiler.frontend.imported import ImportedModel, Source
+    from weft.distributed import pipeline
     from weft.tracing.graph import Graph
+else:
+    pipeline = deferred("weft.distributed.pipeline")
 
 
 @runtime_checkable
@@ -135,10 +138,10 @@ def source_of(model: Any, specs: Sequence[Any]) -> Source | ImportedModel:
 
 
 def _in_process(compiled: Compiled, threads: int | None) -> Executable:
-    ranks = world() if "mesh" in compiled.metadata else World()
     check_runs_on(host_target(calibrated=False), compiled.metadata, compiled.prefix)
     executable = compiled.executable(threads)
-    join_stages(executable, ranks)
+    if "mesh" in compiled.metadata:
+        pipeline.join_stages(executable, world())
     return executable
 
 
@@ -157,10 +160,11 @@ def load(
     OptionError for weights in a form that the artifact does not take, InputError for arrays that
     do not fit.
     """
-    ranks = world()
+    world()
     loaded = load_artifact(
         Path(path), host_target(calibrated=False), threads=threads, weights=weights, verify=verify
     )
-    join_stages(loaded, ranks)
+    if "mesh" in loaded.metadata:
+        pipeline.join_stages(loaded, world())
     loaded.page = partial(_page, path)
     return loaded

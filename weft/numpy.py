@@ -8,7 +8,7 @@ names come out of the table (`weft/array_api/table.py`).
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as _np
 
@@ -16,10 +16,15 @@ from weft.array.operators import ArrayOperators, axis_of, users_line
 from weft.array_api import creation, dtypes
 from weft.array_api.dtypes import __array_namespace_info__ as __array_namespace_info__
 from weft.array_api.table import FUNCTIONS, LINALG, OBJECTS, PASSED
+from weft.compiler.deferred import deferred
 from weft.dialects.errors import MissingNameError, OptionError
-from weft.dialects.graph.mesh.attributes import ShardingAttr
 from weft.distributed.mesh import P
 from weft.eager.tensor import Tensor
+
+if TYPE_CHECKING:
+    from weft.dialects.graph.mesh import attributes
+else:
+    attributes = deferred("weft.dialects.graph.mesh.attributes")
 
 __array_api_version__ = "2024.12"
 
@@ -62,7 +67,7 @@ def shard(x: Any, sharding: P = _WHOLE) -> Any:
     if not isinstance(x, ArrayOperators) or x.has_values:
         return x
     dims = (*sharding.dims, *[()] * (x.ndim - len(sharding.dims)))
-    return x.apply("shard", sharding=ShardingAttr(dims))
+    return x.apply("shard", sharding=attributes.ShardingAttr(dims))
 
 
 def stage(x: Any, number: int = 1) -> Any:

@@ -10,32 +10,39 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
-from xdsl.dialects.func import FuncOp
-from xdsl.utils.hints import isa
+from msgspec import Struct
 
 from weft.array.operators import users_line
 from weft.compilation import compile_cached
+from weft.compiler.deferred import deferred
 from weft.compiler.driver.options import FunctionChanges, Options
 from weft.compiler.machine.artifact.artifact import Compiled, check_runs_on
 from weft.compiler.machine.artifact.cache import default_cache
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.errors import OptionError, WeftError
-from weft.dialects.loop.program import DONATED
 from weft.dialects.weights import Array
 from weft.distributed.mesh import Mesh, P
-from weft.distributed.pipeline import join_stages
-from weft.distributed.placement import Placement
 from weft.distributed.world import World
 from weft.distributed.world import world as current_world
 from weft.eager.tensor import AbsentTensor, Tensor, elements, give_up, make_absent
-from weft.probing.watching import build_watchable
-from weft.tracing.trace import Trace, options_for, record
+from weft.tracing.spec import described_examples, options_for
+from weft.tracing.survey.stored import StoredProgram, found_or_made, stored_program
 from weft.trees import Structure, flatten, unflatten
 
 if TYPE_CHECKING:
-    from weft.compiler.frontend.onnx.from_onnx import ImportedModel
+    from weft.distributed import pipeline, placement
+    from weft.probing import inside, watching
+    from weft.tracing import donations
+else:
+    pipeline = deferred("weft.distributed.pipeline")
+    placement = deferred("weft.distributed.placement")
+    inside = deferred("weft.probing.inside")
+    watching = deferred("weft.probing.watching")
+    donations = deferred("weft.tracing.donations")
+
+_Trees = tuple[Structure, Structure]
+_Pairs = Sequence[tuple[int, int]]
 
 _OWN_USES: Final = 3
 """References to an array that belongs to one tensor alone, while it is counted."""
@@ -55,17 +62,17 @@ class Step:
     def __init__(
         self,
         executable: Executable,
-        traced: Trace,
+        trees: tuple[Structure, Structure],
         positions: Sequence[int],
         pairs: Sequence[tuple[int, int]],
         in_place: bool,
-        placement: Placement | None = None,
+        placed: placement.Placement | None = None,
     ):
         self.executable, self.pairs, self.in_place = executable, pairs, in_place
-        self._placement = placement
+        self._placement = placed
         self._elsewhere = _elsewhere(executable)
-        self._inputs, self._outputs = traced.inputs, traced.outputs
-        below = [each for _, each in traced.inputs.below]
+        self._inputs, self._outputs = trees
+        below = [each for _, each in self._inputs.below]
         self._donated = [
             position in positions for position, each in enumerate(below) for _ in range(each.leaves)
         ]
@@ -149,8 +156,8 @@ class Step:
 
     def _leaf(self, position: int, leaf: Any) -> Array:
         """The array of a leaf; memory with nothing in it for what other ranks have and read."""
-        pipeline = self.executable.pipeline
-        if not isinstance(leaf, AbsentTensor) or pipeline is None or pipeline.reads[position]:
+        stages = self.executable.pipeline
+        if not isinstance(leaf, AbsentTensor) or stages is None or stages.reads[position]:
             return _array(leaf)
         spec = self.executable.inputs[position]
         return np.empty([int(dim) for dim in spec.dims], spec.dtype)
@@ -246,35 +253,64 @@ def step(
     cut. Raises WeftError for a leaf without a result, ArtifactError for a target that
     this machine is not.
     """
-    from weft.probing.inside import build_trapped
-
     chosen = options_for(function, "step", options, changes)
     chosen = _on_mesh(chosen, mesh, shardings, trap_nan=trap_nan)
     world = current_world() if chosen.mesh else World()
-    name = chosen.prefix
-    with _TRACING:
-        model, recorded, pairs = donating(
-            function, *examples, donate=donate, name=name, noted=not trap_nan
-        )
+    making = _Making(function, examples, donate, chosen, threads, trap_nan, world)
+    executable, (trees, pairs) = found_or_made(making.entry, making.loaded, making.made)
+    return Step(executable, trees, donate, pairs, not trap_nan, _placement(executable, world))
 
-    def build(source: Any, options: Options) -> Executable:
-        def compile_it() -> Compiled:
-            return compile_cached(source, options, default_cache(os.environ))
 
-        key = _content(source, options) if chosen.mesh else None
-        compiled = compile_it() if key is None else world.once(key, compile_it)
-        check_runs_on(host_target(calibrated=False), compiled.metadata, name)
-        executable = compiled.executable(threads)
-        join_stages(executable, world)
+class _Making(Struct, frozen=True):
+    """How a step is made of a function, or found where it was made before."""
+
+    function: Callable[..., Any]
+    examples: Sequence[Any]
+    donate: Sequence[int]
+    options: Options
+    threads: int | None
+    trap_nan: bool
+    world: World
+
+    def entry(self) -> StoredProgram | None:
+        """The entry of the cache, if there is a key."""
+        if self.trap_nan:
+            return None
+        described, positions = described_examples(self.function, self.examples), tuple(self.donate)
+        values = {"function": self.function}
+        return stored_program("step", values, self.options, described, positions)
+
+    def loaded(self, compiled: Compiled) -> Executable:
+        """What was compiled, in this process. Raises ArtifactError."""
+        check_runs_on(host_target(calibrated=False), compiled.metadata, self.options.prefix)
+        executable = compiled.executable(self.threads)
+        if self.options.mesh:
+            pipeline.join_stages(executable, self.world)
         return executable
 
-    executable = (
-        build_trapped(model, chosen, (), build)
-        if trap_nan
-        else build_watchable(model, chosen, build)
-    )
-    placement = _placement(executable, world)
-    return Step(executable, recorded, donate, pairs, not trap_nan, placement)
+    def build(self, source: Any, options: Options, key: str | None = None) -> Executable:
+        """Compiles a graph, of ranks of one process once."""
+
+        def compile_it() -> Compiled:
+            return compile_cached(source, options, default_cache(os.environ), key=key)
+
+        content = _content(source, options) if self.options.mesh else None
+        return self.loaded(
+            compile_it() if content is None else self.world.once(content, compile_it)
+        )
+
+    def made(self, key: str | None) -> tuple[Executable, tuple[_Trees, _Pairs]]:
+        """Traces the function and compiles its graph."""
+        name, noted = self.options.prefix, not self.trap_nan
+        with _TRACING:
+            model, recorded, pairs = donations.donating(
+                self.function, *self.examples, donate=self.donate, name=name, noted=noted
+            )
+        known = (recorded.inputs, recorded.outputs), pairs
+        if self.trap_nan:
+            return inside.build_trapped(model, self.options, (), self.build), known
+        with_watch = watching.watching(model, self.options, self.build)
+        return with_watch(self.build(model, self.options, key)), known
 
 
 def _on_mesh(
@@ -288,88 +324,13 @@ def _on_mesh(
     return chosen
 
 
-def _placement(executable: Executable, world: World) -> Placement | None:
+def _placement(executable: Executable, world: World) -> placement.Placement | None:
     """Where the ranks have the parts of arrays; None for a program of one rank."""
     described = executable.metadata.get("mesh")
-    return None if described is None else Placement(described, executable.inputs, world)
+    return None if described is None else placement.Placement(described, executable.inputs, world)
 
 
 def _content(source: Any, options: Options) -> tuple[str, ...]:
     """What tells graphs of programs apart, with their options and weights."""
     weights = source.weights
     return options.digest, str(source.module), *(f"{key} {weights.digest(key)}" for key in weights)
-
-
-def donating(
-    function: Callable[..., Any],
-    *examples: Any,
-    donate: Sequence[int],
-    name: str,
-    noted: bool = True,
-) -> tuple[ImportedModel, Trace, list[tuple[int, int]]]:
-    """The graph of a step, in which it is `noted` which arguments take results' memory; what was
-    traced, and those pairs of an input and an output. Raises as `step` does.
-    """
-    from weft.compiler.frontend.onnx.from_onnx import ImportedModel
-
-    recorded = record(function, *examples)
-    main = recorded.module.ops.first
-    assert isinstance(main, FuncOp), "a trace is a function"
-    pairs = list(_pairs(main, recorded, donate))
-    if noted:
-        positions = [ArrayAttr([IntAttr(source), IntAttr(target)]) for source, target in pairs]
-        main.attributes[DONATED] = ArrayAttr(positions)
-    weights = recorded.recording.weights
-    return ImportedModel(recorded.module, weights, name, *_names(main)), recorded, pairs
-
-
-def _names(main: FuncOp) -> Iterator[tuple[str, ...]]:
-    """Those of inputs, and those of outputs."""
-    for key in ("input_names", "output_names"):
-        names = main.attributes[key]
-        assert isa(names, ArrayAttr[StringAttr]), "a trace has names"
-        yield tuple(name.data for name in names)
-
-
-def _pairs(main: FuncOp, recorded: Trace, donate: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Places of donated inputs, and of the outputs that take their memory."""
-    returned = main.get_return_op()
-    assert returned is not None, "a trace returns"
-    results = dict(enumerate(_tails(recorded.outputs)))
-    value_types = [value.type for value in returned.arguments]
-    names = [(position, tail) for position, tail in _positions(recorded.inputs)]
-    for source, (position, tail) in enumerate(names):
-        if position not in donate:
-            continue
-        value_type = main.body.block.args[source].type
-        found = [
-            index
-            for index, each in results.items()
-            if each == tail and value_types[index] == value_type
-        ]
-        if not found:
-            rule = f"a donated argument requires a result of its type for {tail or 'it'}"
-            raise WeftError(f"{users_line()}: {rule}, got none")
-        del results[found[0]]
-        yield source, found[0]
-
-
-def _positions(structure: Structure) -> Iterator[tuple[int, str]]:
-    """The argument of each leaf, and the leaf's path in it."""
-    for position, (_, below) in enumerate(structure.below):
-        for path in _paths(below):
-            yield position, path
-
-
-def _tails(structure: Structure) -> list[str]:
-    """The path of each leaf without its first part, where results are several."""
-    if structure.node_type is None:
-        return [""]
-    return [path for _, below in structure.below for path in _paths(below)]
-
-
-def _paths(structure: Structure, path: str = "") -> Iterator[str]:
-    if structure.node_type is None:
-        yield path
-    for key, below in structure.below:
-        yield from _paths(below, f"{path}.{key}" if path else key)

@@ -33,7 +33,7 @@ from weft.array_api.functions import (
 )
 from weft.array_api.operands import as_tensors, given_tensors, its_own, operand, refuse, stored
 from weft.array_api.ufuncs import NAMES as UFUNC_NAMES
-from weft.array_api.ufuncs import UFUNCS
+from weft.array_api.ufuncs import UFUNCS, imported
 
 _MODULES: Final = (shapes, elements, joining, statistics, histograms, calculus, choosing, making)
 _NOTHING: Final = frozenset((
@@ -115,8 +115,8 @@ def _aliases(owner: Any, found: Mapping[str, Callable[..., Any]]) -> dict[str, C
     """The definitions by all names that NumPy has for its functions."""
     objects = {getattr(owner, name, None): each for name, each in found.items()}
     others = {
-        name: objects[own] for name in dir(owner)
-        if isinstance(own := getattr(owner, name), FunctionType | type(np.sum)) and own in objects
+        name: objects[own] for name, own in imported(owner).items()
+        if isinstance(own, FunctionType | type(np.sum)) and own in objects
     }  # fmt: skip
     return {**others, **found}
 

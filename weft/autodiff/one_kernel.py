@@ -4,38 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from weft.autodiff.vjp import is_traced
-from weft.dialects.graph.reindexing.constant import INLINE_ELEMENTS
-from weft.eager.tape import computed
-from weft.eager.templates import program_of
-from weft.eager.tensor import Tensor
-from weft.tracing.traced import Recording, Traced, declared
+from weft.compiler.deferred import deferred
 
-
-class Captured(Recording):
-    """A graph that is computed at once: tensors, and large arrays, that it reads are its inputs."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inputs, self.tensors = self.block, list[Tensor]()
-
-    def held(self, tensor: Any) -> Traced:
-        given = tensor if isinstance(tensor, Tensor) else Tensor.of(np.asarray(tensor))
-        self.tensors.append(given)
-        input_type = declared(given.dtype.name, given.shape)
-        return Traced(self, self.inputs.insert_arg(input_type, len(self.inputs.args)))
-
-    def constant(self, array: Any) -> Traced:
-        return self.held(array) if array.size > INLINE_ELEMENTS else super().constant(array)
-
-    def computed(self, results: Sequence[Traced]) -> list[Tensor]:
-        """The values of traced tensors."""
-        template = program_of(self.block, [each.value for each in results])
-        return computed(Tensor, template, self.tensors)
+if TYPE_CHECKING:
+    from weft.autodiff import captured
+else:
+    captured = deferred("weft.autodiff.captured")
 
 
 def one_kernel(function: Callable[..., Sequence[Any]]) -> Callable[..., Sequence[Any]]:
@@ -47,7 +24,7 @@ def one_kernel(function: Callable[..., Sequence[Any]]) -> Callable[..., Sequence
     def called(*operands: Any) -> Sequence[Any]:
         if is_traced(operands):
             return function(*operands)
-        recording = Captured()
+        recording = captured.Captured()
         return recording.computed(function(*map(recording.held, operands)))
 
     return called

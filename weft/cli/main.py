@@ -31,6 +31,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "plan": "predict what a model takes on the ranks of a mesh",
     "launch": "run a Python program on several ranks of this machine",
     "calibrate": "measure the costs of a CPU that weft has no table of",
+    "cache": "show what is kept of compilations, or remove it",
     "demo": "compile, run and check a real network",
 }
 """Each is the module of that name in this package, with `parser()` and `run(arguments)`."""

@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from xdsl.ir import SSAValue
 
 from weft.api import compile
-from weft.compiler.frontend.onnx.from_onnx import ImportedModel
+from weft.compiler.frontend.imported import ImportedModel
 from weft.compiler.machine.artifact.dims import size_of
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.graph.core.types import BF16, type_of

@@ -11,7 +11,7 @@ from msgspec import Struct
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import GraphModule, Node
 
-from weft.compiler.frontend.onnx.from_onnx import ImportedModel
+from weft.compiler.frontend.imported import ImportedModel
 from weft.compiler.frontend.torch.graph import AtenGraph
 from weft.compiler.frontend.torch.operands import AtenTable, term
 from weft.dialects.errors import UnsupportedError, WeftError

@@ -1,10 +1,9 @@
-"""`trace`: a Python function is run once on tensors without values, and compiled."""
+"""A Python function is run once on tensors without values, which makes a graph of it."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Unpack, cast
+from typing import Any, cast
 
 import numpy as np
 from msgspec import Struct
@@ -12,29 +11,11 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region
 
-from weft.compiler.driver.options import Changes, FunctionChanges, Options
-from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
-from weft.compiler.machine.bindings.names import c_identifier
-from weft.compiler.machine.python.executable import Executable
-from weft.dialects.errors import OptionError
-from weft.dialects.graph.core.types import TensorType
-from weft.eager.tensor import Tensor, array_of
-from weft.probing.watching import build_watchable
+from weft.compiler.frontend.imported import ImportedModel
 from weft.state import kept_while_traced
-from weft.tracing.traced import Dim, Recording, Traced, declared
+from weft.tracing.spec import names_of, spec_of
+from weft.tracing.traced import Recording, Traced
 from weft.trees import Structure, flatten, unflatten
-
-
-class Spec(Struct, frozen=True):
-    """An input's dtype and dims: numbers, or names of sizes that each call brings along."""
-
-    dtype: str
-    shape: tuple[Dim, ...] = ()
-
-    @property
-    def type(self) -> TensorType:
-        """The tensor type. Raises OptionError for names that the text of a graph does not have."""
-        return declared(self.dtype, self.shape)
 
 
 class Trace(Struct, frozen=True):
@@ -64,7 +45,7 @@ def record(function: Callable[..., Any], *examples: Any) -> Trace:
     recording = Recording()
     leaves, structure = flatten(dict(zip(names_of(function, len(examples)), examples, strict=True)))
     names = [name for name, _ in leaves]
-    arguments = [recording.argument(_spec(example).type, name) for name, example in leaves]
+    arguments = [recording.argument(spec_of(example).type, name) for name, example in leaves]
     with kept_while_traced():
         returned = function(*unflatten(structure, iter(arguments)).values())
     found, shape = flatten(returned)
@@ -89,68 +70,3 @@ def _output_names(paths: Sequence[str]) -> list[str]:
     if len(paths) == 1 and (not paths[0] or paths[0].isdecimal()):
         return ["y"]
     return [f"y{path}" if path[:1].isdecimal() else path for path in paths]
-
-
-def trace(
-    function: Callable[..., Any],
-    *examples: Any,
-    options: Options | None = None,
-    threads: int | None = None,
-    trap_nan: bool = False,
-    **changes: Unpack[Changes],
-) -> Executable:
-    """Compiles what a function does with inputs like the examples: arrays, or `weft.Spec` with
-    names for sizes that vary.
-
-    The function is run once, on tensors without values; loops and conditions of Python are run then
-    and are not in the result. The options are those of `weft.compile`. Raises WeftError, which
-    names the line, for conditions on tensors and for operands that do not fit.
-    """
-    from weft.compiler.driver.pipeline import compile_model
-    from weft.probing.inside import build_trapped
-
-    chosen = options_for(function, "traced", options, changes)
-    imported = record(function, *examples).imported(chosen.prefix)
-
-    def build(source: Source | ImportedModel, options: Options) -> Executable:
-        return compile_model(source, options).executable(threads)
-
-    return (
-        build_trapped(imported, chosen, (), build)
-        if trap_nan
-        else build_watchable(imported, chosen, build)
-    )
-
-
-def options_for(
-    function: Callable[..., Any], name: str, options: Options | None, changes: FunctionChanges
-) -> Options:
-    """The options, with changes, for a function: its name is the prefix where they have none, or
-    the name that is given where it has none itself. Raises OptionError for what only models have.
-    """
-    own = c_identifier(getattr(function, "__name__", name).strip("<>"))
-    chosen = (options or Options()).changed(**changes).named(own)
-    if chosen.gradients:
-        got = ", ".join(chosen.gradients)
-        raise OptionError(f"gradients require a model, or weft.grad for a function, got {got}")
-    if chosen.buckets.sizes or chosen.values:
-        rule = "buckets and values require a model, or weft.compile of a function"
-        raise OptionError(f"{rule}, got {chosen.prefix}")
-    return chosen
-
-
-def _spec(example: Any) -> Spec:
-    if isinstance(example, Spec):
-        return example
-    array = array_of(example) if isinstance(example, Tensor) else np.asarray(example)
-    return Spec(array.dtype.name, array.shape)
-
-
-def names_of(function: Callable[..., Any], count: int) -> list[str]:
-    """The parameters' names, where the function has so many by position."""
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
-        parameters = []
-    names = [each.name for each in parameters if each.kind is not each.VAR_POSITIONAL]
-    return names[:count] if len(names) >= count else [f"x{n}" for n in range(count)]

@@ -20,7 +20,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region
 from xdsl.rewriter import InsertPoint
 
-from weft.compiler.frontend.onnx.from_onnx import MAIN, ImportedModel
+from weft.compiler.frontend.imported import MAIN, ImportedModel
 from weft.compiler.frontend.torch.operands import AtenTable, Results
 from weft.compiler.frontend.torch.table import ATEN
 from weft.dialects.errors import UnsupportedError, WeftError

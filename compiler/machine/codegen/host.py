@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from llvmlite import binding
 from msgspec import Struct
 
 from weft.compiler.machine.codegen.calibration import calibration_path, read_calibration
+from weft.compiler.machine.codegen.llvm_library import llvm_text
 from weft.compiler.target.native import native_target, table_of
 from weft.compiler.target.target import Target
 from weft.compiler.target.usable_cores import usable_cores
@@ -33,8 +33,9 @@ class HostCpu(Struct, frozen=True):
 
 def host_cpu() -> HostCpu:
     """The CPU that LLVM detects."""
-    triple, name = binding.get_process_triple(), binding.get_host_cpu_name()
-    features = dict(binding.get_host_cpu_features())
+    triple, name = llvm_text("GetProcessTriple"), llvm_text("GetHostCPUName")
+    listed = [each for each in llvm_text("GetHostCPUFeatures").split(",") if each]
+    features = {each[1:]: each[0] == "+" for each in listed}
     return HostCpu(triple, name, features, table_of(triple.split("-", 1)[0], name, features))
 
 

@@ -5,20 +5,25 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from weft.compiler.deferred import deferred
 from weft.compiler.machine.artifact.signature import Signature, TensorSpec
 from weft.compiler.machine.python.checked_call import CheckedCall, Library
-from weft.compiler.machine.python.executable_html import executable_html
 from weft.compiler.machine.python.fast_call import Call, fast_call
 from weft.compiler.machine.python.host_calls import functions_called, host_caller
-from weft.compiler.machine.python.profile import Profile
-from weft.compiler.machine.python.record_profile import record_profile
 from weft.compiler.machine.python.strings import output_names, string_call
 from weft.dialects.errors import InputError, OptionError, printable
 from weft.dialects.weights import Array
+
+if TYPE_CHECKING:
+    from weft.compiler.machine.python import executable_html, record_profile
+    from weft.compiler.machine.python.profile import Profile
+else:
+    executable_html = deferred("weft.compiler.machine.python.executable_html")
+    record_profile = deferred("weft.compiler.machine.python.record_profile")
 
 
 class Exporter(Protocol):
@@ -87,7 +92,7 @@ class Executable(_Callable):
 
     def as_html(self) -> str:
         """What notebooks show: the signature, and the last profile, or the flops, by operator."""
-        return executable_html(
+        return executable_html.executable_html(
             self._prefix, self.inputs, self.outputs, self.metadata, self.last_profile
         )
 
@@ -199,7 +204,9 @@ class Executable(_Callable):
             self(*given, **(named or {}))
 
         symbols = self._checked.symbols(arrays) if self._strings is None else {}
-        made = record_profile(self._checked, self._prefix, self.metadata, symbols, call, calls)
+        made = record_profile.record_profile(
+            self._checked, self._prefix, self.metadata, symbols, call, calls
+        )
         self.last_profile = made
         return made
 

@@ -17,7 +17,7 @@ from weft.array_api import creation, dtypes
 from weft.array_api.dtypes import __array_namespace_info__ as __array_namespace_info__
 from weft.array_api.table import FUNCTIONS, LINALG, OBJECTS, PASSED
 from weft.compiler.deferred import deferred
-from weft.dialects.errors import MissingNameError
+from weft.dialects.errors import MissingNameError, OptionError
 from weft.distributed.mesh import P
 from weft.eager.tensor import Tensor
 
@@ -70,6 +70,18 @@ def shard(x: Any, sharding: P = _WHOLE) -> Any:
     return x.apply("shard", sharding=attributes.ShardingAttr(dims))
 
 
+def stage(x: Any, number: int = 1) -> Any:
+    """The tensor itself, from which on a stage of a pipeline computes, where a step is compiled for
+    a mesh with the axis `stage`: stages are numbered, the first is 0 and begins with the inputs.
+    Raises OptionError for a number below 1.
+    """
+    if number < 1:
+        raise OptionError(f"stage requires a number from 1, got {number}")
+    if not isinstance(x, ArrayOperators) or x.has_values:
+        return x
+    return x.apply("stage", index=number)
+
+
 def _standard(module: Any, *names: str) -> dict[str, Any]:
     return {name: getattr(module, name) for name in names}
 
@@ -86,6 +98,7 @@ _NAMES: dict[str, Any] = {
     "linalg": SimpleNamespace(**LINALG, LinAlgError=_np.linalg.LinAlgError),
     "bool": _np.bool_, "pi": _np.pi, "e": _np.e, "inf": _np.inf, "nan": _np.nan, "newaxis": None,
     "erf": erf, "softmax": softmax, "log_softmax": log_softmax, "shard": shard,
+    "stage": stage,
 }  # fmt: skip
 
 __all__ = sorted({*_NAMES, "__array_namespace_info__"})  # pyright: ignore

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
@@ -25,16 +25,17 @@ from weft.dialects.weights import Array
 from weft.distributed.mesh import Mesh, P
 from weft.distributed.world import World
 from weft.distributed.world import world as current_world
-from weft.eager.tensor import Tensor, elements, give_up
+from weft.eager.tensor import AbsentTensor, Tensor, elements, give_up, make_absent
 from weft.tracing.spec import described_examples, options_for
 from weft.tracing.survey.stored import StoredProgram, found_or_made, stored_program
 from weft.trees import Structure, flatten, unflatten
 
 if TYPE_CHECKING:
-    from weft.distributed import placement
+    from weft.distributed import pipeline, placement
     from weft.probing import inside, watching
     from weft.tracing import donations
 else:
+    pipeline = deferred("weft.distributed.pipeline")
     placement = deferred("weft.distributed.placement")
     inside = deferred("weft.probing.inside")
     watching = deferred("weft.probing.watching")
@@ -69,6 +70,7 @@ class Step:
     ):
         self.executable, self.pairs, self.in_place = executable, pairs, in_place
         self._placement = placed
+        self._elsewhere = _elsewhere(executable)
         self._inputs, self._outputs = trees
         below = [each for _, each in self._inputs.below]
         self._donated = [
@@ -84,9 +86,29 @@ class Step:
         ]
         results = self.executable(*arrays)
         for leaf, donated in zip(leaves, self._donated, strict=True):
-            if donated and isinstance(leaf, Tensor):
+            if donated and isinstance(leaf, Tensor) and not isinstance(leaf, AbsentTensor):
                 give_up(leaf)
-        return unflatten(self._outputs, map(Tensor.of, results))
+        return self._tree(results)
+
+    def _tree(self, results: Sequence[Array]) -> Any:
+        """The tree of results. What another rank of a pipeline has can be used by that alone."""
+        tensors = list(map(Tensor.of, results))
+        for target in self._elsewhere.values():
+            make_absent(tensors[target])
+        return unflatten(self._outputs, tensors)
+
+    def stream(self, calls: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+        """The results for each tuple of arguments, in their order, of a step that donates nothing.
+        Where ranks are the stages of a pipeline, they work on several at once; all have to take as
+        many. Raises as a call.
+        """
+        if any(self._donated):
+            raise WeftError("a stream requires a step that donates nothing, got one that does")
+        given = (
+            [self.part(number, leaf) for number, (_, leaf) in enumerate(self._flattened(each))]
+            for each in calls
+        )
+        return map(self._tree, self.executable.stream(given))
 
     def _repr_html_(self) -> str:
         return self.executable.as_html()
@@ -129,12 +151,20 @@ class Step:
 
     def part(self, position: int, leaf: Any) -> Array:
         """The array of a leaf, or of one that ranks share, this rank's part."""
-        array = _array(leaf)
+        array = self._leaf(position, leaf)
         return array if self._placement is None else self._placement.part(position, array)
+
+    def _leaf(self, position: int, leaf: Any) -> Array:
+        """The array of a leaf; memory with nothing in it for what other ranks have and read."""
+        stages = self.executable.pipeline
+        if not isinstance(leaf, AbsentTensor) or stages is None or stages.reads[position]:
+            return _array(leaf)
+        spec = self.executable.inputs[position]
+        return np.empty([int(dim) for dim in spec.dims], spec.dtype)
 
     def _owned(self, position: int, leaf: Any) -> Array:
         """The array of a leaf, or a copy where others refer to its memory."""
-        array = _array(leaf)
+        array = self._leaf(position, leaf)
         part = array if self._placement is None else self._placement.part(position, array)
         if part is not array:
             return part
@@ -154,6 +184,7 @@ class Running:
         if structure.below != inputs.below[: len(donated)]:
             raise WeftError(f"{users_line()}: a step requires trees as in its examples, got others")
         self._executable, self._part = step.executable, step.part
+        self._elsewhere = _elsewhere(step.executable)
         self._held = [
             np.array(step.part(number, leaf), order="C") for number, (_, leaf) in enumerate(leaves)
         ]
@@ -178,7 +209,18 @@ class Running:
     @property
     def state(self) -> tuple[Any, ...]:
         """The donated arguments as they are now, copied."""
-        return tuple(unflatten(self._structure, map(Tensor, self._held)).values())
+        tensors = list(map(Tensor, self._held))
+        for source in self._elsewhere:
+            make_absent(tensors[source])
+        return tuple(unflatten(self._structure, tensors).values())
+
+
+def _elsewhere(executable: Executable) -> dict[int, int]:
+    """The donated inputs, and outputs in their memory, that other ranks of a pipeline have."""
+    if executable.pipeline is None:
+        return {}
+    held: Sequence[bool] = executable.pipeline.held
+    return {source: target for source, target in executable.donated if not held[target]}
 
 
 def _array(leaf: Any) -> Array:
@@ -241,7 +283,10 @@ class _Making(Struct, frozen=True):
     def loaded(self, compiled: Compiled) -> Executable:
         """What was compiled, in this process. Raises ArtifactError."""
         check_runs_on(host_target(calibrated=False), compiled.metadata, self.options.prefix)
-        return compiled.executable(self.threads)
+        executable = compiled.executable(self.threads)
+        if self.options.mesh:
+            pipeline.join_stages(executable, self.world)
+        return executable
 
     def build(self, source: Any, options: Options, key: str | None = None) -> Executable:
         """Compiles a graph, of ranks of one process once."""

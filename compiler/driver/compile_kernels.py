@@ -152,6 +152,9 @@ def options_of_kernel(options: CodeOptions, name: str) -> CodeOptions:
         max_iterations=None,
         check_indices=False,
         max_weights_bytes="",
+        mesh="",
+        shard=(),
+        stage=(),
     )
 
 

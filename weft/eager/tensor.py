@@ -341,4 +341,22 @@ def give_up(x: Tensor) -> None:
     del x._array
 
 
+class AbsentTensor(Tensor):
+    """One whose elements another rank of a pipeline has."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_array":
+            rule = "a tensor that a stage of a pipeline keeps requires a rank of that stage"
+            raise WeftError(f"{users_line()}: {rule}, got a use of it on another")
+        return super().__getattr__(name)
+
+
+def make_absent(x: Tensor) -> None:
+    """Lets go of the elements, which only another rank has as they are now."""
+    give_up(x)
+    x.__class__ = AbsentTensor
+
+
 install(Tensor)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -69,6 +69,7 @@ class Executable(_Callable):
         self.save_graph: Callable[[Path], None] | None = None
         self.page: Callable[..., Any] | None = None
         self.last_profile: Profile | None = None
+        self.pipeline: Any = None
         self._exporter = exporter
         self.metadata = dict(metadata or {})
         shared = None if base is None else base._checked
@@ -175,6 +176,15 @@ class Executable(_Callable):
         names = output_names(self._signature.outputs, self.metadata)
         return dict(zip(names, results, strict=True))
 
+    def stream(self, inputs: Iterable[Any]) -> Iterator[tuple[Array, ...]]:
+        """Runs the model on each of the inputs, and yields the results in their order. An input is
+        an array, a sequence of arrays, or arrays by name. Where ranks are the stages of a pipeline,
+        they work on several inputs at once; all have to take as many. Raises as a call.
+        """
+        if self.pipeline is not None:
+            return self.pipeline.stream(inputs)
+        return (call_with(self, given) for given in inputs)
+
     def profile(self, inputs: Mapping[str, Any] | Sequence[Any], *, calls: int = 25) -> Profile:
         """Runs the model so many times on the same inputs, by name or in order, and returns what
         each thread did when: kernels, waiting and what is between them, in nanoseconds. No other
@@ -236,6 +246,13 @@ class Executable(_Callable):
             raise OptionError(f"{rule}, got compiled code alone")
         else:
             self.save_graph(Path(path))
+
+
+def call_with(call: Callable[..., Any], given: Any) -> Any:
+    """A call with an array, a sequence of arrays, or arrays by name."""
+    if isinstance(given, Mapping):
+        return call(**given)
+    return call(*given) if isinstance(given, list | tuple) else call(given)
 
 
 def _described(spec: TensorSpec) -> str:

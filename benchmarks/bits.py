@@ -20,7 +20,7 @@ from benchmarks.case import Case, Inputs
 from benchmarks.models import MODELS, MORE_MODELS, find_cases
 from benchmarks.options import append_row, parser_of
 from benchmarks.run import prepare
-from weft.compilation import compiler_digest
+from weft.compiler.machine.artifact.compiler_digest import compiler_digest
 from weft.dialects.weights import Array
 
 THREADS: Final = (1, 2, 4)

@@ -37,8 +37,8 @@ from weft.bench.limits import Limits, measure_limits, multiply_adds
 from weft.bench.rounds import LOAD_LIMIT, Measured, Templates, measure
 from weft.bench.rows import engine_rows, limit_rows
 from weft.bench.work import work_of
-from weft.compilation import compiler_digest
 from weft.compiler.machine.artifact.artifact import read_metadata
+from weft.compiler.machine.artifact.compiler_digest import compiler_digest
 from weft.dialects.errors import WeftError
 
 Row = dict[str, Any]

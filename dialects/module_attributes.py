@@ -49,6 +49,7 @@ class CodeOptions(Struct, frozen=True):
     max_weights_bytes: str = ""
     mesh: str = ""
     shard: tuple[str, ...] = ()
+    stage: tuple[str, ...] = ()
     schedules: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 

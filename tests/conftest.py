@@ -2,6 +2,7 @@
 
 import gc
 from functools import partialmethod
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -30,9 +31,10 @@ gc.disable()  # until the tests are collected: what is imported stays
 
 
 @pytest.fixture
-def own_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+def own_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """For tests that look at how kernels are compiled, or change it: all are compiled anew."""
     monkeypatch.setattr(SHARED_KERNELS, "used", False)
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "cache"))
 
 
 YOUNG_OBJECTS = 300_000

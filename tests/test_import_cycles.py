@@ -66,11 +66,6 @@ LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
         "weft.cli.model -> weft.probing.inside",
         "weft.api -> weft.probing.inside",
         "weft.api -> weft.source.jit",
-        "weft.eager.kernels -> weft.compilation",
-        "weft.source.jit -> weft.probing.inside",
-        "weft.source.jit -> weft.source.interpret",
-        "weft.tracing.trace -> weft.probing.inside",
-        "weft.training -> weft.probing.inside",
         "weft.distributed.world -> weft.distributed.shared_memory",
         "weft.distributed.world -> weft.distributed.mpi",
     ),
@@ -93,9 +88,6 @@ LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
         "weft.jax_plugin -> weft.jax_plugin.register",
         "weft.probing.watching -> weft.compiler.graph.probe",
         "weft.probing.watching -> weft.dialects.context",
-        "weft.source.jit -> weft.compiler.frontend.onnx.from_onnx",
-        "weft.tracing.trace -> weft.compiler.driver.pipeline",
-        "weft.training -> weft.compiler.frontend.onnx.from_onnx",
     ),
 }
 """Imports inside functions, by reason."""
@@ -128,12 +120,20 @@ IMPORTS_BY_NAME: Final[Mapping[str, Sequence[str]]] = {
 
 @dataclass
 class Imports:
-    """What the files import of each other: when loaded, for types, in functions and by name."""
+    """What the files import of each other: when loaded, for types, in functions, by name, and when
+    something of a module is first asked for.
+    """
 
     loaded: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     typed: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     local: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     named: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    deferred: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    @property
+    def run_time(self) -> dict[str, set[str]]:
+        """What a file needs of others once its functions are called."""
+        return united(self.loaded, self.local, self.deferred)
 
 
 def imports_of(sources: Mapping[str, str]) -> Imports:
@@ -142,7 +142,9 @@ def imports_of(sources: Mapping[str, str]) -> Imports:
     for module, source in sources.items():
         tree = ast.parse(source)
         if "import_module" in source:
-            found.named[module] |= {*named_in(tree)}
+            found.named[module] |= {*named_in(tree, "import_module")}
+        if "deferred" in source:
+            found.deferred[module] |= {*named_in(tree, "deferred")}
         for node, kind in statements(tree, "loaded"):
             getattr(found, kind)[module] |= {*modules_in(node, sources)} - {module}
     return found
@@ -166,10 +168,10 @@ def is_for_types(node: ast.If) -> bool:
     return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
-def named_in(tree: ast.AST) -> Iterator[str]:
-    """The files of this house that calls of `import_module` name, or the start of their names."""
+def named_in(tree: ast.AST, function: str) -> Iterator[str]:
+    """The files of this house that calls of a function name, or the start of their names."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(function):
             name = ast.unparse(node.args[0]).lstrip("f").strip("'")
             if name.startswith("weft."):
                 yield name.partition("{")[0]
@@ -225,12 +227,12 @@ def found() -> Imports:
 
 
 def test_files_import_each_other_in_one_direction(found: Imports):
-    assert cycles(united(found.loaded, found.local)) == RUN_TIME_CYCLES.keys()
+    assert cycles(found.run_time) == RUN_TIME_CYCLES.keys()
 
 
 def test_types_need_files_in_one_direction(found: Imports):
-    run_time = cycles(united(found.loaded, found.local))
-    typed = cycles(united(found.loaded, found.local, found.typed))
+    run_time = cycles(found.run_time)
+    typed = cycles(united(found.run_time, found.typed))
     assert typed - run_time == TYPE_CYCLES.keys()
 
 
@@ -244,11 +246,23 @@ def test_only_what_is_listed_is_imported_by_name(found: Imports):
     assert named == {edge for edges in IMPORTS_BY_NAME.values() for edge in edges}
 
 
+def test_what_is_deferred_is_named_for_types_too(found: Imports):
+    """So that layers and types are checked there, too."""
+    for module, others in found.deferred.items():
+        assert others <= found.typed[module], module
+
+
 def test_a_cycle_is_found_through_a_function_and_through_types():
     a = "from weft import b\nfrom weft.d import D"
     b = "def f():\n    from weft.c import C"
     c = "if TYPE_CHECKING:\n    import weft.a\nelse:\n    import weft.b"
     found = imports_of({"weft.a": a, "weft.b": b, "weft.c": c, "weft.d": ""})
-    assert cycles(united(found.loaded, found.local)) == {"weft.b weft.c"}
-    assert cycles(united(found.loaded, found.local, found.typed)) == {"weft.a weft.b weft.c"}
+    assert cycles(found.run_time) == {"weft.b weft.c"}
+    assert cycles(united(found.run_time, found.typed)) == {"weft.a weft.b weft.c"}
     assert cycles(found.loaded) == set()
+
+
+def test_a_cycle_is_found_through_what_is_deferred():
+    a = "if TYPE_CHECKING:\n    from weft import b\nelse:\n    b = deferred('weft.b')"
+    found = imports_of({"weft.a": a, "weft.b": "import weft.a"})
+    assert cycles(found.run_time) == {"weft.a weft.b"}

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from weft.autodiff.gradient_check import check_grad
     from weft.compiler.driver.extension import Extension
     from weft.compiler.driver.options import Artifact, Buckets, Options
-    from weft.compiler.machine.artifact.cache import Cache, CacheWarning
+    from weft.compiler.machine.artifact.cache import Cache
     from weft.compiler.machine.artifact.signature import TensorSpec
+    from weft.compiler.machine.artifact.store import CacheWarning
     from weft.compiler.machine.python.executable import Executable
     from weft.dialects.errors import (
         ArtifactError,
@@ -52,12 +53,13 @@ if TYPE_CHECKING:
     from weft.eager.tensor import Tensor
     from weft.history import History
     from weft.jax_function import JaxFunction, from_jax
-    from weft.probing.inside import watch
+    from weft.probing.watch import watch
     from weft.source.jit import jit
+    from weft.tracing.compiled import trace
     from weft.tracing.control import cond, fori_loop, scan, switch, while_loop
     from weft.tracing.graph import Graph
     from weft.tracing.printing import print
-    from weft.tracing.trace import Spec, trace
+    from weft.tracing.spec import Spec
     from weft.training import Step, step
 
 __version__ = VERSION
@@ -133,8 +135,9 @@ _HOMES: Final = {
     "weft.autodiff.gradient_check": ("check_grad",),
     "weft.compiler.driver.extension": ("Extension",),
     "weft.compiler.driver.options": ("Artifact", "Buckets", "Options"),
-    "weft.compiler.machine.artifact.cache": ("Cache", "CacheWarning"),
+    "weft.compiler.machine.artifact.cache": ("Cache",),
     "weft.compiler.machine.artifact.signature": ("TensorSpec",),
+    "weft.compiler.machine.artifact.store": ("CacheWarning",),
     "weft.compiler.machine.python.executable": ("Executable",),
     "weft.dialects.errors": (
         "ArtifactError",
@@ -157,12 +160,13 @@ _HOMES: Final = {
     "weft.eager.tensor": ("Tensor",),
     "weft.history": ("History",),
     "weft.jax_function": ("JaxFunction", "from_jax"),
-    "weft.probing.inside": ("watch",),
+    "weft.probing.watch": ("watch",),
     "weft.source.jit": ("jit",),
+    "weft.tracing.compiled": ("trace",),
     "weft.tracing.control": ("cond", "fori_loop", "scan", "switch", "while_loop"),
     "weft.tracing.graph": ("Graph",),
     "weft.tracing.printing": ("print",),
-    "weft.tracing.trace": ("Spec", "trace"),
+    "weft.tracing.spec": ("Spec",),
     "weft.training": ("Step", "step"),
 }
 """Where each name is defined, which is imported when the name is asked for: a command that prints

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Unpack, runtime_checkable
 
 from weft.compilation import compile_cached, options_of
+from weft.compiler.deferred import deferred
 from weft.compiler.driver.deadline import deadline
 from weft.compiler.driver.extension import Extension
 from weft.compiler.driver.options import Changes, Options
@@ -27,8 +28,11 @@ from weft.distributed.world import world
 from weft.probing.watching import watching
 
 if TYPE_CHECKING:
-    from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
+    from weft.compiler.frontend.imported import ImportedModel, Source
+    from weft.distributed import pipeline
     from weft.tracing.graph import Graph
+else:
+    pipeline = deferred("weft.distributed.pipeline")
 
 
 @runtime_checkable
@@ -160,10 +164,11 @@ def source_of(model: Any, specs: Sequence[Any]) -> Source | ImportedModel:
 
 
 def _in_process(compiled: Compiled, threads: int | None) -> Executable:
-    if "mesh" in compiled.metadata:
-        world()
     check_runs_on(host_target(calibrated=False), compiled.metadata, compiled.prefix)
-    return compiled.executable(threads)
+    executable = compiled.executable(threads)
+    if "mesh" in compiled.metadata:
+        pipeline.join_stages(executable, world())
+    return executable
 
 
 def load(
@@ -185,5 +190,7 @@ def load(
     loaded = load_artifact(
         Path(path), host_target(calibrated=False), threads=threads, weights=weights, verify=verify
     )
+    if "mesh" in loaded.metadata:
+        pipeline.join_stages(loaded, world())
     loaded.page = partial(_page, path)
     return loaded

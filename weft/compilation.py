@@ -9,32 +9,33 @@ import hashlib
 import json
 import mmap
 import os
-import sys
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, cast
 
 from msgspec import Struct
 
-from weft.compiler.driver.deadline import deadline
+from weft.compiler.deferred import deferred
 from weft.compiler.driver.options import DEFAULT_PREFIX, Changes, Options
-from weft.compiler.driver.session import Session
-from weft.compiler.driver.workers import preforked_worker
 from weft.compiler.frontend.graph_file_names import SUFFIX, weights_path
 from weft.compiler.machine.artifact.artifact import Compiled
-from weft.compiler.machine.artifact.cache import Cache, cache_key
+from weft.compiler.machine.artifact.cache import Cache
+from weft.compiler.machine.artifact.compiler_digest import compiler_digest
+from weft.compiler.machine.artifact.store import cache_key
 from weft.compiler.machine.bindings.names import c_identifier
-from weft.compiler.version import VERSION
 from weft.dialects.budget import Budget
 
 if TYPE_CHECKING:
+    from weft.compiler.driver import deadline, session, workers
     from weft.compiler.driver.extension import Extension
-    from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
+    from weft.compiler.frontend.imported import ImportedModel, Source
+else:
+    deadline = deferred("weft.compiler.driver.deadline")
+    session = deferred("weft.compiler.driver.session")
+    workers = deferred("weft.compiler.driver.workers")
 
-_REQUIREMENTS = ("llvmlite", "ml_dtypes", "numpy", "onnx", "xdsl")
 _SERIALISED = "SerializeToString"
 """The method by which a model in memory is told from what is none, without importing onnx."""
 
@@ -48,12 +49,14 @@ def compile_cached(
     source: Source | ImportedModel,
     options: Options,
     cache: Cache | None,
-    start: Callable[[], Session] | None = None,
+    start: Callable[[], session.Session] | None = None,
     extensions: Sequence[Extension] = (),
     budget: Budget | None = None,
+    key: str | None = None,
 ) -> Compiled:
     """The compiled model, which the cache keeps; without a cache it is always compiled, and so is
-    what no key tells apart: a graph that a program built, or one compiled with extensions.
+    what no key tells apart: one compiled with extensions, or a graph that a program built, unless
+    whoever built it has a `key` for it.
 
     `start` begins a compilation, if there has to be one, which may use `budget`. Raises ModelError
     for a damaged model, UnsupportedError for one that needs what weft lacks, BudgetError for one
@@ -61,23 +64,23 @@ def compile_cached(
     """
     budget = Budget() if budget is None else budget
     unkeyed = cache is None or bool(extensions) or hasattr(source, "module")
-    key = None if unkeyed else model_key(cast("Source", source), options, cache)
+    key = key if unkeyed else model_key(cast("Source", source), options, cache)
     found = cache.find(key, options.target) if cache and key else None
     if found is not None:
         return found
-    with deadline(budget), preforked_worker() as worker:
+    with deadline.deadline(budget), workers.preforked_worker() as worker:
         # What the worker waits for comes first, and the other half of the compiler behind it.
         from weft.compiler.driver.read_model import begin
 
-        session = Session(options) if start is None else start()
-        session.extensions = tuple(extensions)
-        session.store = None if cache is None else CachedKernels(cache)
-        session.worker = worker
-        session.budget = budget
-        imported = begin(source, session)
+        current = session.Session(options) if start is None else start()
+        current.extensions = tuple(extensions)
+        current.store = None if cache is None else CachedKernels(cache)
+        current.worker = worker
+        current.budget = budget
+        imported = begin(source, current)
         from weft.compiler.driver.pipeline import compile_model
 
-        compiled = compile_model(source, options, session, imported)
+        compiled = compile_model(source, options, current, imported)
         return cache.keep(key, compiled) if cache and key else compiled
 
 
@@ -216,40 +219,3 @@ def _location(data: bytes) -> str:
     if data[:1] != _VALUE or len(text) != size or b"\0" in text:
         raise OSError(f"an external location requires a path, got {data[:20]!r}")
     return os.fsdecode(text)
-
-
-def _version(package: str) -> str:
-    """The version of a package that is installed: the name of its folder of metadata has it, which
-    takes far less time to find than importlib.metadata to import.
-    """
-    for folder in map(Path, sys.path):
-        for found in folder.glob(f"{package}-*.dist-info"):
-            return found.name.removeprefix(f"{package}-").removesuffix(".dist-info")
-    from importlib.metadata import version
-
-    return version(package)
-
-
-@cache
-def compiler_digest() -> str:
-    """A hash of weft's own sources and the versions of what it is built on."""
-    hasher = hashlib.sha256(VERSION.encode())
-    for name in _REQUIREMENTS:
-        hasher.update(f"{name} {_version(name)}\n".encode())
-    root = f"{Path(__file__).parent}/"
-    for path in _sources(root):
-        hasher.update(path.removeprefix(root).encode())
-        with open(path, "rb", buffering=0) as file:
-            hasher.update(file.read())
-    return hasher.hexdigest()
-
-
-def _sources(folder: str) -> Iterator[str]:
-    """The Python files of a folder and those in it, always in one order; found in a third of the
-    time that `Path.rglob` takes.
-    """
-    for entry in sorted(os.scandir(folder), key=lambda each: each.name):
-        if entry.is_dir():
-            yield from _sources(entry.path)
-        elif entry.name.endswith(".py"):
-            yield entry.path

@@ -8,7 +8,7 @@ names come out of the table (`weft/array_api/table.py`).
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as _np
 
@@ -16,10 +16,15 @@ from weft.array.operators import ArrayOperators, axis_of, users_line
 from weft.array_api import creation, dtypes
 from weft.array_api.dtypes import __array_namespace_info__ as __array_namespace_info__
 from weft.array_api.table import FOURIER, FUNCTIONS, LINALG, OBJECTS, PASSED
-from weft.dialects.errors import MissingNameError
-from weft.dialects.graph.mesh.attributes import ShardingAttr
+from weft.compiler.deferred import deferred
+from weft.dialects.errors import MissingNameError, OptionError
 from weft.distributed.mesh import P
 from weft.eager.tensor import Tensor
+
+if TYPE_CHECKING:
+    from weft.dialects.graph.mesh import attributes
+else:
+    attributes = deferred("weft.dialects.graph.mesh.attributes")
 
 __array_api_version__ = "2024.12"
 
@@ -62,7 +67,19 @@ def shard(x: Any, sharding: P = _WHOLE) -> Any:
     if not isinstance(x, ArrayOperators) or x.has_values:
         return x
     dims = (*sharding.dims, *[()] * (x.ndim - len(sharding.dims)))
-    return x.apply("shard", sharding=ShardingAttr(dims))
+    return x.apply("shard", sharding=attributes.ShardingAttr(dims))
+
+
+def stage(x: Any, number: int = 1) -> Any:
+    """The tensor itself, from which on a stage of a pipeline computes, where a step is compiled for
+    a mesh with the axis `stage`: stages are numbered, the first is 0 and begins with the inputs.
+    Raises OptionError for a number below 1.
+    """
+    if number < 1:
+        raise OptionError(f"stage requires a number from 1, got {number}")
+    if not isinstance(x, ArrayOperators) or x.has_values:
+        return x
+    return x.apply("stage", index=number)
 
 
 def _standard(module: Any, *names: str) -> dict[str, Any]:
@@ -82,6 +99,7 @@ _NAMES: dict[str, Any] = {
     "linalg": SimpleNamespace(**LINALG, LinAlgError=_np.linalg.LinAlgError),
     "bool": _np.bool_, "pi": _np.pi, "e": _np.e, "inf": _np.inf, "nan": _np.nan, "newaxis": None,
     "erf": erf, "softmax": softmax, "log_softmax": log_softmax, "shard": shard,
+    "stage": stage,
 }  # fmt: skip
 
 __all__ = sorted({*_NAMES, "__array_namespace_info__"})  # pyright: ignore

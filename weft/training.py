@@ -5,36 +5,45 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
-from xdsl.dialects.func import FuncOp
-from xdsl.utils.hints import isa
+from msgspec import Struct
 
 from weft.array.operators import users_line
 from weft.compilation import compile_cached
+from weft.compiler.deferred import deferred
 from weft.compiler.driver.options import FunctionChanges, Options
 from weft.compiler.machine.artifact.artifact import Compiled, check_runs_on
 from weft.compiler.machine.artifact.cache import default_cache
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.errors import OptionError, WeftError
-from weft.dialects.loop.program import DONATED
 from weft.dialects.weights import Array
 from weft.distributed.mesh import Mesh, P
-from weft.distributed.placement import Placement
 from weft.distributed.world import World
 from weft.distributed.world import world as current_world
-from weft.eager.tensor import Tensor, elements, give_up
-from weft.probing.watching import build_watchable
-from weft.tracing.trace import Trace, options_for, record, spec_of
+from weft.eager.tensor import AbsentTensor, Tensor, elements, give_up, make_absent
+from weft.tracing.spec import described_examples, options_for, spec_of
+from weft.tracing.survey.stored import StoredProgram, found_or_made, stored_program
 from weft.trees import Structure, flatten, tree_map, unflatten
 
 if TYPE_CHECKING:
-    from weft.compiler.frontend.onnx.from_onnx import ImportedModel
+    from weft.compiler.frontend.imported import ImportedModel
+    from weft.distributed import pipeline, placement
+    from weft.probing import inside, watching
+    from weft.tracing import donations
+else:
+    pipeline = deferred("weft.distributed.pipeline")
+    placement = deferred("weft.distributed.placement")
+    inside = deferred("weft.probing.inside")
+    watching = deferred("weft.probing.watching")
+    donations = deferred("weft.tracing.donations")
+
+_Trees = tuple[Structure, Structure]
+_Pairs = Sequence[tuple[int, int]]
 
 _OWN_USES: Final = 3
 """References to an array that belongs to one tensor alone, while it is counted."""
@@ -54,19 +63,20 @@ class Step:
     def __init__(
         self,
         executable: Executable,
-        traced: Trace,
+        trees: tuple[Structure, Structure],
         positions: Sequence[int],
         pairs: Sequence[tuple[int, int]],
         in_place: bool,
-        placement: Placement | None = None,
+        placed: placement.Placement | None = None,
         imported: Callable[[], ImportedModel] | None = None,
     ):
         self.executable, self.pairs, self.in_place = executable, pairs, in_place
         if imported is not None:
             self.imported = imported
-        self._placement = placement
-        self._inputs, self._outputs = traced.inputs, traced.outputs
-        below = [each for _, each in traced.inputs.below]
+        self._placement = placed
+        self._elsewhere = _elsewhere(executable)
+        self._inputs, self._outputs = trees
+        below = [each for _, each in self._inputs.below]
         self._donated = [
             position in positions for position, each in enumerate(below) for _ in range(each.leaves)
         ]
@@ -80,9 +90,29 @@ class Step:
         ]
         results = self.executable(*arrays)
         for leaf, donated in zip(leaves, self._donated, strict=True):
-            if donated and isinstance(leaf, Tensor):
+            if donated and isinstance(leaf, Tensor) and not isinstance(leaf, AbsentTensor):
                 give_up(leaf)
-        return unflatten(self._outputs, map(Tensor.of, results))
+        return self._tree(results)
+
+    def _tree(self, results: Sequence[Array]) -> Any:
+        """The tree of results. What another rank of a pipeline has can be used by that alone."""
+        tensors = list(map(Tensor.of, results))
+        for target in self._elsewhere.values():
+            make_absent(tensors[target])
+        return unflatten(self._outputs, tensors)
+
+    def stream(self, calls: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+        """The results for each tuple of arguments, in their order, of a step that donates nothing.
+        Where ranks are the stages of a pipeline, they work on several at once; all have to take as
+        many. Raises as a call.
+        """
+        if any(self._donated):
+            raise WeftError("a stream requires a step that donates nothing, got one that does")
+        given = (
+            [self.part(number, leaf) for number, (_, leaf) in enumerate(self._flattened(each))]
+            for each in calls
+        )
+        return map(self._tree, self.executable.stream(given))
 
     def _repr_html_(self) -> str:
         return self.executable.as_html()
@@ -125,12 +155,20 @@ class Step:
 
     def part(self, position: int, leaf: Any) -> Array:
         """The array of a leaf, or of one that ranks share, this rank's part."""
-        array = _array(leaf)
+        array = self._leaf(position, leaf)
         return array if self._placement is None else self._placement.part(position, array)
+
+    def _leaf(self, position: int, leaf: Any) -> Array:
+        """The array of a leaf; memory with nothing in it for what other ranks have and read."""
+        stages = self.executable.pipeline
+        if not isinstance(leaf, AbsentTensor) or stages is None or stages.reads[position]:
+            return _array(leaf)
+        spec = self.executable.inputs[position]
+        return np.empty([int(dim) for dim in spec.dims], spec.dtype)
 
     def _owned(self, position: int, leaf: Any) -> Array:
         """The array of a leaf, or a copy where others refer to its memory."""
-        array = _array(leaf)
+        array = self._leaf(position, leaf)
         part = array if self._placement is None else self._placement.part(position, array)
         if part is not array:
             return part
@@ -150,6 +188,7 @@ class Running:
         if structure.below != inputs.below[: len(donated)]:
             raise WeftError(f"{users_line()}: a step requires trees as in its examples, got others")
         self._executable, self._part = step.executable, step.part
+        self._elsewhere = _elsewhere(step.executable)
         self._held = [
             np.array(step.part(number, leaf), order="C") for number, (_, leaf) in enumerate(leaves)
         ]
@@ -174,7 +213,18 @@ class Running:
     @property
     def state(self) -> tuple[Any, ...]:
         """The donated arguments as they are now, copied."""
-        return tuple(unflatten(self._structure, map(Tensor, self._held)).values())
+        tensors = list(map(Tensor, self._held))
+        for source in self._elsewhere:
+            make_absent(tensors[source])
+        return tuple(unflatten(self._structure, tensors).values())
+
+
+def _elsewhere(executable: Executable) -> dict[int, int]:
+    """The donated inputs, and outputs in their memory, that other ranks of a pipeline have."""
+    if executable.pipeline is None:
+        return {}
+    held: Sequence[bool] = executable.pipeline.held
+    return {source: target for source, target in executable.donated if not held[target]}
 
 
 def _array(leaf: Any) -> Array:
@@ -207,35 +257,67 @@ def step(
     cut. Raises WeftError for a leaf without a result, ArtifactError for a target that
     this machine is not.
     """
-    from weft.probing.inside import build_trapped
-
     chosen = options_for(function, "step", options, changes)
     chosen = _on_mesh(chosen, mesh, shardings, trap_nan=trap_nan)
     world = current_world() if chosen.mesh else World()
-    name = chosen.prefix
-    with _TRACING:
-        model, recorded, pairs = donating(
-            function, *examples, donate=donate, name=name, noted=not trap_nan
+    making = _Making(function, examples, donate, chosen, threads, trap_nan, world)
+    executable, (trees, pairs) = found_or_made(making.entry, making.loaded, making.made)
+    placed = _placement(executable, world)
+    specs, name = tree_map(spec_of, examples), chosen.prefix
+    again = lambda: donations.donating(function, *specs, donate=donate, name=name)[0]  # noqa: E731
+    return Step(executable, trees, donate, pairs, not trap_nan, placed, again)
+
+
+class _Making(Struct, frozen=True):
+    """How a step is made of a function, or found where it was made before."""
+
+    function: Callable[..., Any]
+    examples: Sequence[Any]
+    donate: Sequence[int]
+    options: Options
+    threads: int | None
+    trap_nan: bool
+    world: World
+
+    def entry(self) -> StoredProgram | None:
+        """The entry of the cache, if there is a key."""
+        if self.trap_nan:
+            return None
+        described, positions = described_examples(self.function, self.examples), tuple(self.donate)
+        values = {"function": self.function}
+        return stored_program("step", values, self.options, described, positions)
+
+    def loaded(self, compiled: Compiled) -> Executable:
+        """What was compiled, in this process. Raises ArtifactError."""
+        check_runs_on(host_target(calibrated=False), compiled.metadata, self.options.prefix)
+        executable = compiled.executable(self.threads)
+        if self.options.mesh:
+            pipeline.join_stages(executable, self.world)
+        return executable
+
+    def build(self, source: Any, options: Options, key: str | None = None) -> Executable:
+        """Compiles a graph, of ranks of one process once."""
+
+        def compile_it() -> Compiled:
+            return compile_cached(source, options, default_cache(os.environ), key=key)
+
+        content = _content(source, options) if self.options.mesh else None
+        return self.loaded(
+            compile_it() if content is None else self.world.once(content, compile_it)
         )
 
-    def build(source: Any, options: Options) -> Executable:
-        def compile_it() -> Compiled:
-            return compile_cached(source, options, default_cache(os.environ))
-
-        key = _content(source, options) if chosen.mesh else None
-        compiled = compile_it() if key is None else world.once(key, compile_it)
-        check_runs_on(host_target(calibrated=False), compiled.metadata, name)
-        return compiled.executable(threads)
-
-    executable = (
-        build_trapped(model, chosen, (), build)
-        if trap_nan
-        else build_watchable(model, chosen, build)
-    )
-    placement = _placement(executable, world)
-    specs = tree_map(spec_of, examples)
-    again = lambda: donating(function, *specs, donate=donate, name=name)[0]  # noqa: E731
-    return Step(executable, recorded, donate, pairs, not trap_nan, placement, again)
+    def made(self, key: str | None) -> tuple[Executable, tuple[_Trees, _Pairs]]:
+        """Traces the function and compiles its graph."""
+        name, noted = self.options.prefix, not self.trap_nan
+        with _TRACING:
+            model, recorded, pairs = donations.donating(
+                self.function, *self.examples, donate=self.donate, name=name, noted=noted
+            )
+        known = (recorded.inputs, recorded.outputs), pairs
+        if self.trap_nan:
+            return inside.build_trapped(model, self.options, (), self.build), known
+        with_watch = watching.watching(model, self.options, self.build)
+        return with_watch(self.build(model, self.options, key)), known
 
 
 def _on_mesh(
@@ -249,88 +331,13 @@ def _on_mesh(
     return chosen
 
 
-def _placement(executable: Executable, world: World) -> Placement | None:
+def _placement(executable: Executable, world: World) -> placement.Placement | None:
     """Where the ranks have the parts of arrays; None for a program of one rank."""
     described = executable.metadata.get("mesh")
-    return None if described is None else Placement(described, executable.inputs, world)
+    return None if described is None else placement.Placement(described, executable.inputs, world)
 
 
 def _content(source: Any, options: Options) -> tuple[str, ...]:
     """What tells graphs of programs apart, with their options and weights."""
     weights = source.weights
     return options.digest, str(source.module), *(f"{key} {weights.digest(key)}" for key in weights)
-
-
-def donating(
-    function: Callable[..., Any],
-    *examples: Any,
-    donate: Sequence[int],
-    name: str,
-    noted: bool = True,
-) -> tuple[ImportedModel, Trace, list[tuple[int, int]]]:
-    """The graph of a step, in which it is `noted` which arguments take results' memory; what was
-    traced, and those pairs of an input and an output. Raises as `step` does.
-    """
-    from weft.compiler.frontend.onnx.from_onnx import ImportedModel
-
-    recorded = record(function, *examples)
-    main = recorded.module.ops.first
-    assert isinstance(main, FuncOp), "a trace is a function"
-    pairs = list(_pairs(main, recorded, donate))
-    if noted:
-        positions = [ArrayAttr([IntAttr(source), IntAttr(target)]) for source, target in pairs]
-        main.attributes[DONATED] = ArrayAttr(positions)
-    weights = recorded.recording.weights
-    return ImportedModel(recorded.module, weights, name, *_names(main)), recorded, pairs
-
-
-def _names(main: FuncOp) -> Iterator[tuple[str, ...]]:
-    """Those of inputs, and those of outputs."""
-    for key in ("input_names", "output_names"):
-        names = main.attributes[key]
-        assert isa(names, ArrayAttr[StringAttr]), "a trace has names"
-        yield tuple(name.data for name in names)
-
-
-def _pairs(main: FuncOp, recorded: Trace, donate: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Places of donated inputs, and of the outputs that take their memory."""
-    returned = main.get_return_op()
-    assert returned is not None, "a trace returns"
-    results = dict(enumerate(_tails(recorded.outputs)))
-    value_types = [value.type for value in returned.arguments]
-    names = [(position, tail) for position, tail in _positions(recorded.inputs)]
-    for source, (position, tail) in enumerate(names):
-        if position not in donate:
-            continue
-        value_type = main.body.block.args[source].type
-        found = [
-            index
-            for index, each in results.items()
-            if each == tail and value_types[index] == value_type
-        ]
-        if not found:
-            rule = f"a donated argument requires a result of its type for {tail or 'it'}"
-            raise WeftError(f"{users_line()}: {rule}, got none")
-        del results[found[0]]
-        yield source, found[0]
-
-
-def _positions(structure: Structure) -> Iterator[tuple[int, str]]:
-    """The argument of each leaf, and the leaf's path in it."""
-    for position, (_, below) in enumerate(structure.below):
-        for path in _paths(below):
-            yield position, path
-
-
-def _tails(structure: Structure) -> list[str]:
-    """The path of each leaf without its first part, where results are several."""
-    if structure.node_type is None:
-        return [""]
-    return [path for _, below in structure.below for path in _paths(below)]
-
-
-def _paths(structure: Structure, path: str = "") -> Iterator[str]:
-    if structure.node_type is None:
-        yield path
-    for key, below in structure.below:
-        yield from _paths(below, f"{path}.{key}" if path else key)

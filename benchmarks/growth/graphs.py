@@ -11,12 +11,12 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 import weft
 import weft.numpy as wnp
-from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
+from weft.compiler.frontend.imported import ImportedModel, Source
 from weft.dialects.context import parse_module
 from weft.dialects.weights import WeightStore
 from weft.source.jit import read_model
+from weft.tracing.donations import donating
 from weft.tracing.trace import record
-from weft.training import donating
 
 ROWS: Final = (8, 8)
 """Of tensors; kernels are to be few and small, for they grow with no graph."""

@@ -52,7 +52,7 @@ TEXT: Final[Mapping[str, dict[str, Any]]] = {
     "Nystromformer": {**SMALL, "num_landmarks": 4, "segment_means_seq_len": 16},
     "RoFormer": {**SMALL, "embedding_size": 32},
     "FNet": {**SMALL, "use_tpu_fourier_optimizations": False},
-    "Deberta": SMALL, "DebertaV2": SMALL, "Squeezebert": {**SMALL, "embedding_size": 32},
+    "Deberta": SMALL, "DebertaV2": SMALL, "SqueezeBert": {**SMALL, "embedding_size": 32},
 }  # fmt: skip
 """A model of text by its class, and the configuration's values."""
 
@@ -66,8 +66,9 @@ IMAGES: Final[Mapping[str, dict[str, Any]]] = {
     "Swin": {"embed_dim": 8, "depths": [1, 1], "num_heads": [2, 2], "window_size": 4,
              "image_size": 32, "patch_size": 4},
     "PoolFormer": {"hidden_sizes": [8, 16, 32, 32], "depths": [1, 1, 1, 1]},
-    "MobileNetV1": {}, "MobileNetV2": {}, "EfficientNet": {"width_coefficient": 0.25,
-                                                          "depth_coefficient": 0.25},
+    "MobileNetV1": {}, "MobileNetV2": {}, "EfficientNet": {
+        "width_coefficient": 0.25, "depth_coefficient": 0.25, "hidden_dim": 320,
+    },
     "Segformer": {"hidden_sizes": [8, 16, 32, 32], "depths": [1, 1, 1, 1]},
 }  # fmt: skip
 """A model of images by its class, and the configuration's values."""

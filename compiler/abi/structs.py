@@ -111,13 +111,14 @@ COLLECTIVE: Final = CStruct(
     """\
   uint64_t size;      /* sizeof(weft_collective) */
   uint64_t tag;       /* the same on all ranks: of the program, and the collective in it */
-  uint32_t operation; /* 0 all_reduce, 1 all_gather, 2 reduce_scatter */
+  uint32_t operation; /* 0 all_reduce, 1 all_gather, 2 reduce_scatter, 3 send, 4 recv */
   uint32_t reduction; /* 0 sum, 1 max, 2 min */
-  uint32_t dtype;     /* 0 f32, 1 f64, 2 i32, 3 i64, 4 bytes, which are only gathered */
+  uint32_t dtype;     /* 0 f32, 1 f64, 2 i32, 3 i64, 4 bytes, which are only moved */
   uint32_t axes;      /* of the mesh, along which the group lies */
   int64_t count;      /* elements of all_reduce, else those of one rank's part */
   const int64_t *sizes;   /* ranks along each axis */
   const int64_t *strides; /* how far apart neighbours are */
+  int64_t peer;           /* of send and recv: the index of the other rank in the group */
 """,
 )
 """What ranks of a group do together."""

@@ -71,13 +71,17 @@ from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.loop.dynamic import output_sizes
 from weft.dialects.loop.effects import HostCallOp
 from weft.dialects.loop.program import (
+    INPUT_RANKS,
     INPUTS_CUT,
     MESH,
+    MESSAGES_BACK,
+    OUTPUT_RANKS,
     OUTPUTS_CUT,
     REPEATS,
     KernelOp,
     ProgramOp,
     donated_pairs,
+    listed_ranks,
     number_calls,
 )
 from weft.dialects.loop.types import buffer_type_of
@@ -302,8 +306,19 @@ def _described_mesh(program: ProgramOp) -> dict[str, object]:
     if not isinstance(axes, StringAttr):
         return {}
     cut = {"inputs": _names(program, INPUTS_CUT), "outputs": _names(program, OUTPUTS_CUT)}
-    collectives = describe_collectives(program)
-    return {"mesh": {"axes": axes.data, **cut, "collectives": collectives}}
+    done = {"collectives": describe_collectives(program)}
+    return {"mesh": {"axes": axes.data, **cut, **done, **_described_stages(program)}}
+
+
+def _described_stages(program: ProgramOp) -> dict[str, object]:
+    """The ranks of a pipeline that read each input and have each output, and whether messages go
+    one way alone.
+    """
+    described: dict[str, object] = {}
+    for name in (INPUT_RANKS, OUTPUT_RANKS):
+        if name in program.attributes:
+            described[name] = listed_ranks(program, name)
+    return described | {"one_way": MESSAGES_BACK not in program.attributes} if described else {}
 
 
 def _described_host_calls(programs: Sequence[ProgramOp]) -> dict[str, object]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from xdsl.dialects.func import ReturnOp
 from xdsl.rewriter import InsertPoint
 
-from weft.compiler.frontend.onnx.from_onnx import ImportedModel
+from weft.compiler.frontend.imported import ImportedModel
 from weft.compiler.graph.bound_sizes import graph_function
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import Expr

@@ -11,8 +11,9 @@ import gc
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from itertools import chain
 from typing import Final, Protocol
 
@@ -35,7 +36,7 @@ from weft.compiler.driver.workers import (
 )
 from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.loop.primitives.recording import looking, record, stop_recording
-from weft.compiler.loop.schedules import Scheduled, schedule_kernel
+from weft.compiler.loop.schedules import READS_CORES, Scheduled, schedule_kernel
 from weft.compiler.loop_to_llvm.kernel import emit_kernel
 from weft.compiler.machine.codegen.object_code import compile_object
 from weft.compiler.program.kernel_summary import kernel_summary, summarize_body
@@ -114,10 +115,19 @@ class KernelTask(Struct, frozen=True):
         return len(self.text)
 
     @property
-    def key(self) -> str:
-        """A hash of all that decides what the code is, the compiler aside."""
-        text = f"{self.target!r}\n{self.options!r}\n{self.text}"
-        return hashlib.sha256(text.encode()).hexdigest()
+    def keys(self) -> tuple[str, str]:
+        """Hashes of all that decides what the code is, the compiler aside: for any number of cores,
+        and for that of the target.
+        """
+        whole = (replace(self.target, cores=1), self.target)
+        texts = (f"{target!r}\n{self.options!r}\n{self.text}" for target in whole)
+        general, own = (hashlib.sha256(text.encode()).hexdigest() for text in texts)
+        return general, f"{own}-cores"
+
+    def key_of(self, code: KernelCode) -> str:
+        """The one of the keys that code of its is found by."""
+        general, own = self.keys
+        return own if READS_CORES.intersection(code.used) else general
 
 
 class KernelStore(Protocol):
@@ -142,6 +152,9 @@ def options_of_kernel(options: CodeOptions, name: str) -> CodeOptions:
         max_iterations=None,
         check_indices=False,
         max_weights_bytes="",
+        mesh="",
+        shard=(),
+        stage=(),
     )
 
 
@@ -186,33 +199,29 @@ class KernelCompiler:
         here: Sequence[Callable[[], KernelCode]] = (),
     ) -> list[KernelCode]:
         """The code of each task, in their order; `on_done` is told how many are done. `here` are
-        quicker ways to what tasks compile to, for this process.
+        quicker ways to what tasks compile to, for this process. The store has the code of each as
+        soon as it is done, and is asked again before one is compiled: another process may be at
+        the same.
 
         Raises what compiling a kernel raises.
         """
         here = here or [task.compile for task in tasks]
         store = None if any(task.keep_texts for task in tasks) else self.store
-        found = {} if store is None else _found(tasks, store)
-        run = _Run(tasks, found, self.workers)
-        on_done(len(found))
+        run = _Run(tasks, store, self.workers)
+        on_done(len(run.done))
         with run.fed(self.workers):
             for position in run.left:
                 on_done(len(run.done))
-                run.done[position] = here[position]()
+                run.do(position, here[position])
                 if run.errors:
                     break
-        codes = run.results()
-        if store is not None:
-            for position, (task, code) in enumerate(zip(tasks, codes, strict=True)):
-                if position not in found:
-                    store.keep_kernel(task.key, code.to_bytes())
-        return codes
+        return run.results()
 
 
-def _found(tasks: Sequence[Task], store: KernelStore) -> dict[int, KernelCode]:
-    """What the store has, by the task's position."""
-    found = ((position, store.find_kernel(task.key)) for position, task in enumerate(tasks))
-    return {position: KernelCode.of_bytes(data) for position, data in found if data is not None}
+def _found(keys: Sequence[str], store: KernelStore) -> KernelCode | None:
+    """What the store has by one of the keys of a task."""
+    data = next((data for key in keys if (data := store.find_kernel(key)) is not None), None)
+    return None if data is None else KernelCode.of_bytes(data)
 
 
 @contextmanager
@@ -264,10 +273,11 @@ def kernel_compiler(
 class _Run:
     """Tasks that this process and its workers take from one list."""
 
-    def __init__(
-        self, tasks: Sequence[Task], done: Mapping[int, KernelCode], workers: Sequence[Worker]
-    ):
-        self._tasks = tasks
+    def __init__(self, tasks: Sequence[Task], store: KernelStore | None, workers: Sequence[Worker]):
+        self._tasks, self._store = tasks, store
+        self._keys = [() if store is None else task.keys for task in tasks]
+        found = [None if store is None else _found(keys, store) for keys in self._keys]
+        done = {position: code for position, code in enumerate(found) if code is not None}
         begun = [each.started for each in workers if isinstance(each, ForkedWorker)]
         left = [
             position
@@ -276,8 +286,22 @@ class _Run:
         ]
         # The longest first, so that all are done at about the same time; taking one is atomic.
         self.left = iter(sorted(left, key=lambda position: -tasks[position].cost))
-        self.done = dict(done)
+        self.done = done
         self.errors: list[BaseException] = []
+
+    def do(
+        self, position: int, compiled: Callable[[], KernelCode], *, started: bool = False
+    ) -> None:
+        """Does a task, and keeps what it is compiled to. Another process may have done one by now
+        that was not `started` yet.
+        """
+        task, store = self._tasks[position], self._store
+        code = None if store is None or started else _found(self._keys[position], store)
+        if code is None:
+            code = compiled()
+            if store is not None:
+                store.keep_kernel(task.key_of(code), code.to_bytes())
+        self.done[position] = code
 
     @contextmanager
     def fed(self, workers: Sequence[Worker]) -> Generator[None]:
@@ -300,7 +324,8 @@ class _Run:
         own = [position for position, task in enumerate(self._tasks) if task == begun]
         with self._noting_errors():
             for position in chain((each for each in own if each not in self.done), self.left):
-                self.done[position] = ask(worker, self._tasks[position])
+                ask_worker = partial(ask, worker, self._tasks[position])
+                self.do(position, ask_worker, started=position in own)
                 if self.errors:
                     return
 

@@ -42,9 +42,13 @@ class RunTimeTask(Struct, frozen=True):
         return 0
 
     @property
-    def key(self) -> str:
+    def keys(self) -> tuple[str]:
         """A hash of all that decides what the code is, the compiler aside."""
-        return hashlib.sha256(repr(self).encode()).hexdigest()
+        return (hashlib.sha256(repr(self).encode()).hexdigest(),)
+
+    def key_of(self, code: KernelCode) -> str:
+        """The key: there is one."""
+        return self.keys[0]
 
     def compile(self) -> KernelCode:
         """The object, which this process compiles once."""
@@ -65,7 +69,7 @@ class RunTimeTask(Struct, frozen=True):
     def is_known(self, store: KernelStore | None) -> bool:
         """Whether this process has the object, or has now found it in the store."""
         if self not in _OBJECTS and store is not None:
-            data = store.find_kernel(self.key)
+            data = store.find_kernel(*self.keys)
             if data is not None:
                 self.remember(KernelCode.of_bytes(data).code)
         return self in _OBJECTS

@@ -11,7 +11,7 @@ from weft.compiler.driver.pipeline import import_model, plan_model, read_graph
 from weft.compiler.driver.session import Session
 from weft.compiler.frontend.from_graph_file import graph_text, has_weights, write_weights
 from weft.compiler.frontend.graph_file_names import weights_path
-from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
+from weft.compiler.frontend.imported import ImportedModel, Source
 from weft.compiler.loop_to_llvm.kernel import emit_kernel
 from weft.compiler.loop_to_llvm.program.emit import emit_program
 from weft.compiler.machine.artifact.replace_file import replacing

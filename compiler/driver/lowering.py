@@ -43,6 +43,7 @@ from weft.compiler.program.memory.double_buffer import DoubleBufferPass
 from weft.compiler.program.memory.hoist_workspace import HoistWorkspacePass
 from weft.compiler.program.memory.plan_memory import PlanMemoryPass
 from weft.compiler.program.memory.update_in_place import WriteStatesPass
+from weft.compiler.program.overlap_collectives import OverlapCollectivesPass
 from weft.compiler.program.parallelize_calls import ParallelizeCallsPass
 from weft.compiler.program.poll_loops import PollLoopsPass
 from weft.compiler.program.require_extents import RequireExtentsPass
@@ -95,6 +96,7 @@ PROGRAM_PASSES: Final[Passes] = (
 
 LOWERING: Final[Passes] = (
     GraphToLoopPass,  # each group of operators is a naive kernel, the graph a program of calls
+    OverlapCollectivesPass,  # before what a program means is noted, in which this order is
     RequireExtentsPass,  # naive kernels show the sizes of tensors inside of them
     *PROGRAM_PASSES,
 )

@@ -39,6 +39,7 @@ from weft.compiler.driver.read_options import (
     read_schedule,
     read_self_test,
     read_shard_texts,
+    read_stage_texts,
     read_target,
     read_tuned,
     record,
@@ -285,6 +286,14 @@ class Options:
         metavar="NAME=AXES,...",
         action="append",
     )
+    stage: tuple[str, ...] = option(
+        default=(),
+        help="the node behind whose results a stage of a pipeline begins, and its number from 1; "
+        "the ranks along the axis stage of the mesh compute the stages",
+        converter=read_stage_texts,
+        metavar="NODE=STAGE",
+        action="append",
+    )
     buckets: Buckets = part(
         default=Buckets(), help="copies of the program for some sizes", converter=read_buckets
     )
@@ -308,6 +317,8 @@ class Options:
             raise OptionError("buckets require no clocks, schedules and donated inputs, got some")
         if self.shard and not self.mesh:
             raise OptionError(f"shardings require a mesh, got {', '.join(self.shard)} without")
+        if self.stage and not self.mesh:
+            raise OptionError(f"stages require a mesh, got {', '.join(self.stage)} without")
         if self.mesh and (self.buckets.sizes or self.artifact.self_test):
             raise OptionError("a mesh requires no buckets and no self-test, got some")
         if self.artifact.self_test and (self.timed or self.donate):
@@ -426,3 +437,4 @@ class Changes(FunctionChanges, total=False):
     donate: Mapping[str, str] | Sequence[str | Donation] | None
     mesh: object
     shard: Mapping[str, Any] | Sequence[str] | None
+    stage: Mapping[str, int] | Sequence[str] | None

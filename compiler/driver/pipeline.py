@@ -35,8 +35,8 @@ from weft.compiler.driver.options import Options
 from weft.compiler.driver.read_model import begin, read_model
 from weft.compiler.driver.run_passes import note_options, running
 from weft.compiler.driver.session import Session
-from weft.compiler.frontend.from_graph_file import STAMP
-from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
+from weft.compiler.frontend.graph_file_names import STAMP
+from weft.compiler.frontend.imported import ImportedModel, Source
 from weft.compiler.graph.fuse.fuse_matmuls import FuseMatmulsPass
 from weft.compiler.graph.passes import SIMPLIFYING_PASSES
 from weft.compiler.graph.share_weights import share_weights

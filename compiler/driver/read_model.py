@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from weft.compiler.driver.bucket_signature import bucket_signature
 from weft.compiler.driver.compile_run_time import run_time_task
@@ -10,8 +11,7 @@ from weft.compiler.driver.extension import Extension
 from weft.compiler.driver.options import BUCKET_ELSE, BUCKET_FIT, Options
 from weft.compiler.driver.session import Session
 from weft.compiler.frontend.frontends import ImportOptions, find_frontend
-from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
-from weft.compiler.frontend.onnx.ops.composites import COMPOSITES
+from weft.compiler.frontend.imported import ImportedModel, Source
 from weft.compiler.graph.bound_sizes import bound_sizes
 from weft.compiler.graph.donate_inputs import donate_inputs
 from weft.compiler.graph.share_weights import replace_constants
@@ -66,7 +66,7 @@ def read_model(
     sizes = {each.name: each.size for each in options.dims} | dict(sizes or {})
     values = {each.name: each.array for each in options.values}
     ops = (*OPS, *(op for extension in extensions for op in extension.ops))
-    importers = dict(COMPOSITES)
+    importers: dict[str, Any] = {}
     for extension in reversed(extensions):
         importers |= extension.onnx
     replaceable = options.artifact.weights == CALLER

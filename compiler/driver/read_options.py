@@ -27,7 +27,7 @@ from weft.compiler.driver.named_sizes import (
     parse_donation,
     parse_fixed_size,
 )
-from weft.compiler.graph.partition.written import read_axes, read_shardings
+from weft.compiler.graph.partition.written import read_axes, read_shardings, read_stages
 from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.machine.bindings.names import c_identifier
 from weft.compiler.machine.codegen.host import host_target
@@ -260,6 +260,15 @@ def read_shard_texts(written: Mapping[str, Any] | Sequence[str] | None) -> tuple
         written = [f"{name}={each}" for name, each in written.items()]
     texts = tuple(written or ())
     read_shardings(texts)
+    return texts
+
+
+def read_stage_texts(written: Mapping[str, int] | Sequence[str] | None) -> tuple[str, ...]:
+    """Stages as texts, or as numbers by the names of nodes."""
+    if isinstance(written, Mapping):
+        written = [f"{name}={each}" for name, each in written.items()]
+    texts = tuple(written or ())
+    read_stages(texts)
     return texts
 
 

@@ -89,8 +89,12 @@ class Task(Protocol):
     """An object to compile: a kernel, or what is compiled beside kernels."""
 
     @property
-    def key(self) -> str:
-        """A hash of all that decides what the code is, the compiler aside."""
+    def keys(self) -> tuple[str, ...]:
+        """Hashes of all that decides what the code is, the compiler aside; one of them has it."""
+        ...
+
+    def key_of(self, code: KernelCode) -> str:
+        """The one of the keys that this code is found by."""
         ...
 
     @property

@@ -14,7 +14,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.utils.hints import isa
 
 from weft.compiler.frontend.fixed_value import fixed_value
-from weft.compiler.frontend.onnx.from_onnx import MAIN, ImportedModel
+from weft.compiler.frontend.imported import MAIN, ImportedModel
 from weft.dialects.errors import OptionError
 from weft.dialects.graph import ConstantOp
 from weft.dialects.graph.core.dtypes import numpy_dtype

@@ -21,8 +21,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.hints import isa
 
-from weft.compiler.frontend.graph_file_names import weights_path
-from weft.compiler.frontend.onnx.from_onnx import MAIN, ImportedModel
+from weft.compiler.frontend.graph_file_names import STAMP, weights_path
+from weft.compiler.frontend.imported import MAIN, ImportedModel
 from weft.compiler.frontend.onnx.tensor import DTYPES
 from weft.dialects.context import parse_module
 from weft.dialects.errors import ModelError
@@ -31,7 +31,6 @@ from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.weights import Array, WeightStore, byte_blocks
 
 VERSION: Final = 3
-STAMP: Final = "weft.graph_version"
 DIGEST: Final = "weft.weights_sha256"
 UNOPTIMISED: Final = "weft.unoptimised"
 ALIGNMENT: Final = 64

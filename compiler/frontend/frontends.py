@@ -7,40 +7,46 @@ Python type.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
-from onnx import ModelProto
 
+from weft.compiler.deferred import deferred
 from weft.compiler.frontend.fix_graph import fix_graph
-from weft.compiler.frontend.from_graph_file import read_graph
 from weft.compiler.frontend.graph_file_names import SUFFIX
-from weft.compiler.frontend.onnx.from_onnx import (
-    ImportedModel,
-    Source,
-    import_inputs,
-    import_model,
-)
-from weft.compiler.frontend.onnx.node import ImporterTable
+from weft.compiler.frontend.imported import ImportedModel, Source
 from weft.compiler.frontend.stablehlo.content import is_stablehlo
-from weft.compiler.frontend.stablehlo.from_stablehlo import import_file
-from weft.compiler.frontend.torch.from_pt2 import read_pt2
 from weft.dialects.budget import Budget
 from weft.dialects.errors import OptionError
 from weft.dialects.graph import GraphOp
 from weft.dialects.weights import Array
+
+if TYPE_CHECKING:
+    from weft.compiler.frontend import from_graph_file
+    from weft.compiler.frontend.onnx import from_onnx
+    from weft.compiler.frontend.onnx.node import ImporterTable
+    from weft.compiler.frontend.onnx.ops import composites
+    from weft.compiler.frontend.stablehlo import from_stablehlo
+    from weft.compiler.frontend.torch import from_pt2
+else:
+    from_graph_file = deferred("weft.compiler.frontend.from_graph_file")
+    from_onnx = deferred("weft.compiler.frontend.onnx.from_onnx")
+    composites = deferred("weft.compiler.frontend.onnx.ops.composites")
+    from_stablehlo = deferred("weft.compiler.frontend.stablehlo.from_stablehlo")
+    from_pt2 = deferred("weft.compiler.frontend.torch.from_pt2")
 
 PT2: Final = ".pt2"
 """The suffix of programs of torch.export."""
 
 
 class ImportOptions(Struct, frozen=True):
-    """How a model is imported: as `import_model` says."""
+    """How a model is imported: as `import_model` says; `importers` are those of extensions."""
 
     ops: Sequence[type[GraphOp]]
-    composites: ImporterTable
+    importers: ImporterTable
     outputs: Sequence[str]
     sizes: Mapping[str, int]
     values: Mapping[str, Array]
@@ -72,11 +78,11 @@ class Frontend(Struct, frozen=True):
 
 
 def _read_graph_file(path: str | os.PathLike[str], options: ImportOptions) -> ImportedModel:
-    return fix_graph(read_graph(Path(path)), options.sizes, options.values)
+    return fix_graph(from_graph_file.read_graph(Path(path)), options.sizes, options.values)
 
 
 def _read_pt2(path: str | os.PathLike[str], options: ImportOptions) -> ImportedModel:
-    imported = read_pt2(Path(path), Path(path).name)
+    imported = from_pt2.read_pt2(Path(path), Path(path).name)
     return fix_graph(imported, options.sizes, options.values)
 
 
@@ -85,10 +91,10 @@ def _take_graph(imported: ImportedModel, options: ImportOptions) -> ImportedMode
 
 
 def _read_onnx(source: Source, options: ImportOptions) -> ImportedModel:
-    return import_model(
+    return from_onnx.import_model(
         source,
         options.ops,
-        options.composites,
+        {**composites.COMPOSITES, **options.importers},
         options.outputs,
         options.sizes,
         options.values,
@@ -101,8 +107,20 @@ def _read_onnx(source: Source, options: ImportOptions) -> ImportedModel:
 def _read_stablehlo(
     source: str | os.PathLike[str] | bytes, options: ImportOptions
 ) -> ImportedModel:
-    imported = import_file(source, options.budget)
+    imported = from_stablehlo.import_file(source, options.budget)
     return fix_graph(imported, options.sizes, options.values)
+
+
+def _read_onnx_inputs(
+    source: Source, sizes: Mapping[str, int], values: Mapping[str, Array]
+) -> ImportedModel:
+    return from_onnx.import_inputs(source, sizes, values)
+
+
+def _is_message(source: object) -> bool:
+    """Whether a model is an object of ONNX, which its program has imported then."""
+    onnx = sys.modules.get("onnx")
+    return onnx is not None and isinstance(source, onnx.ModelProto)
 
 
 FRONTENDS: Final = (
@@ -111,7 +129,14 @@ FRONTENDS: Final = (
     Frontend("torch.export", (PT2,), (), _read_pt2, finished=True),
     Frontend("graphs", (), (ImportedModel,), _take_graph, finished=True),
     # Paths of any other suffix: ONNX files are called .onnx, .pb or anything else.
-    Frontend("ONNX", (), (str, os.PathLike, bytes, ModelProto), _read_onnx, import_inputs),
+    Frontend(
+        "ONNX",
+        (),
+        (str, os.PathLike, bytes),
+        _read_onnx,
+        _read_onnx_inputs,
+        recognises=_is_message,
+    ),
 )
 """Who reads what; the first that a suffix fits, else the first that a type fits."""
 

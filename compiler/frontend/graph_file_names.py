@@ -1,9 +1,12 @@
-"""What files of graphs and of their weights are called; loads nothing, for those who only ask."""
+"""What files of graphs and of their weights are called, and the attribute that tells such a graph;
+loads nothing, for those who only ask.
+"""
 
 from pathlib import Path
 from typing import Final
 
 SUFFIX: Final = ".mlir"
+STAMP: Final = "weft.graph_version"
 
 
 def weights_path(path: Path) -> Path:

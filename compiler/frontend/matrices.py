@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block
 from xdsl.rewriter import InsertPoint
 
-from weft.dialects.expr import Expr, ExprLike
+from weft.dialects.expr import Expr, ExprLike, minimum
 from weft.dialects.graph import ForOp, YieldOp
 from weft.dialects.graph.core.algebra import Term, counted, shape_attr, size_term
 from weft.dialects.graph.core.builder import GraphBuilder
@@ -119,7 +119,7 @@ def lu(loop: Loop, a: Term, *, pivot: bool = True) -> tuple[Term, Term, Term]:
     """
     *lead, rows, columns = a.shape
     rank = len(a.shape)
-    steps = rows if columns.constant is not None and rows == columns else _lesser(rows, columns)
+    steps = minimum([rows, columns])
     places = counted(a.b, rows).expand([*lead, rows])
     chosen = counted(a.b, steps).expand([*lead, steps])
 
@@ -146,12 +146,6 @@ def lu(loop: Loop, a: Term, *, pivot: bool = True) -> tuple[Term, Term, Term]:
     return work, pivots, order
 
 
-def _lesser(rows: Expr, columns: Expr) -> Expr:
-    difference = (rows - columns).constant
-    assert difference is not None, "a factor has constant sizes"
-    return rows if difference <= 0 else columns
-
-
 def order_of(loop: Loop, pivots: Term, rows: Expr) -> Term:
     """The order of rows that exchanges make, one after the other."""
     *lead, steps = pivots.shape
@@ -171,7 +165,7 @@ def householder(loop: Loop, a: Term) -> tuple[Term, Term]:
     them: the first element of a vector, 1, is not stored.
     """
     *lead, rows, columns = a.shape
-    rank, steps = len(a.shape), _lesser(rows, columns)
+    rank, steps = len(a.shape), minimum([rows, columns])
 
     def step(state: Sequence[Term], index: Term) -> list[Term]:
         work, factors = state

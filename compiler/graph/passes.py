@@ -15,7 +15,9 @@ from weft.compiler.graph.fuse.fuse_quantized import FuseQuantizedPass
 from weft.compiler.graph.fuse.recognize_gelu import RecognizeGeluPass
 from weft.compiler.graph.fuse.recognize_norms import RecognizeNormsPass
 from weft.compiler.graph.partition.bucket_collectives import BucketCollectivesPass
+from weft.compiler.graph.partition.cut_stages import CutStagesPass
 from weft.compiler.graph.partition.decompose_collectives import DecomposeCollectivesPass
+from weft.compiler.graph.partition.mark_stages import MarkStagesPass
 from weft.compiler.graph.partition.partition import PartitionPass
 from weft.compiler.graph.partition.propagate_shardings import PropagateShardingsPass
 from weft.compiler.graph.partition.simplify_collectives import SimplifyCollectivesPass
@@ -34,6 +36,7 @@ from weft.compiler.graph.widen_halves import WidenHalvesPass
 from weft.compiler.graph.winograd import WinogradPass
 
 PARTITIONING_PASSES: tuple[type[ModulePass], ...] = (
+    MarkStagesPass,  # by names of nodes, which go where operators are folded
     FoldConstantsPass,  # shapes are cut where they are numbers
     PropagateShardingsPass,
     PartitionPass,
@@ -69,6 +72,7 @@ GROUPING_PASSES: tuple[type[ModulePass], ...] = (
     FuseMatmulsPass,  # biases stand right behind their products now
     WinogradPass,  # on filters that normalisations are folded into; not with strict_fp
     FuseAttentionPass,  # before parts of an attention join other groups
+    CutStagesPass,  # after what looks at whole programs alone; no kernel is of two ranks
     FusePass,  # it decides what becomes one kernel
     ScheduleMemoryPass,  # kernels
 )
@@ -77,7 +81,7 @@ GRAPH_PASSES = (*SIMPLIFYING_PASSES, *GROUPING_PASSES)
 
 NAIVE_GRAPH_PASSES: tuple[type[ModulePass], ...] = (
     InlineCallsPass, UnifySizesPass, PartitionPass, FoldConstantsPass, DeduplicateConstantsPass,
-    CseDcePass, InlineRegionsPass,
+    CseDcePass, InlineRegionsPass, CutStagesPass,
 )  # fmt: skip
 
 INEXACT_PASSES: tuple[type[ModulePass], ...] = (

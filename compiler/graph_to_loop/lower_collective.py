@@ -1,4 +1,6 @@
-"""graph -> loop: a collective is started and waited for in the program; the rank is in memory."""
+"""graph -> loop: a collective is started and waited for in the program, a message is sent or
+received; the rank is in memory.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,8 @@ from weft.dialects.graph.mesh.collectives import (
     RankIndexOp,
     ReducingOp,
 )
+from weft.dialects.graph.mesh.messages import MessageOp, SendOp
+from weft.dialects.loop import communication as loop
 from weft.dialects.loop.builder import LoopBuilder
 from weft.dialects.loop.communication import COLLECTIVES, RankOp, StartOp, WaitOp
 from weft.dialects.loop.scalar import Scalar
@@ -23,7 +27,7 @@ def lower_collective(
     """Adds what a collective does to the program, as its next communication, and how many that
     are. Raises UnsupportedError for one that is not decomposed.
     """
-    axes = [(op.mesh.sizes[name], op.mesh.strides[name]) for name in op.axis_names]
+    axes = _axes(op)
     if source is None:
         assert isinstance(op, RankIndexOp), "what has no operand is the rank"
         rank = RankOp.of(axes)
@@ -42,3 +46,13 @@ def lower_collective(
         added.location = op.location
         block.add_op(added)
     return 1
+
+
+def message_of(op: MessageOp, buffer: SSAValue) -> loop.MessageOp:
+    """The operation that sends or receives a buffer."""
+    ends = loop.SendOp if isinstance(op, SendOp) else loop.RecvOp
+    return ends.of(buffer, _axes(op), op.peer.value.data, op.number.value.data)
+
+
+def _axes(op: CollectiveOp | MessageOp) -> list[tuple[int, int]]:
+    return [(op.mesh.sizes[name], op.mesh.strides[name]) for name in op.axis_names]

@@ -23,7 +23,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from weft.compiler.graph_to_loop.kernel_sizes import name_sizes
-from weft.compiler.graph_to_loop.lower_collective import lower_collective
+from weft.compiler.graph_to_loop.lower_collective import lower_collective, message_of
 from weft.compiler.graph_to_loop.lower_control import ControlLowering, buffer_of, mentions
 from weft.compiler.graph_to_loop.naive_kernels import (
     canonicalize_kernel,
@@ -44,6 +44,7 @@ from weft.dialects.graph import (
     FusedOp,
     GraphOp,
     HostCallOp,
+    MessageOp,
     ReshapeOp,
     YieldOp,
     group_of,
@@ -226,6 +227,8 @@ class _Lowering(ControlLowering):
                 self.bind_sizes(op)
             case CollectiveOp():
                 self._lower_collective(op)
+            case MessageOp():
+                self._lower_message(op)
             case HostCallOp():
                 self._lower_host_call(op)
             case EffectOp():
@@ -259,9 +262,18 @@ class _Lowering(ControlLowering):
             view = ViewOp.of(self.buffers[op.operand], buffer_of(op.result_type))
             self._copy_buffer(self.add(view).result, self.buffers[op.result])
 
+    def _lower_message(self, op: MessageOp) -> None:
+        buffers = [*map(self._as_computed, op.operands), *map(self._fresh, op.results)]
+        self.add(message_of(op, buffers[0]))
+
+    def _fresh(self, value: SSAValue) -> SSAValue:
+        """The buffer of a value that no kernel computes."""
+        if value not in self.buffers:
+            self.buffers[value] = self.add(AllocOp.of(buffer_of(type_of(value)))).result
+        return self.buffers[value]
+
     def _lower_collective(self, op: CollectiveOp) -> None:
-        if op.result not in self.buffers:
-            self.buffers[op.result] = self.add(AllocOp.of(buffer_of(type_of(op.result)))).result
+        self._fresh(op.result)
         source = self._as_computed(op.operands[0]) if op.operands else None
         self.communications += lower_collective(
             op, source, self.buffers[op.result], self.block, self.communications
@@ -277,11 +289,8 @@ class _Lowering(ControlLowering):
         return own
 
     def _lower_host_call(self, op: HostCallOp) -> None:
-        for each in op.found:
-            if each not in self.buffers:
-                self.buffers[each] = self.add(AllocOp.of(buffer_of(type_of(each)))).result
+        targets = [self._fresh(each) for each in op.found]
         sources = [self._as_computed(each) for each in op.values]
-        targets = [self.buffers[each] for each in op.found]
         parts = [
             ", ".join(f"{{{numpy_dtype(each.element).name},{len(each.shape)},}}" for each in types)
             for types in (map(type_of, op.values), map(type_of, op.found))

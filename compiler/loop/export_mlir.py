@@ -273,7 +273,9 @@ def storage_index(access: SubscriptedOp) -> list[Expr]:
 
 def _hints(loop: ForOp) -> str:
     """The marks as attributes behind a loop."""
-    hints = [f"{name}" for name in ("parallel", "unroll", "dot") if name in loop.properties]
+    hints = [
+        f"{name}" for name in ("parallel", "unroll", "dot", "matrix") if name in loop.properties
+    ]
     if loop.vector is not None:
         hints.append(f"vector = {loop.vector.data} : index")
     if loop.reduction is not None:

@@ -38,6 +38,9 @@ UNKNOWN_FILL = 0.75
 that networks halve a few times are often less than one vector, or few.
 """
 
+TILE_BYTES = 64
+"""Of a row of a register that holds a tile of a matrix."""
+
 BROADCAST_COST = 0.25
 STRIDED_COST = 2.0
 ARITHMETIC_COST = 0.5
@@ -60,6 +63,7 @@ def blocked(buffer_type: BufferType, target: Target) -> BufferType | None:
     channels = buffer_type.shape[CHANNELS].constant
     if channels is None or channels < lanes or lanes == 1 or product(buffer_type.shape[2:]) == 1:
         return None
+    lanes = _channels_of_block(buffer_type, channels, lanes, target)
     axis = Expr.of(Operand(CHANNELS))
     others = [Expr.of(Operand(dim)) for dim in range(2, buffer_type.rank)]
     position = (Expr.of(Operand(0)), axis // lanes, *others, axis % lanes)
@@ -68,6 +72,14 @@ def blocked(buffer_type: BufferType, target: Target) -> BufferType | None:
     return BufferType(
         buffer_type.dims, buffer_type.element, LayoutAttr(ExprsAttr(position), ExprsAttr(storage))
     )
+
+
+def _channels_of_block(buffer_type: BufferType, channels: int, lanes: int, target: Target) -> int:
+    """As many channels as a vector has lanes; of bytes as many as fill a row of a register that
+    holds a tile of a matrix, where the target has such and blocks of so many divide the channels.
+    """
+    fills = width(buffer_type.element) == 8 and channels % TILE_BYTES == 0
+    return TILE_BYTES if target.has_matrix_products and fills else lanes
 
 
 def reads_windows(kernel: KernelOp) -> bool:

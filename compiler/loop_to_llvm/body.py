@@ -21,8 +21,9 @@ from weft.compiler.loop_to_llvm.control import ControlEmitter
 from weft.compiler.loop_to_llvm.dot_product import DotProductEmitter
 from weft.compiler.loop_to_llvm.frame import Frame, LaneNumber, LaneValues
 from weft.compiler.loop_to_llvm.index import IndexEmitter, varies
+from weft.compiler.loop_to_llvm.matrix_product import MatrixEmitter, TileRegisters
 from weft.compiler.loop_to_llvm.memory.emitter import MemoryEmitter
-from weft.compiler.loop_to_llvm.memory.storage import Lanes, Storage
+from weft.compiler.loop_to_llvm.memory.storage import Lanes, Storage, is_row, padded
 from weft.compiler.loop_to_llvm.parallel import BODY_TYPE, grain
 from weft.compiler.loop_to_llvm.runtime.platform import Platform
 from weft.compiler.loop_to_llvm.runtime.pool import Pool
@@ -55,7 +56,7 @@ from weft.dialects.loop.ops import (
     SubscriptedOp,
     WhileOp,
 )
-from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr
+from weft.dialects.loop.types import BufferType
 
 
 class Unit(Struct, frozen=True, eq=False):
@@ -64,6 +65,7 @@ class Unit(Struct, frozen=True, eq=False):
 
     `contracts`: a product and a sum may become one operation. `widest` is the most lanes that any
     of the kernel's loops has. `guarded`: functions trap that write beside their buffers.
+    `has_tiles`: some loop multiplies matrices in registers that hold tiles.
     """
 
     target: Target
@@ -73,6 +75,7 @@ class Unit(Struct, frozen=True, eq=False):
     contracts: bool
     widest: int = 1
     guarded: bool = False
+    has_tiles: bool = False
 
 
 class BodyEmitter:
@@ -88,6 +91,7 @@ class BodyEmitter:
         self.arithmetic = Arithmetic(frame.builder, unit.target, unit.contracts)
         self.stack_slots = StackSlots()
         self.stack = Stack(frame, guarded=unit.guarded)
+        self.registers = TileRegisters(frame, used=unit.has_tiles)
         self.addresses: dict[SubscriptedOp, Expr] = {}
         self.extents: dict[tuple[ForOp | Expr, ...], Expr] = {}
         self.chunks: dict[tuple[Expr, int], tuple[Expr, Expr]] = {}
@@ -102,6 +106,7 @@ class BodyEmitter:
     def finish(self) -> None:
         """Ends the function."""
         self.memory.finish(self.unit.target)
+        self.registers.release()
         self.stack.check()
         self.frame.builder.ret_void()
         self.frame.finish()
@@ -228,8 +233,8 @@ class BodyEmitter:
         assert op.scope.data != "workspace", "a kernel gets workspace as an argument"
         result_type = op.result.type
         assert isinstance(result_type, BufferType)
-        if op.scope.data == "registers" or _is_row(result_type, self.unit.widest):
-            result_type = _padded(result_type, self.unit.widest)
+        if op.scope.data == "registers" or is_row(result_type, self.unit.widest):
+            result_type = padded(result_type, self.unit.widest)
         before = self.stack_slots.before(op)
         if before is not None:
             return Storage(self.storage(before.result).pointer, result_type, private=True)
@@ -244,7 +249,7 @@ class BodyEmitter:
             self._parallel(op)
         elif op.vector is not None and op.vector.data > 1 and not self._is_single(op):
             self._vector(op)
-        elif self._transposes(op) or self._is_dot(op):
+        elif self._transposes(op) or self._is_dot(op) or self._is_of_tiles(op):
             return
         elif op.unroll is not None:
             count = self._extent(op).constant
@@ -267,8 +272,11 @@ class BodyEmitter:
         most = self._extent(op).range(self.frame.ranges)[1]
         return op.unroll is None and most is not None and most <= 1
 
-    def _iteration(self, op: ForOp, number: Expr) -> None:
+    def _start(self, op: ForOp, number: Expr) -> None:
         self.values[op.index] = self.bound(op.lower) + number * op.step.data
+
+    def _iteration(self, op: ForOp, number: Expr) -> None:
+        self._start(op, number)
         self.block(op.body.block)
 
     def _vector(self, op: ForOp) -> None:
@@ -308,6 +316,18 @@ class BodyEmitter:
             return False
         emitter = DotProductEmitter(self.memory, self.unit.target, self.lanes)
         return emitter.emit(op, self.bound(op.lower), self._locate_access)
+
+    def _is_of_tiles(self, op: ForOp) -> bool:
+        """Emits a loop as a product of tiles in registers, if it is one or what one starts with."""
+        emitter = MatrixEmitter(
+            self.memory,
+            self.control,
+            self.registers,
+            self._locate_access,
+            self._extent,
+            self._start,
+        )
+        return self.unit.has_tiles and emitter.emit(op)
 
     def _locate_access(
         self, op: AccessOp, indices: Mapping[SSAValue, Expr]
@@ -400,6 +420,7 @@ class BodyEmitter:
         # Kernels know the pool alone: an object asks for each name that is declared in its module.
         pool = Pool(module, Platform(self.unit.target), self.unit.prefix)
         self.frame.builder.call(pool.parallel_for, [context, count, enough, body, closure])
+        self.registers.forget()
 
     def part(self, op: ForOp, tasks: Expr) -> None:
         """Emits an outlined function: the tasks from its second argument to its third."""
@@ -422,25 +443,3 @@ class BodyEmitter:
         if rest.constant != 0:
             with self.control.when(builder.icmp_signed(">", end, last), "part"):
                 self._rest(op, full, rest)
-
-
-def _is_row(buffer_type: BufferType, lanes: int) -> bool:
-    """Whether a buffer is one row of at least a vector. Padded, its last vector is stored whole: a
-    processor waits until one that was stored with a mask is in the cache before it reads it again.
-    """
-    size, row = buffer_type.size.constant, buffer_type.storage[-1:]
-    return size is not None and size >= lanes and row == (Expr.of(size),)
-
-
-def _padded(buffer_type: BufferType, lanes: int) -> BufferType:
-    """The type with rows of whole vectors, so that the vectors of two rows never overlap."""
-    if not buffer_type.storage or lanes == 1:
-        return buffer_type
-    *outer, row = buffer_type.storage
-    subscripts = tuple(Expr.of(Operand(position)) for position in range(buffer_type.rank))
-    if isinstance(buffer_type.layout, LayoutAttr):
-        subscripts = buffer_type.layout.subscripts.data
-    storage = ExprsAttr((*outer, row.ceildiv(lanes) * lanes))
-    return BufferType(
-        buffer_type.dims, buffer_type.element, LayoutAttr(ExprsAttr(subscripts), storage)
-    )

@@ -61,7 +61,16 @@ def emit_kernel(
         for buffer, pointer in zip(buffers, arguments[len(symbols) :], strict=True)
     }
     contracts = target.has_fma and not strict_fp
-    unit = Unit(target, sizes, context, prefix, contracts, _widest(kernel), guarded)
+    unit = Unit(
+        target,
+        sizes,
+        context,
+        prefix,
+        contracts,
+        _widest(kernel),
+        guarded,
+        _has_tiles(kernel, target),
+    )
     frame = Frame(function)
     frame.ranges |= size_ranges(kernel)
     emitter = BodyEmitter(frame, unit, values)
@@ -86,6 +95,12 @@ def _emit_body(emitter: BodyEmitter, kernel: KernelOp) -> None:
     some = reduce(frame.builder.or_, elements, ir.Constant(I64, 0))
     with emitter.control.when(frame.builder.icmp_unsigned("!=", some, some.type(0)), "some"):
         emitter.block(block)
+
+
+def _has_tiles(kernel: KernelOp, target: Target) -> bool:
+    """Whether some loop is one over registers that hold tiles of matrices."""
+    loops = (op for op in kernel.walk() if isinstance(op, ForOp))
+    return target.has_matrix_products and any(loop.matrix is not None for loop in loops)
 
 
 def _widest(kernel: KernelOp) -> int:

@@ -27,20 +27,35 @@ def call_time(
     """The time of a call in nanoseconds: computing, or reading and writing all of its buffers.
     `size` says what an expression of sizes is.
     """
-    cost = target.cost
-    rate = SHARE_OF_PEAK * 2 * cost.fma_ports * cost.ghz * target.lanes(4)
+    bounds = call_bounds(kernels, target, size)
 
     def time(call: CallOp) -> float | None:
-        computed = size(call_flops(call, kernels[call.kernel]))
-        moved = size(call_bytes(call))
-        if computed is None or moved is None:
-            return None
-        return cost.call_ns + max(computed / rate, moved / _bandwidth(moved, target))
+        found = bounds(call)
+        return None if found is None else target.cost.call_ns + max(found)
 
     return time
 
 
-def _bandwidth(moved: float, target: Target) -> float:
+def call_bounds(
+    kernels: Mapping[str, KernelOp],
+    target: Target,
+    size: Callable[[Expr], float | None] = lambda expr: expr.constant,
+) -> Callable[[CallOp], tuple[float, float] | None]:
+    """What a call takes for computing, and for reading and writing all of its buffers."""
+    cost = target.cost
+    rate = SHARE_OF_PEAK * 2 * cost.fma_ports * cost.ghz * target.lanes(4)
+
+    def bounds(call: CallOp) -> tuple[float, float] | None:
+        computed = size(call_flops(call, kernels[call.kernel]))
+        moved = size(call_bytes(call))
+        if computed is None or moved is None:
+            return None
+        return computed / rate, moved / bandwidth(moved, target)
+
+    return bounds
+
+
+def bandwidth(moved: float, target: Target) -> float:
     """Bytes of a nanosecond, of a call whose buffers have so many together. Those that L2 does not
     hold are mostly weights, which the rest of the program has driven out of L3.
     """

@@ -15,7 +15,7 @@ from xdsl.passes import ModulePass
 from weft.compiler.program.memory.plan_memory import buffer_bytes, lifetimes, number_operations
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.loop.arithmetic import GeluOp, is_function
-from weft.dialects.loop.communication import WaitOp
+from weft.dialects.loop.communication import MessageOp, WaitOp
 from weft.dialects.loop.ops import ForOp, WhileOp
 from weft.dialects.loop.program import (
     FLOPS,
@@ -197,16 +197,21 @@ def _plain(expr: Expr) -> int | str:
 
 
 def describe_collectives(program: ProgramOp) -> list[dict[str, object]]:
-    """What ranks do together in a call, in its order: the operation, how many ranks a group has,
-    the bytes of the result on each rank (None for sizes that vary), and the node that it is for.
+    """What ranks do together in a call, in its order, stage after stage: the operation, how many
+    ranks a group has, the bytes of the result on each rank or of the message (None for sizes that
+    vary), and the node that it is for.
     """
     return [
         {
-            "operation": op.operation.data,
+            "operation": op.operation.data
+            if isinstance(op, WaitOp)
+            else op.name.removeprefix("loop."),
             "ranks": op.members,
-            "bytes": buffer_bytes(buffer_type_of(op.target)).constant,
+            "bytes": buffer_bytes(
+                buffer_type_of(op.target if isinstance(op, WaitOp) else op.buffer)
+            ).constant,
             "node": op.location.desc.data if isinstance(op.location, NameLoc) else None,
         }
         for op in program.walk()
-        if isinstance(op, WaitOp)
+        if isinstance(op, WaitOp | MessageOp)
     ]

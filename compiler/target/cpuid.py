@@ -39,7 +39,9 @@ _NAMES: Final = {
         "avx512vbmi": 1, "avx512vbmi2": 6, "gfni": 8, "vaes": 9, "vpclmulqdq": 10, "avx512vnni": 11,
         "avx512bitalg": 12, "avx512vpopcntdq": 14,
     },
-    Register(7, 0, EDX): {"avx512vp2intersect": 8, "avx512fp16": 23},
+    Register(7, 0, EDX): {
+        "avx512vp2intersect": 8, "avx512fp16": 23, "amx-tile": 24, "amx-int8": 25,
+    },
     Register(7, 1, EAX): {"sha512": 0, "avxvnni": 4, "avx512bf16": 5, "avxifma": 23},
     Register(7, 1, EDX): {"avxvnniint8": 4, "avxneconvert": 5, "avxvnniint16": 10},
     Register(0x80000001, 0, ECX): {
@@ -49,12 +51,20 @@ _NAMES: Final = {
 
 _AVX_STATE: Final = 0x06
 _AVX512_STATE: Final = 0xE6
+TILE_STATE: Final = 0x60000
+"""The bits of XCR0 for registers that hold tiles, which Linux lets a process use that asks."""
+
 _IN_AVX_STATE: Final = ("f16c", "fma", "fma4", "vaes", "vpclmulqdq", "xop")
 
 FEATURES: Final = {
     name: (register, 1 << bit) for register, bits in _NAMES.items() for name, bit in bits.items()
 }
 """What code generators choose instructions by; others have to be asked for by name."""
+
+
+def uses_tiles(feature: str) -> bool:
+    """Whether a feature is of registers that hold tiles of matrices."""
+    return feature.startswith("amx")
 
 
 def needed_bits(features: Iterable[str]) -> dict[Register, int]:
@@ -69,6 +79,8 @@ def needed_bits(features: Iterable[str]) -> dict[Register, int]:
 
 
 def _saved_state(feature: str) -> int:
+    if uses_tiles(feature):
+        return TILE_STATE
     if feature.startswith("avx512"):
         return _AVX512_STATE
     return _AVX_STATE if feature.startswith("avx") or feature in _IN_AVX_STATE else 0

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from weft.compiler.target import TARGETS
 from weft.compiler.target.cost import CALIBRATED, GENERIC, CostModel
+from weft.compiler.target.cpuid import uses_tiles
 from weft.compiler.target.target import Target
 from weft.compiler.target.x86 import WHOLE_VECTORS
 
@@ -94,7 +95,11 @@ def nearest_table(arch: str, features: Mapping[str, bool]) -> Target:
 
 
 def _needed(target: Target) -> list[str]:
-    return [name[1:] for name in target.features if name[0] == "+"]
+    """The features without those of tiles of matrices, which virtual machines often hide: costs of
+    vectors are the same without them.
+    """
+    names = (name[1:] for name in target.features if name[0] == "+")
+    return [name for name in names if not uses_tiles(name)]
 
 
 def calibration_advice(cpu: str, source: str) -> str:

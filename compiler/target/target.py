@@ -87,6 +87,11 @@ class Target(Struct, frozen=True):
         return lanes in (4, 8)
 
     @property
+    def has_matrix_products(self) -> bool:
+        """Whether one instruction multiplies matrices of bytes that registers hold tiles of."""
+        return "+amx-int8" in self.features and "+amx-tile" in self.features
+
+    @property
     def has_few_registers(self) -> bool:
         """Whether tiles do few multiply-adds for each term, and constants have no room beside them:
         16 vector registers or fewer.

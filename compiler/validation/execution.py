@@ -21,7 +21,7 @@ from weft.compiler.validation.tracked import Tracked
 from weft.dialects.errors import PlanError
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.loop.arithmetic import IndexOp
-from weft.dialects.loop.communication import StartOp, WaitOp
+from weft.dialects.loop.communication import CommunicationOp, MessageOp, RecvOp, WaitOp
 from weft.dialects.loop.concurrent import ConcurrentOp
 from weft.dialects.loop.dispatch import CallProgramOp
 from weft.dialects.loop.dynamic import (
@@ -139,7 +139,7 @@ class Execution:
         match op:
             case CopyOp():
                 self._copy(op)
-            case StartOp() | WaitOp():
+            case CommunicationOp() | MessageOp():
                 self._communicate(op)
             case SubviewOp():
                 source = self.access(op.source)
@@ -302,14 +302,15 @@ class Execution:
             self.refuse(op, "buffers that lie apart", "two that share bytes")
         self.write(op, target, content)
 
-    def _communicate(self, op: StartOp | WaitOp) -> None:
-        """Both buffers are a collective's until it ends: what they hold then shows what came."""
-        source, target = self.access(op.source), self.access(op.target)
-        if self.meet(source, target):
+    def _communicate(self, op: CommunicationOp | MessageOp) -> None:
+        """Buffers are a collective's until it ends: what they hold then shows what came."""
+        buffers = list(map(self.access, op.operands))
+        if len(buffers) > 1 and self.meet(*buffers):
             self.refuse(op, "buffers that lie apart", "two that share bytes")
-        held = [self.read(op.target)] if isinstance(op, WaitOp) else []
-        self._note(op, str(op.properties), self.read(op.source), *held)
-        self.write(op, target, self.outcome.effects[-1])
+        count = 2 if isinstance(op, WaitOp) else 0 if isinstance(op, RecvOp) else 1
+        self._note(op, str(op.properties), *map(self.read, op.operands[:count]))
+        if isinstance(op, CommunicationOp | RecvOp):
+            self.write(op, buffers[-1], self.outcome.effects[-1])
 
     def meet(self, one: Access, other: Access) -> bool:
         """Whether two accesses may share a byte."""

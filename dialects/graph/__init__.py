@@ -6,10 +6,11 @@ from weft.dialects.fields import quicken
 from weft.dialects.graph.classical import automaton, coupling, strings, tree_ensemble
 from weft.dialects.graph.core.op import GraphOp
 from weft.dialects.graph.core.types import ShapeAttr, TensorType
-from weft.dialects.graph.mesh import collectives, shard
+from weft.dialects.graph.mesh import collectives, messages, shard
 from weft.dialects.graph.mesh.attributes import MeshAttr, ShardingAttr
 from weft.dialects.graph.mesh.collectives import CollectiveOp
-from weft.dialects.graph.mesh.shard import ShardOp
+from weft.dialects.graph.mesh.messages import MessageOp, RecvOp, SendOp
+from weft.dialects.graph.mesh.shard import ShardOp, StageOfOp, StageOp
 from weft.dialects.graph.ops import (
     activation,
     arithmetic,
@@ -69,8 +70,8 @@ __all__ = [
     "GRAPH", "OPS", "OPS_BY_NAME", "AssertOp", "BindSizesOp", "CallOp", "CaseOp", "CheckpointOp",
     "CollectiveOp", "ConditionOp", "ConstantOp", "ControlOp", "CustomVjpOp", "DimsOp", "EffectOp",
     "ExpandOp", "ForOp", "FusedOp", "GraphOp", "HostCallOp", "IdentityOp", "IfOp", "InlinedOp",
-    "PrintOp", "ReshapeOp", "ShardOp", "StopGradientOp", "TensorType", "TransposeOp", "WhileOp",
-    "YieldOp", "group_of",
+    "MessageOp", "PrintOp", "RecvOp", "ReshapeOp", "SendOp", "ShardOp", "StageOfOp", "StageOp",
+    "StopGradientOp", "TensorType", "TransposeOp", "WhileOp", "YieldOp", "group_of",
 ]  # fmt: skip
 
 FAMILIES = (
@@ -93,7 +94,7 @@ CONTROL_OPS = (*control.OPS, *branch.OPS, *repeat.OPS, *derivative.CONTROL_OPS)
 
 GRAPH = Dialect(
     "graph",
-    [*OPS, *CONTROL_OPS, *collectives.OPS, *effects.OPS, CallOp, FusedOp, YieldOp],
+    [*OPS, *CONTROL_OPS, *collectives.OPS, *messages.OPS, *effects.OPS, CallOp, FusedOp, YieldOp],
     [TensorType, ShapeAttr, LiteralAttr, MeshAttr, ShardingAttr],
 )
 quicken(GRAPH.operations)

@@ -1,4 +1,6 @@
-"""What programs of several ranks have: the rank, and collectives, started and waited for."""
+"""What programs of several ranks have: the rank, collectives, started and waited for, and messages
+from one rank to another.
+"""
 
 from __future__ import annotations
 
@@ -133,4 +135,38 @@ class WaitOp(CommunicationOp):
     name = "loop.wait"
 
 
-OPS = (RankOp, StartOp, WaitOp)
+class MessageOp(GroupOp):
+    """One end of a message between this rank and that of index `peer` in its group, which has the
+    same `number` in the program: the bytes of a buffer.
+    """
+
+    buffer: SSAValue = operand_def(BufferType)
+    peer: IntegerAttr[Any] = prop_def(IntegerAttr)
+    number: IntegerAttr[Any] = prop_def(IntegerAttr)
+    assembly_format = "$buffer attr-dict `:` type($buffer)"
+
+    @classmethod
+    def of(cls, buffer: SSAValue, axes: Sequence[tuple[int, int]], peer: int, number: int) -> Self:
+        """The message of that number."""
+        own = {"number": IntegerAttr(number, i64), "peer": IntegerAttr(peer, i64)}
+        properties = dict(sorted((group_properties(axes) | own).items()))
+        return cls.create(operands=[buffer], properties=properties)
+
+
+@irdl_op_definition
+class SendOp(MessageOp):
+    """Sends what a buffer holds, which may be overwritten behind it."""
+
+    name = "loop.send"
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+@irdl_op_definition
+class RecvOp(MessageOp):
+    """Fills a buffer with what was sent."""
+
+    name = "loop.recv"
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+OPS = (RankOp, StartOp, WaitOp, SendOp, RecvOp)

@@ -54,6 +54,7 @@ class ForOp(IRDLOperation):
     the emitter unrolls the loop. `vector(16)`: 16 iterations are the lanes of one vector, with a
     masked or exact remainder. `reduction(add)`: iterations only combine into the same elements with
     this operator, and may be reassociated. `dot`: all are terms of one instruction in each lane.
+    `matrix`: the loops inside are those of products of registers that hold tiles of matrices.
     """
 
     name = "loop.for"
@@ -64,6 +65,7 @@ class ForOp(IRDLOperation):
     unroll: UnitAttr | None = opt_prop_def(UnitAttr)
     vector: IntAttr | None = opt_prop_def(IntAttr)
     dot: UnitAttr | None = opt_prop_def(UnitAttr)
+    matrix: UnitAttr | None = opt_prop_def(UnitAttr)
     reduction: StringAttr | None = opt_prop_def(StringAttr)
     body: Region = region_def("single_block")
     traits = traits_def(NoTerminator(), RecursiveMemoryEffect())
@@ -130,14 +132,12 @@ class ForOp(IRDLOperation):
         properties: dict[str, Attribute] = {"bounds": ExprsAttr((lower, upper)), "step": IntAttr(1)}
         if parser.parse_optional_keyword("step"):
             properties["step"] = IntAttr(parser.parse_integer())
-        for mark in ("parallel", "unroll"):
+        for mark in ("parallel", "unroll", "vector", "dot", "matrix"):
             if parser.parse_optional_keyword(mark):
                 properties[mark] = UnitAttr()
-        if parser.parse_optional_keyword("vector"):
-            with parser.in_parens():
-                properties["vector"] = IntAttr(parser.parse_integer())
-        if parser.parse_optional_keyword("dot"):
-            properties["dot"] = UnitAttr()
+            if mark == "vector" and mark in properties:
+                with parser.in_parens():
+                    properties[mark] = IntAttr(parser.parse_integer())
         if parser.parse_optional_keyword("reduction"):
             with parser.in_parens():
                 properties["reduction"] = StringAttr(parser.parse_identifier())
@@ -162,8 +162,7 @@ class ForOp(IRDLOperation):
         hints = [name for name in ("parallel", "unroll") if name in self.properties]
         if self.vector is not None:
             hints.append(f"vector({self.vector.data})")
-        if self.dot is not None:
-            hints.append("dot")
+        hints += [name for name in ("dot", "matrix") if name in self.properties]
         if self.reduction is not None:
             hints.append(f"reduction({self.reduction.data})")
         return hints

@@ -94,6 +94,17 @@ MESH = "mesh"
 INPUTS_CUT, OUTPUTS_CUT = "inputs_cut", "outputs_cut"
 """The attributes of such a one that list the axes of each input's and output's dims, `"data,"`."""
 
+OUTPUT_RANKS = "output_ranks"
+"""The attribute of such a one that is a pipeline, which lists the ranks along the axis `stage` that
+have each output, none for all, and first the one that computes it: `[[], [#builtin.int<1>]]`.
+"""
+
+INPUT_RANKS = "input_ranks"
+"""The attribute of such a one that lists the ranks along the axis `stage` that read each input."""
+
+MESSAGES_BACK = "messages_back"
+"""The attribute of such a one in which earlier stages read what later ones compute."""
+
 DIGEST = "digest"
 """The attribute of such a one that tells programs apart, on all ranks alike."""
 
@@ -375,6 +386,21 @@ class ViewOp(IRDLOperation):
             raise VerifyException(
                 f"loop.view requires two types of one size, got {source} and {result}"
             )
+
+
+def output_ranks(program: Operation) -> list[list[int]]:
+    """The ranks along the axis `stage` that have each output of a pipeline, and first the one that
+    computes it; none for all. An empty list for another program.
+    """
+    return listed_ranks(program, OUTPUT_RANKS)
+
+
+def listed_ranks(program: Operation, name: str) -> list[list[int]]:
+    """The lists of ranks in an attribute; none where there is no such."""
+    ranks = program.attributes.get(name)
+    if not isa(ranks, ArrayAttr[ArrayAttr[IntAttr]]):
+        return []
+    return [[rank.data for rank in each] for each in ranks]
 
 
 def donated_pairs(program: Operation) -> list[tuple[int, int]]:

@@ -115,3 +115,64 @@ func.func @steps_of_a_float(%x: !graph.tensor<[m], f32>, %s: !graph.tensor<[], f
   %1 = graph.round %0 : (!graph.tensor<[m], f32>) -> !graph.tensor<[m], f32>
   func.return %1 : !graph.tensor<[m], f32>
 }
+
+// -----
+
+// What is quantised as it was before a reshape has the bytes of before.
+// CHECK-LABEL: func.func @again
+// CHECK-NOT: graph.round
+// CHECK: %[[R:[a-z_0-9]+]] = graph.reshape %x {{.*}} -> !graph.tensor<[8], i8>
+// CHECK-NEXT: func.return %[[R]]
+func.func @again(%x: !graph.tensor<[2, 4], i8>) -> !graph.tensor<[8], i8> {
+  %s = graph.constant {literal = #graph.literal<[0.25]>, shape = #graph.shape<[]>, element = f32} : () -> !graph.tensor<[], f32>
+  %z = graph.constant {literal = #graph.literal<[3]>, shape = #graph.shape<[]>, element = i32} : () -> !graph.tensor<[], i32>
+  %b = graph.constant {literal = #graph.literal<[3]>, shape = #graph.shape<[]>, element = i8} : () -> !graph.tensor<[], i8>
+  %f = graph.constant {literal = #graph.literal<[3.0]>, shape = #graph.shape<[]>, element = f32} : () -> !graph.tensor<[], f32>
+  %i = graph.cast %b {to = i32} : (!graph.tensor<[], i8>) -> !graph.tensor<[], i32>
+  %0 = graph.cast %x {to = i32} : (!graph.tensor<[2, 4], i8>) -> !graph.tensor<[2, 4], i32>
+  %1 = graph.sub %0, %i : (!graph.tensor<[2, 4], i32>, !graph.tensor<[], i32>) -> !graph.tensor<[2, 4], i32>
+  %2 = graph.cast %1 {to = f32} : (!graph.tensor<[2, 4], i32>) -> !graph.tensor<[2, 4], f32>
+  %3 = graph.mul %2, %s : (!graph.tensor<[2, 4], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[2, 4], f32>
+  %4 = graph.reshape %3 {shape = #graph.shape<[8]>} : (!graph.tensor<[2, 4], f32>) -> !graph.tensor<[8], f32>
+  %5 = graph.div %4, %s : (!graph.tensor<[8], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[8], f32>
+  %6 = graph.round %5 : (!graph.tensor<[8], f32>) -> !graph.tensor<[8], f32>
+  %7 = graph.add %6, %f : (!graph.tensor<[8], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[8], f32>
+  %8 = graph.cast %7 {to = i8} : (!graph.tensor<[8], f32>) -> !graph.tensor<[8], i8>
+  func.return %8 : !graph.tensor<[8], i8>
+}
+
+// -----
+
+// With another step the bytes are others.
+// CHECK-LABEL: func.func @in_other_steps
+// CHECK: graph.round
+func.func @in_other_steps(%x: !graph.tensor<[8], i8>) -> !graph.tensor<[8], i8> {
+  %s = graph.constant {literal = #graph.literal<[0.25]>, shape = #graph.shape<[]>, element = f32} : () -> !graph.tensor<[], f32>
+  %t = graph.constant {literal = #graph.literal<[0.5]>, shape = #graph.shape<[]>, element = f32} : () -> !graph.tensor<[], f32>
+  %2 = graph.cast %x {to = f32} : (!graph.tensor<[8], i8>) -> !graph.tensor<[8], f32>
+  %3 = graph.mul %2, %s : (!graph.tensor<[8], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[8], f32>
+  %5 = graph.div %3, %t : (!graph.tensor<[8], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[8], f32>
+  %6 = graph.round %5 : (!graph.tensor<[8], f32>) -> !graph.tensor<[8], f32>
+  %8 = graph.cast %6 {to = i8} : (!graph.tensor<[8], f32>) -> !graph.tensor<[8], i8>
+  func.return %8 : !graph.tensor<[8], i8>
+}
+
+// -----
+
+// Zero points of each column that all are zero add no sums of rows.
+// CHECK-LABEL: func.func @symmetric
+// CHECK: graph.integer_matmul %x, %w
+// CHECK-NOT: graph.sub
+// CHECK: func.return
+func.func @symmetric(%x: !graph.tensor<[2, 8], ui8>, %w: !graph.tensor<[8, 3], i8>, %s: !graph.tensor<[], f32>) -> !graph.tensor<[2, 3], f32> {
+  %z = graph.constant {literal = #graph.literal<[0]>, shape = #graph.shape<[1, 3]>, element = i8} : () -> !graph.tensor<[1, 3], i8>
+  %zw = graph.cast %z {to = i32} : (!graph.tensor<[1, 3], i8>) -> !graph.tensor<[1, 3], i32>
+  %0 = graph.cast %x {to = f32} : (!graph.tensor<[2, 8], ui8>) -> !graph.tensor<[2, 8], f32>
+  %1 = graph.mul %0, %s : (!graph.tensor<[2, 8], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[2, 8], f32>
+  %2 = graph.cast %w {to = i32} : (!graph.tensor<[8, 3], i8>) -> !graph.tensor<[8, 3], i32>
+  %3 = graph.sub %2, %zw : (!graph.tensor<[8, 3], i32>, !graph.tensor<[1, 3], i32>) -> !graph.tensor<[8, 3], i32>
+  %4 = graph.cast %3 {to = f32} : (!graph.tensor<[8, 3], i32>) -> !graph.tensor<[8, 3], f32>
+  %5 = graph.mul %4, %s : (!graph.tensor<[8, 3], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[8, 3], f32>
+  %6 = graph.matmul %1, %5 : (!graph.tensor<[2, 8], f32>, !graph.tensor<[8, 3], f32>) -> !graph.tensor<[2, 3], f32>
+  func.return %6 : !graph.tensor<[2, 3], f32>
+}

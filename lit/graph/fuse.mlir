@@ -139,19 +139,20 @@ func.func @spread(%x: !graph.tensor<[4, 4], f32>) -> !graph.tensor<[4, 4], f32> 
 
 // -----
 
-// A transposed matrix is read where it lies, but for rows so far apart that its columns fall into few sets of a cache.
+// A transposed matrix is read where it lies, but for a left operand with rows so far apart that its columns fall into
+// few sets of a cache; the right operand is packed, which reads it once.
 // CHECK-LABEL: func.func @transposed
 // CHECK: graph.fused
 // CHECK-NEXT: graph.transpose
 // CHECK-NEXT: graph.matmul
 // CHECK: %[[COPY:.*]] = graph.transpose %v
-// CHECK: graph.matmul %y, %[[COPY]]
-func.func @transposed(%x: !graph.tensor<[8, 768], f32>, %w: !graph.tensor<[64, 768], f32>, %y: !graph.tensor<[8, 3072], f32>, %v: !graph.tensor<[64, 3072], f32>) -> (!graph.tensor<[8, 64], f32>, !graph.tensor<[8, 64], f32>) {
-  %t = graph.transpose %w {permutation = array<i64: 1, 0>} : (!graph.tensor<[64, 768], f32>) -> !graph.tensor<[768, 64], f32>
-  %p = graph.matmul %x, %t : (!graph.tensor<[8, 768], f32>, !graph.tensor<[768, 64], f32>) -> !graph.tensor<[8, 64], f32>
+// CHECK: graph.matmul %[[COPY]], %y
+func.func @transposed(%x: !graph.tensor<[8, 3072], f32>, %w: !graph.tensor<[64, 3072], f32>, %y: !graph.tensor<[64, 8], f32>, %v: !graph.tensor<[64, 3072], f32>) -> (!graph.tensor<[8, 64], f32>, !graph.tensor<[3072, 8], f32>) {
+  %t = graph.transpose %w {permutation = array<i64: 1, 0>} : (!graph.tensor<[64, 3072], f32>) -> !graph.tensor<[3072, 64], f32>
+  %p = graph.matmul %x, %t : (!graph.tensor<[8, 3072], f32>, !graph.tensor<[3072, 64], f32>) -> !graph.tensor<[8, 64], f32>
   %u = graph.transpose %v {permutation = array<i64: 1, 0>} : (!graph.tensor<[64, 3072], f32>) -> !graph.tensor<[3072, 64], f32>
-  %q = graph.matmul %y, %u : (!graph.tensor<[8, 3072], f32>, !graph.tensor<[3072, 64], f32>) -> !graph.tensor<[8, 64], f32>
-  func.return %p, %q : !graph.tensor<[8, 64], f32>, !graph.tensor<[8, 64], f32>
+  %q = graph.matmul %u, %y : (!graph.tensor<[3072, 64], f32>, !graph.tensor<[64, 8], f32>) -> !graph.tensor<[3072, 8], f32>
+  func.return %p, %q : !graph.tensor<[8, 64], f32>, !graph.tensor<[3072, 8], f32>
 }
 
 // -----

@@ -338,3 +338,21 @@ func.func @main(%x: !graph.tensor<[n, 3, 2], f32>) {
   %y = graph.couple_probabilities %x {classes = #graph.shape<[3]>} : (!graph.tensor<[n, 3, 2], f32>) -> !graph.tensor<[n, 3], f32>
   func.return
 }
+
+// -----
+
+// A message is between two ranks of a group.
+// CHECK: graph.send requires an index below 2 as peer, got 2
+func.func @main(%x: !graph.tensor<[4], f32>) {
+  graph.send %x {axes = ["stage"], mesh = #graph.mesh<stage = 2>, number = 0 : i64, peer = 2 : i64} : !graph.tensor<[4], f32>
+  func.return
+}
+
+// -----
+
+// A value is in the stage of another one of its type.
+// CHECK: graph.stage_of requires two operands of one type, got [4] f32 and [3] f32
+func.func @main(%x: !graph.tensor<[4], f32>, %y: !graph.tensor<[3], f32>) {
+  %z = graph.stage_of %x, %y : (!graph.tensor<[4], f32>, !graph.tensor<[3], f32>) -> !graph.tensor<[4], f32>
+  func.return
+}

@@ -50,3 +50,19 @@ func.func @unknown(%x: !graph.tensor<*, bf16>) {
   %t = graph.constant {literal = #graph.literal<[true]>, shape = #graph.shape<[2, 2]>, element = i1} : () -> !graph.tensor<[2, 2], i1>
   func.return
 }
+
+// -----
+
+// Stages of a pipeline, and messages between them.
+// CHECK-LABEL: func.func @stages
+// CHECK: %y = graph.stage %x {index = 1 : i64} : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+// CHECK: %z = graph.stage_of %y, %x : (!graph.tensor<[4], f32>, !graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+// CHECK: graph.send %z {axes = ["stage"], mesh = #graph.mesh<stage = 2>, number = 0 : i64, peer = 1 : i64} : !graph.tensor<[4], f32>
+// CHECK: %r = graph.recv {axes = ["stage"], mesh = #graph.mesh<stage = 2>, number = 1 : i64, peer = 0 : i64} : !graph.tensor<[4], f32>
+func.func @stages(%x: !graph.tensor<[4], f32>) {
+  %y = graph.stage %x {index = 1 : i64} : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+  %z = graph.stage_of %y, %x : (!graph.tensor<[4], f32>, !graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+  graph.send %z {axes = ["stage"], mesh = #graph.mesh<stage = 2>, number = 0 : i64, peer = 1 : i64} : !graph.tensor<[4], f32>
+  %r = graph.recv {axes = ["stage"], mesh = #graph.mesh<stage = 2>, number = 1 : i64, peer = 0 : i64} : !graph.tensor<[4], f32>
+  func.return
+}

@@ -22,3 +22,15 @@ func.func @main(%x: !graph.tensor<[4, 2], f32>) -> !graph.tensor<[4, 4], f32> {
   %g = graph.all_gather %x {axes = ["data"], axis = 1 : i64, mesh = #graph.mesh<data = 2>} : !graph.tensor<[4, 2], f32> -> !graph.tensor<[4, 4], f32>
   func.return %g : !graph.tensor<[4, 4], f32>
 }
+
+// -----
+
+// A message is sent out of the buffer that holds it, and received into one.
+// CHECK: loop.program @main(%x: !loop.buffer<[4], f32>, %[[OUT:.*]]: !loop.buffer<[4], f32>) inputs 1
+// CHECK: loop.send %x {number = 0 : i64, peer = 2 : i64, sizes = array<i64: 3>, strides = array<i64: 2>} : !loop.buffer<[4], f32>
+// CHECK: loop.recv %[[OUT]] {number = 1 : i64, peer = 0 : i64, sizes = array<i64: 3>, strides = array<i64: 2>} : !loop.buffer<[4], f32>
+func.func @main(%x: !graph.tensor<[4], f32>) -> !graph.tensor<[4], f32> {
+  graph.send %x {axes = ["stage"], mesh = #graph.mesh<stage = 3, data = 2>, number = 0 : i64, peer = 2 : i64} : !graph.tensor<[4], f32>
+  %y = graph.recv {axes = ["stage"], mesh = #graph.mesh<stage = 3, data = 2>, number = 1 : i64, peer = 0 : i64} : !graph.tensor<[4], f32>
+  func.return %y : !graph.tensor<[4], f32>
+}

@@ -44,3 +44,61 @@ builtin.module attributes {weft.target = "x86-64-v4"} {
     func.return %y : !graph.tensor<[40, 64], i32>
   }
 }
+
+// -----
+
+// Registers that hold tiles of matrices take 16 words of 32 rows and of 32 columns; their sums are in memory for what reads them.
+// CHECK-LABEL: loop.kernel @integer_matmul_
+// CHECK: %[[ACC:.*]] = loop.alloc scratch : !loop.buffer<[20, 32], i32
+// CHECK: loop.for %{{.*}} = 0 to 2 matrix reduction(add) {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 20 {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 32 {
+// CHECK-NEXT: loop.for %[[O:[a-z_0-9]+]] = 0 to 16 reduction(add) {
+// CHECK-NEXT: loop.for %[[Q:[a-z_0-9]+]] = 0 to 4 reduction(add) {
+// CHECK: loop.store %{{.*}}, %[[ACC]]
+builtin.module attributes {weft.target = "sapphirerapids"} {
+  func.func @main(%x: !graph.tensor<[40, 128], ui8>) -> !graph.tensor<[40, 64], i32> {
+    %w = graph.constant {key = "w", shape = #graph.shape<[128, 64]>, element = i8} : () -> !graph.tensor<[128, 64], i8>
+    %y = graph.integer_matmul %x, %w : (!graph.tensor<[40, 128], ui8>, !graph.tensor<[128, 64], i8>) -> !graph.tensor<[40, 64], i32>
+    func.return %y : !graph.tensor<[40, 64], i32>
+  }
+}
+
+// -----
+
+// Of two factors that a call gives, one is packed in words in front of the product.
+// CHECK-LABEL: loop.kernel @integer_matmul_
+// CHECK: loop.alloc workspace : !loop.buffer<[3, 64, 48], i8, {{.*}}(d2 mod 48), (d1 mod 4)]
+// CHECK: loop.for %{{.*}} = 0 to 4 vector(4) {
+// CHECK: unroll dot reduction(add)
+builtin.module attributes {weft.target = "x86-64-v4"} {
+  func.func @main(%x: !graph.tensor<[3, 40, 64], ui8>, %w: !graph.tensor<[3, 64, 48], i8>) -> !graph.tensor<[3, 40, 48], i32> {
+    %y = graph.integer_matmul %x, %w : (!graph.tensor<[3, 40, 64], ui8>, !graph.tensor<[3, 64, 48], i8>) -> !graph.tensor<[3, 40, 48], i32>
+    func.return %y : !graph.tensor<[3, 40, 48], i32>
+  }
+}
+
+// -----
+
+// Few rows do not pay for that.
+// CHECK-LABEL: loop.kernel @integer_matmul_
+// CHECK-NOT: dot reduction
+builtin.module attributes {weft.target = "x86-64-v4"} {
+  func.func @main(%x: !graph.tensor<[3, 4, 64], ui8>, %w: !graph.tensor<[3, 64, 48], i8>) -> !graph.tensor<[3, 4, 48], i32> {
+    %y = graph.integer_matmul %x, %w : (!graph.tensor<[3, 4, 64], ui8>, !graph.tensor<[3, 64, 48], i8>) -> !graph.tensor<[3, 4, 48], i32>
+    func.return %y : !graph.tensor<[3, 4, 48], i32>
+  }
+}
+
+// -----
+
+// Rows that only the call knows are taken to be enough.
+// CHECK-LABEL: loop.kernel @integer_matmul_
+// CHECK: loop.alloc workspace : !loop.buffer<[3, 64, 48], i8, {{.*}}(d1 mod 4)]
+// CHECK: unroll dot reduction(add)
+builtin.module attributes {weft.target = "x86-64-v4"} {
+  func.func @main(%x: !graph.tensor<[3, m, 64], ui8>, %w: !graph.tensor<[3, 64, 48], i8>) -> !graph.tensor<[3, m, 48], i32> {
+    %y = graph.integer_matmul %x, %w : (!graph.tensor<[3, m, 64], ui8>, !graph.tensor<[3, 64, 48], i8>) -> !graph.tensor<[3, m, 48], i32>
+    func.return %y : !graph.tensor<[3, m, 48], i32>
+  }
+}

@@ -118,3 +118,52 @@ loop.program @main(%w: !loop.buffer<[4, 2], f32>, %w2: !loop.buffer<[4, 2], f32>
   %v = loop.view %w : !loop.buffer<[4, 2], f32> to !loop.buffer<[2, 4], f32>
   loop.call @add(%w, %v, %w2) : !loop.buffer<[4, 2], f32>, !loop.buffer<[2, 4], f32>, !loop.buffer<[4, 2], f32>
 }
+
+// -----
+
+// In each of two branches the input is read no more when the output is written; what runs in the other is no reader.
+// CHECK-LABEL: loop.program @main
+// CHECK-NOT:  loop.alloc workspace : !loop.buffer<[32], f32>
+// CHECK:      loop.copy %w, %w2
+// CHECK:      loop.call @double(%w, %w2)
+// CHECK-NOT:  loop.copy
+loop.kernel @double(%a: !loop.buffer<[32], f32>, %b: !loop.buffer<[32], f32>) {
+  loop.for %i = 0 to 32 {
+    %v = loop.load %a[%i] : !loop.buffer<[32], f32>
+    %s = arith.addf %v, %v : f32
+    loop.store %s, %b[%i] : !loop.buffer<[32], f32>
+  }
+}
+loop.program @main(%w: !loop.buffer<[32], f32>, %c: !loop.buffer<[], i1>, %w2: !loop.buffer<[32], f32>, %y: !loop.buffer<[32], f32>) inputs 2 attributes {donated = [[#builtin.int<0>, #builtin.int<0>]]} {
+  %t = loop.load %c[] : !loop.buffer<[], i1>
+  loop.if %t {
+    loop.copy %w, %w2 : !loop.buffer<[32], f32>
+  } else {
+    loop.call @double(%w, %y) : !loop.buffer<[32], f32>, !loop.buffer<[32], f32>
+    loop.call @double(%w, %w2) : !loop.buffer<[32], f32>, !loop.buffer<[32], f32>
+  }
+}
+
+// -----
+
+// An input that is read behind a branch that writes its output is still needed.
+// CHECK-LABEL: loop.program @main
+// CHECK:      [[OWN:%.+]] = loop.alloc workspace
+// CHECK:      loop.call @double(%w, [[OWN]])
+// CHECK:      loop.copy [[OWN]], %w2
+loop.kernel @double(%a: !loop.buffer<[32], f32>, %b: !loop.buffer<[32], f32>) {
+  loop.for %i = 0 to 32 {
+    %v = loop.load %a[%i] : !loop.buffer<[32], f32>
+    %s = arith.addf %v, %v : f32
+    loop.store %s, %b[%i] : !loop.buffer<[32], f32>
+  }
+}
+loop.program @main(%w: !loop.buffer<[32], f32>, %c: !loop.buffer<[], i1>, %w2: !loop.buffer<[32], f32>, %y: !loop.buffer<[32], f32>) inputs 2 attributes {donated = [[#builtin.int<0>, #builtin.int<0>]]} {
+  %t = loop.load %c[] : !loop.buffer<[], i1>
+  loop.if %t {
+    loop.copy %w, %w2 : !loop.buffer<[32], f32>
+  } else {
+    loop.call @double(%w, %w2) : !loop.buffer<[32], f32>, !loop.buffer<[32], f32>
+  }
+  loop.call @double(%w, %y) : !loop.buffer<[32], f32>, !loop.buffer<[32], f32>
+}

@@ -84,3 +84,56 @@ loop.kernel @shift_1(%x: !loop.buffer<[8], f32>, %y: !loop.buffer<[8], f32>) {
 loop.program @main(%in: !loop.buffer<[8], f32>, %out: !loop.buffer<[8], f32>) inputs 1 {
   loop.call @shift_1(%in, %out) : !loop.buffer<[8], f32>, !loop.buffer<[8], f32>
 }
+
+// -----
+
+// So it is in a branch, all of whose uses of the buffer are there.
+// CHECK-LABEL: loop.program @main
+// CHECK: loop.if
+// CHECK-NEXT: %[[ALL:[a-z_0-9]+]] = loop.alloc workspace : !loop.buffer<[2, 10], f32>
+// CHECK-NEXT: %[[IN:[a-z_0-9]+]] = loop.view %[[ALL]]
+// CHECK-NEXT: loop.call @border_{{[0-9a-f]+}}(%[[ALL]])
+// CHECK-NEXT: loop.call @double_1_{{[0-9a-f]+}}(%in, %[[IN]])
+// CHECK-NEXT: loop.call @difference_1_{{[0-9a-f]+}}(%[[ALL]], %out)
+loop.kernel @double_1(%x: !loop.buffer<[2, 8], f32>, %y: !loop.buffer<[2, 8], f32>) {
+  loop.for %i = 0 to 2 {
+    loop.for %j = 0 to 8 {
+      %v = loop.load %x[%i, %j] : !loop.buffer<[2, 8], f32>
+      %w = arith.addf %v, %v : f32
+      loop.store %w, %y[%i, %j] : !loop.buffer<[2, 8], f32>
+    }
+  }
+}
+loop.kernel @difference_1(%x: !loop.buffer<[2, 8], f32>, %y: !loop.buffer<[2, 9], f32>) {
+  %padded = loop.alloc workspace : !loop.buffer<[2, 10], f32>
+  loop.for %i = 0 to 2 {
+    loop.for %j = 0 to 10 {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %padded[%i, %j] : !loop.buffer<[2, 10], f32>
+    }
+  }
+  loop.for %i = 0 to 2 {
+    loop.for %j = 0 to 8 {
+      %v = loop.load %x[%i, %j] : !loop.buffer<[2, 8], f32>
+      loop.store %v, %padded[%i, %j + 1] : !loop.buffer<[2, 10], f32>
+    }
+  }
+  loop.for %i = 0 to 2 {
+    loop.for %j = 0 to 9 {
+      %a = loop.load %padded[%i, %j] : !loop.buffer<[2, 10], f32>
+      %b = loop.load %padded[%i, %j + 1] : !loop.buffer<[2, 10], f32>
+      %d = arith.subf %b, %a : f32
+      loop.store %d, %y[%i, %j] : !loop.buffer<[2, 9], f32>
+    }
+  }
+}
+loop.program @main(%in: !loop.buffer<[2, 8], f32>, %c: !loop.buffer<[], i1>, %out: !loop.buffer<[2, 9], f32>) inputs 2 {
+  %t = loop.load %c[] : !loop.buffer<[], i1>
+  loop.if %t {
+    %x = loop.alloc workspace : !loop.buffer<[2, 8], f32>
+    loop.call @double_1(%in, %x) : !loop.buffer<[2, 8], f32>, !loop.buffer<[2, 8], f32>
+    loop.call @difference_1(%x, %out) : !loop.buffer<[2, 8], f32>, !loop.buffer<[2, 9], f32>
+  } else {
+    loop.call @difference_1(%in, %out) : !loop.buffer<[2, 8], f32>, !loop.buffer<[2, 9], f32>
+  }
+}

@@ -15,7 +15,7 @@ from benchmarks.closing import closing_table
 from benchmarks.models import GROUPS, MORE_OPERATORS, OPERATORS, find_cases
 from benchmarks.report import MARKERS, report, short_table, with_table
 from benchmarks.run import best_peer, left_to_measure, noted, recorded
-from weft.compilation import compiler_digest
+from weft.compiler.machine.artifact.compiler_digest import compiler_digest
 
 SMALL = [case for case in (*OPERATORS, *MORE_OPERATORS) if "embedding" not in case.name]
 

@@ -18,7 +18,7 @@ from tests.models.graph_writer import GraphWriter
 from weft.compilation import options_of
 from weft.compiler.driver.pipeline import compile_model
 from weft.compiler.driver.session import Session
-from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
+from weft.compiler.frontend.imported import ImportedModel, Source
 
 SMALL = 300
 

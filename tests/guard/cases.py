@@ -22,7 +22,7 @@ from tests.guard.random_models import SIDES, Writer
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.pipeline import compile_model
 from weft.compiler.driver.read_model import read_model
-from weft.compiler.frontend.onnx.from_onnx import ImportedModel
+from weft.compiler.frontend.imported import ImportedModel
 from weft.compiler.frontend.onnx.tensor import DTYPES
 from weft.compiler.machine.codegen.host import host_target
 from weft.dialects.errors import PlanError, UnsupportedError, WeftError

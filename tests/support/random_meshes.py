@@ -25,19 +25,27 @@ MESHES = ("data=2", "a=4", "data=2,model=2", "data=2,model=4", "a=2,b=2,c=2", "d
 
 class RandomProgram:
     """A graph of whole tensors with gradients in its inputs, a mesh, and shardings of inputs and
-    outputs; all follow from the seed.
+    outputs; all follow from the seed. With `stages` there are at least as many of a pipeline, which
+    begin at random values, and ranks for them in front of the mesh.
     """
 
-    def __init__(self, seed: int, operators: int = 8):
+    def __init__(self, seed: int, operators: int = 8, stages: int = 1):
         self.draw = random.Random(seed)
-        self.mesh = self.draw.choice(MESHES)
+        self.mesh = self.draw.choice(MESHES if stages == 1 else MESHES[:1])
         inputs = [tensor(self._shape(), F32) for _ in range(self.draw.randint(2, 4))]
         self.block = Block(arg_types=inputs)
         self.b = GraphBuilder(InsertPoint.at_end(self.block), OPS_BY_NAME)
         self.values: list[SSAValue] = list(self.block.args)
-        for _ in range(operators):
+        more = self.draw.randrange(2) if stages > 1 else 0
+        begins = sorted(self.draw.sample(range(operators), max(0, stages - 2 + more)))
+        for number in range(operators):
             self._operator()
+            if number in begins:
+                mark = begins.index(number) + 1
+                self.values[-1] = self.b.stage(self.values[-1], index=mark)
         result = self.values[-1]
+        if stages > 1:
+            result = self.b.stage(result, index=len(begins) + 1)
         loss = self.b.reduce_mean(
             self.b.mul(result, result), axes=list(range(type_of(result).rank)), keepdims=False
         )
@@ -45,6 +53,8 @@ class RandomProgram:
         self.names = [f"x{number}" for number in range(len(inputs))]
         self.module = self._module()
         self.shard = list(self._shardings())
+        if stages > 1:
+            self.mesh = f"stage={stages},{self.mesh}"
         numbers = np.random.default_rng(seed)
         shapes = [type_of(each).static_shape or () for each in self.function.body.block.args]
         self.inputs = [numbers.uniform(-1, 1, shape).astype(np.float32) for shape in shapes]

@@ -317,6 +317,8 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     shard.ShardOp: tensors().map(
         lambda array: Sample([array], {"sharding": ShardingAttr(((),) * array.ndim)})
     ),
+    shard.StageOp: tensors().map(lambda array: Sample([array], {"index": 1})),
+    shard.StageOfOp: tensors().map(lambda array: Sample([array, array])),
     watch.WatchOp: tensors().map(lambda array: Sample([array], {"label": "hidden"})),
     movement.AssumeOp: tensors().map(lambda array: Sample([array], {"shape": array.shape})),
     movement.DynamicReshapeOp: reshapes(),

@@ -6,7 +6,7 @@ from weft.compilation import CachedKernels
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.pipeline import compile_model
 from weft.compiler.driver.session import Session
-from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
+from weft.compiler.frontend.imported import ImportedModel, Source
 from weft.compiler.machine.artifact.artifact import Compiled
 from weft.compiler.machine.artifact.cache import default_cache
 

@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import ArrayAttr, IntAttr, ModuleOp
 import weft
 import weft.numpy as wnp
 from weft.compiler.driver.options import Artifact, Options
-from weft.compiler.frontend.onnx.from_onnx import ImportedModel
+from weft.compiler.frontend.imported import ImportedModel
 from weft.compiler.machine.codegen.host import host_target
 from weft.tracing.trace import record
 

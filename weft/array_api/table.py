@@ -35,7 +35,7 @@ from weft.array_api.functions import (
 )
 from weft.array_api.operands import as_tensors, given_tensors, its_own, operand, refuse, stored
 from weft.array_api.ufuncs import NAMES as UFUNC_NAMES
-from weft.array_api.ufuncs import UFUNCS
+from weft.array_api.ufuncs import UFUNCS, imported
 
 _MODULES: Final = (shapes, elements, joining, statistics, histograms, calculus, choosing, making)
 _NOTHING: Final = frozenset((
@@ -50,8 +50,7 @@ def entry(function: Callable[..., Any], own: Any) -> Callable[..., Any]:
     and an argument that it does not take refused with the user's line.
     """
     name = function.__name__
-    signature = inspect.signature(function)
-    takes_out = "out" in signature.parameters
+    takes_out = "out" in inspect.signature(function).parameters
 
     @wraps(function)
     def called(*arguments: Any, **named: Any) -> Any:
@@ -61,6 +60,7 @@ def entry(function: Callable[..., Any], own: Any) -> Callable[..., Any]:
         try:
             found = function(*arguments, **named)
         except TypeError as error:
+            signature = inspect.signature(function)  # not kept: keys of programs take in closures
             try:
                 signature.bind(*arguments, **named)
             except TypeError as unfit:
@@ -117,8 +117,8 @@ def _aliases(owner: Any, found: Mapping[str, Callable[..., Any]]) -> dict[str, C
     """The definitions by all names that NumPy has for its functions."""
     objects = {getattr(owner, name, None): each for name, each in found.items()}
     others = {
-        name: objects[own] for name in dir(owner)
-        if isinstance(own := getattr(owner, name), FunctionType | type(np.sum)) and own in objects
+        name: objects[own] for name, own in imported(owner).items()
+        if isinstance(own, FunctionType | type(np.sum)) and own in objects
     }  # fmt: skip
     return {**others, **found}
 

@@ -178,8 +178,23 @@ class Ufunc:
         return concat(parts, position)
 
 
-def _named(own: Any) -> list[str]:
-    return [name for name in dir(np) if getattr(np, name) is own]
+def imported(module: Any) -> Mapping[str, Any]:
+    """What a module of NumPy's has by name: to ask it for every name imports its modules too,
+    `f2py` and `testing` among them.
+    """
+    return cast("Mapping[str, Any]", module.__dict__)
+
+
+def _names() -> dict[np.ufunc, list[str]]:
+    """The names of each of NumPy's functions of elements."""
+    found: dict[np.ufunc, list[str]] = {}
+    for name, own in sorted(imported(np).items(), key=lambda pair: pair[0]):
+        if isinstance(own, np.ufunc):
+            found.setdefault(own, []).append(name)
+    return found
+
+
+_NAMED: Final = _names()
 
 
 _OF_TENSORS: Final = (elements, calculus)
@@ -188,7 +203,7 @@ _HOMES: Final = (elements, composed, elementwise, calculus, products)
 
 def _definition(own: Any) -> Callable[..., Any] | None:
     """The function of weft's that does what NumPy's does, by any of its names."""
-    names = ["abs", *_named(own)] if own is np.absolute else _named(own)
+    names = ["abs", *_NAMED[own]] if own is np.absolute else _NAMED[own]
     for home in _HOMES:
         for name in names:
             function = getattr(home, name, None)
@@ -208,13 +223,12 @@ def _of_tensors(function: Callable[..., Any], own: Any) -> Callable[..., Any]:
 
 
 def _all() -> dict[Any, Ufunc]:
-    owns = {each for name in dir(np) if isinstance(each := getattr(np, name), np.ufunc)}
-    pairs = ((own, _definition(own)) for own in owns)
+    pairs = ((own, _definition(own)) for own in _NAMED)
     return {own: Ufunc(own, function) for own, function in pairs if function is not None}
 
 
 UFUNCS: Final[Mapping[Any, Ufunc]] = _all()
 """By NumPy's own."""
 
-NAMES: Final = {name: UFUNCS[own] for own in UFUNCS for name in _named(own)}
+NAMES: Final = {name: UFUNCS[own] for own in UFUNCS for name in _NAMED[own]}
 """By all of NumPy's names for them."""

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from weft.array.operators import ArrayOperators, axis_of, listed, users_line
-from weft.autodiff.one_kernel import Captured
 from weft.autodiff.vjp import is_traced, lifted, recording_of, region
+from weft.compiler.deferred import deferred
 from weft.dialects.errors import WeftError
 from weft.dialects.expr import Expr
-from weft.dialects.graph.core.types import ShapeAttr, TensorType
 from weft.eager.tensor import Tensor
 from weft.state import kept_while_traced
-from weft.tracing.traced import Recording, Traced
 from weft.trees import Structure, flatten, leaves_of, unflatten
+
+if TYPE_CHECKING:
+    from weft.autodiff import captured
+    from weft.dialects.graph.core import types
+    from weft.tracing import traced
+    from weft.tracing.traced import Recording, Traced
+else:
+    captured = deferred("weft.autodiff.captured")
+    types = deferred("weft.dialects.graph.core.types")
+    traced = deferred("weft.tracing.traced")
 
 Function = Callable[..., Any]
 Results = tuple[list[Any], list[bool], Structure]
@@ -72,7 +80,7 @@ def vmap(function: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
 
 def _at_once(function: Function, batches: Sequence[Any], size: Expr) -> Results:
     """The function on tensors with values, as one kernel."""
-    recording = Captured()
+    recording = captured.Captured()
     found, has_axis, shape = _traced(recording, function, batches, size)
     return recording.computed(found), has_axis, shape
 
@@ -87,8 +95,8 @@ def _traced(
     with region(recording) as block, kept_while_traced():
         samples: list[Traced] = []
         for batch in batches:
-            sample = TensorType(ShapeAttr(batch.type.shape[1:]), batch.type.element)
-            samples.append(Traced(recording, block.insert_arg(sample, len(block.args))))
+            sample = types.TensorType(types.ShapeAttr(batch.type.shape[1:]), batch.type.element)
+            samples.append(traced.Traced(recording, block.insert_arg(sample, len(block.args))))
         leaves, shape = flatten(function(*samples))
         results = [lifted(recording, leaf) for _, leaf in leaves]
 
@@ -98,7 +106,7 @@ def _traced(
 
     values, wanted = ([each.value for each in tensors] for tensors in (batches, results))
     found = batch_block(recording.builder(), block, values, wanted, size, fresh)
-    tensors = [Traced(recording, each) for each in found]
+    tensors = [traced.Traced(recording, each) for each in found]
     return tensors, [x.ndim > y.ndim for x, y in zip(tensors, results, strict=True)], shape
 
 

@@ -6,19 +6,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any
-
-from xdsl.ir import Block, SSAValue
+from typing import TYPE_CHECKING, Any
 
 from weft.array.operators import ArrayOperators, users_line
 from weft.autodiff.derivatives import vjp
 from weft.autodiff.vjp import filled, is_traced, lifted, recording_of, region
+from weft.compiler.deferred import deferred
 from weft.dialects.errors import WeftError
-from weft.dialects.graph import CheckpointOp, CustomVjpOp, YieldOp
 from weft.eager.tape import DEPTH, Node, detached, is_recorded, recorded
 from weft.eager.tensor import Tensor
-from weft.tracing.traced import Recording, Traced
+from weft.tracing.recognize import is_traced_tensor
 from weft.trees import Structure, flatten, leaves_of, tree_map, unflatten
+
+if TYPE_CHECKING:
+    from xdsl.ir import Block, SSAValue
+
+    from weft.dialects import graph
+    from weft.dialects.graph import CheckpointOp, CustomVjpOp
+    from weft.tracing import traced
+    from weft.tracing.traced import Recording, Traced
+else:
+    graph = deferred("weft.dialects.graph")
+    traced = deferred("weft.tracing.traced")
 
 Function = Callable[..., Any]
 
@@ -27,7 +36,7 @@ def stop_gradient(tree: Any) -> Any:
     """Tensors that count as constants where what is computed of them is differentiated."""
 
     def stopped(leaf: Any) -> Any:
-        if isinstance(leaf, Traced):
+        if is_traced_tensor(leaf):
             return leaf.op("stop_gradient", leaf)
         return detached(leaf) if isinstance(leaf, Tensor) else leaf
 
@@ -47,7 +56,7 @@ def checkpoint(function: Function) -> Function:
         recording = recording_of(leaves)
         with region(recording) as body:
             results, structure = _yielded(recording, function(*arguments))
-        op = CheckpointOp.of(_ended(body, results), recording.builder().location)
+        op = graph.CheckpointOp.of(_ended(body, results), recording.builder().location)
         return _rebuilt(recording, op, structure)
 
     return computed
@@ -107,11 +116,15 @@ def _traced_rule(
         results, shape = _yielded(recording, returned)
         residuals, tree = _yielded(recording, saved)
     with region(recording) as derivative:
-        kept = _arguments(recording, derivative, [Traced(recording, each) for each in residuals])
-        seeds = _arguments(recording, derivative, [Traced(recording, each) for each in results])
+        kept = _arguments(
+            recording, derivative, [traced.Traced(recording, each) for each in residuals]
+        )
+        seeds = _arguments(
+            recording, derivative, [traced.Traced(recording, each) for each in results]
+        )
         given = backward(unflatten(tree, iter(kept)), unflatten(shape, iter(seeds)))
         found = [each.value for each in _checked(given, inputs, structure)]
-    op = CustomVjpOp.of(
+    op = graph.CustomVjpOp.of(
         [each.value for each in inputs],
         _ended(body, [*results, *residuals]),
         _ended(derivative, found),
@@ -166,7 +179,7 @@ def _checked(given: Any, inputs: Sequence[Any], structure: Structure) -> list[An
 
 def _arguments(recording: Recording, block: Block, like: Sequence[Traced]) -> list[Traced]:
     """Arguments of a region, of the types of tensors."""
-    return [Traced(recording, block.insert_arg(each.type, len(block.args))) for each in like]
+    return [traced.Traced(recording, block.insert_arg(each.type, len(block.args))) for each in like]
 
 
 def _yielded(recording: Recording, returned: Any) -> tuple[list[SSAValue], Structure]:
@@ -176,12 +189,12 @@ def _yielded(recording: Recording, returned: Any) -> tuple[list[SSAValue], Struc
 
 
 def _ended(block: Block, values: Sequence[SSAValue]) -> Block:
-    block.add_op(YieldOp.create(operands=values))
+    block.add_op(graph.YieldOp.create(operands=values))
     return block
 
 
 def _rebuilt(recording: Recording, op: CheckpointOp | CustomVjpOp, structure: Structure) -> Any:
     """Appends the operator; returns the tree of its results."""
     inserted = recording.builder().builder.insert(op)
-    results = iter([Traced(recording, result) for result in inserted.results])
+    results = iter([traced.Traced(recording, result) for result in inserted.results])
     return unflatten(structure, results)

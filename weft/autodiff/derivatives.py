@@ -5,17 +5,26 @@ are part of the graph on tensors that are being traced. Each may be applied to w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.array.operators import ArrayOperators, users_line
 from weft.array.rearrangements import stack
 from weft.autodiff.vjp import Pull, filled, forget_records, is_traced, pull_back, region
+from weft.compiler.deferred import deferred
 from weft.dialects.errors import WeftError
 from weft.dialects.expr import Expr
-from weft.dialects.graph import ForOp, YieldOp
-from weft.dialects.graph.core.types import ShapeAttr
-from weft.tracing.traced import Traced
+from weft.tracing.recognize import is_traced_tensor
 from weft.trees import flatten, leaves_of, unflatten
+
+if TYPE_CHECKING:
+    from weft.dialects import graph
+    from weft.dialects.graph.core import types
+    from weft.tracing import traced
+    from weft.tracing.traced import Traced
+else:
+    graph = deferred("weft.dialects.graph")
+    types = deferred("weft.dialects.graph.core.types")
+    traced = deferred("weft.tracing.traced")
 
 Function = Callable[..., Any]
 Positions = int | Sequence[int]
@@ -120,8 +129,9 @@ def jacobian(function: Function, argnums: Positions = 0, has_aux: bool = False) 
         value = returned[0] if has_aux else returned
         if not isinstance(value, ArrayOperators):
             raise WeftError(f"{users_line()}: a jacobian requires one tensor, got {value!r}")
-        is_part = isinstance(value, Traced)
-        found = rebuild(_traced_rows(value, pull) if is_part else _rows(value, pull))
+        found = rebuild(
+            _traced_rows(value, pull) if is_traced_tensor(value) else _rows(value, pull)
+        )
         forget_records(returned)
         return (found, returned[1]) if has_aux else found
 
@@ -162,7 +172,7 @@ def _pulled(
     chosen = [leaf for _, leaf in leaves]
     others = leaves_of(tuple(arguments))
     if is_traced(others) and not is_traced(chosen):
-        first = next(each for each in others if isinstance(each, Traced))
+        first = next(each for each in others if is_traced_tensor(each))
         chosen = [first.lifted(each) for each in chosen]
     returned, pull = pull_back(of_leaves, chosen)
     return returned, pull, rebuild
@@ -199,15 +209,17 @@ def _traced_rows(result: Traced, pull: Pull) -> list[Traced]:
     index = fresh_size(recording.block, "row")
     with region(recording) as body:
         b = recording.builder()
-        one = b.reshape(b.constant_of(1.0, tensor_type.element), shape=ShapeAttr((Expr.of(1),)))
-        shape, starts = ShapeAttr((tensor_type.size,)), ShapeAttr((Expr.of(index),))
+        one = b.reshape(
+            b.constant_of(1.0, tensor_type.element), shape=types.ShapeAttr((Expr.of(1),))
+        )
+        shape, starts = types.ShapeAttr((tensor_type.size,)), types.ShapeAttr((Expr.of(index),))
         unit = b.scatter_slice(one, shape=shape, starts=starts, steps=[1])
         unit = b.reshape(unit, shape=tensor_type.dims)
-        found = pull([result], [Traced(recording, unit)])
-        body.add_op(YieldOp.create(operands=[each.value for each in found]))
+        found = pull([result], [traced.Traced(recording, unit)])
+        body.add_op(graph.YieldOp.create(operands=[each.value for each in found]))
     b = recording.builder()
-    loop = b.builder.insert(ForOp.of(tensor_type.size, index, [], body, location=b.location))
+    loop = b.builder.insert(graph.ForOp.of(tensor_type.size, index, [], body, location=b.location))
     return [
-        Traced(recording, rows).reshape(*result.shape, *each.shape)
+        traced.Traced(recording, rows).reshape(*result.shape, *each.shape)
         for rows, each in zip(loop.results, found, strict=True)
     ]

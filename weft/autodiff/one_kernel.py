@@ -4,40 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from weft.autodiff.vjp import is_traced
-from weft.dialects.graph.reindexing.constant import INLINE_ELEMENTS
-from weft.eager.tape import computed
-from weft.eager.templates import program_of
-from weft.eager.tensor import Tensor
-from weft.tracing.traced import Recording, Traced, declared
+from weft.compiler.deferred import deferred
 from weft.trees import flatten, unflatten
 
-
-class Captured(Recording):
-    """A graph that is computed at once: tensors, and large arrays, that it reads are its inputs."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inputs, self.tensors = self.block, list[Tensor]()
-
-    def held(self, tensor: Any) -> Traced:
-        given = tensor if isinstance(tensor, Tensor) else Tensor.of(np.asarray(tensor))
-        self.tensors.append(given)
-        input_type = declared(given.dtype.name, given.shape)
-        return Traced(self, self.inputs.insert_arg(input_type, len(self.inputs.args)))
-
-    def constant(self, array: Any) -> Any:
-        is_large = array.size > INLINE_ELEMENTS and array.dtype.kind != "c"
-        return self.held(array) if is_large else super().constant(array)
-
-    def computed(self, results: Sequence[Traced]) -> list[Tensor]:
-        """The values of traced tensors."""
-        template = program_of(self.block, [each.value for each in results])
-        return computed(Tensor, template, self.tensors)
+if TYPE_CHECKING:
+    from weft.autodiff import captured
+else:
+    captured = deferred("weft.autodiff.captured")
 
 
 def one_kernel(function: Callable[..., Sequence[Any]]) -> Callable[..., Sequence[Any]]:
@@ -50,7 +26,7 @@ def one_kernel(function: Callable[..., Sequence[Any]]) -> Callable[..., Sequence
         leaves, structure = flatten(operands)
         if is_traced([leaf for _, leaf in leaves]):
             return tuple(function(*operands))
-        recording = Captured()
+        recording = captured.Captured()
         held = iter([recording.held(leaf) for _, leaf in leaves])
         results, shape = flatten(tuple(function(*unflatten(structure, held))))
         return unflatten(shape, iter(recording.computed([leaf for _, leaf in results])))

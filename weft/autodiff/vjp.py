@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from xdsl.ir import Block
 
 from weft.array.operators import users_line
+from weft.compiler.deferred import deferred
 from weft.dialects.errors import WeftError
 from weft.eager.derivatives import pull_back as pull_back_eager
 from weft.eager.tape import DEPTH, forget
 from weft.eager.tensor import Tensor
-from weft.tracing.traced import Recording, Traced
+from weft.tracing.recognize import is_traced_tensor
 from weft.trees import leaves_of
+
+if TYPE_CHECKING:
+    from xdsl import ir
+    from xdsl.ir import Block
+
+    from weft.tracing import traced
+    from weft.tracing.traced import Recording, Traced
+else:
+    ir = deferred("xdsl.ir")
+    traced = deferred("weft.tracing.traced")
 
 Pull = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 """From tensors that a function gave, and their cotangents, to those of its arguments."""
@@ -23,7 +33,7 @@ Pull = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 
 def is_traced(leaves: Sequence[Any]) -> bool:
     """Whether a graph is being made of these tensors."""
-    return any(isinstance(each, Traced) for each in leaves)
+    return any(map(is_traced_tensor, leaves))
 
 
 def pull_back(function: Callable[..., Any], leaves: Sequence[Any]) -> tuple[Any, Pull]:
@@ -52,14 +62,14 @@ def _traced(function: Callable[..., Any], leaves: Sequence[Any]) -> tuple[Any, P
             [each.value for each in inputs],
             block,
         )
-        return [Traced(recording, each) for each in found]
+        return [traced.Traced(recording, each) for each in found]
 
     return returned, pull
 
 
 def recording_of(leaves: Sequence[Any]) -> Recording:
     """The graph in the making that traced tensors are part of."""
-    return next(each.recording for each in leaves if isinstance(each, Traced))
+    return next(each.recording for each in leaves if is_traced_tensor(each))
 
 
 def _beginning(recording: Recording, argument: Any) -> Traced:
@@ -75,7 +85,7 @@ def lifted(recording: Recording, leaf: Any) -> Traced:
     """A tensor, an array or a number as a part of a graph in the making."""
     if isinstance(leaf, Tensor):
         return recording.held(leaf)
-    if not isinstance(leaf, Traced):
+    if not is_traced_tensor(leaf):
         return recording.constant(np.asarray(leaf))
     if leaf.recording is not recording:
         raise WeftError(f"{users_line()}: a graph requires tensors of one trace, got two")
@@ -84,8 +94,8 @@ def lifted(recording: Recording, leaf: Any) -> Traced:
 
 def filled(value: float, like: Any) -> Any:
     """A tensor of one value, of the dims and the dtype of another."""
-    if isinstance(like, Traced):
-        return Traced(like.recording, like.recording.builder().filled(value, like.value))
+    if is_traced_tensor(like):
+        return traced.Traced(like.recording, like.recording.builder().filled(value, like.value))
     return Tensor.of(np.full(tuple(like.shape), value, np.dtype(like.dtype)))
 
 
@@ -101,7 +111,7 @@ def forget_records(tree: Any) -> None:
 @contextmanager
 def region(recording: Recording) -> Generator[Block]:
     """A new block, which operators are appended to meanwhile."""
-    outer, recording.block = recording.block, Block()
+    outer, recording.block = recording.block, ir.Block()
     try:
         with recording.closed():
             yield recording.block

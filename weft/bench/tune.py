@@ -18,7 +18,7 @@ from weft.compiler.driver.compile_kernels import parse_kernel
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.pipeline import compile_model, naive_kernels
 from weft.compiler.driver.session import Session
-from weft.compiler.frontend.onnx.from_onnx import Source
+from weft.compiler.frontend.imported import Source
 from weft.compiler.loop.candidates import Steps, neighbours, scheduled_steps, variants
 from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.loop.tuned_file import Tuned, target_key

@@ -17,7 +17,7 @@ from weft.compiler.machine.artifact.artifact import WASM, Compiled
 from weft.compiler.machine.artifact.replace_file import replacing
 from weft.compiler.machine.bindings.files import BINDINGS
 from weft.compiler.machine.bindings.names import base_name, base_name_of_library
-from weft.compiler.machine.elf.system_linker import LINKERS, WEFT
+from weft.compiler.machine.elf.linkers import LINKERS, WEFT
 from weft.dialects.errors import OptionError
 
 TEXTS: Final = ("graph", "loop", "llvm", "asm")

@@ -14,6 +14,7 @@ from typing import Final
 
 from weft.cli.parser import command_parser
 from weft.compiler.loop_to_llvm.transport.segment import segment_bytes
+from weft.compiler.target.wire import MEMORY, Wire
 from weft.dialects.errors import OptionError, RankError
 from weft.distributed.processors import share
 from weft.distributed.shared_memory import AREA, Segment
@@ -23,6 +24,7 @@ from weft.distributed.world import (
     RANK_VARIABLE,
     RANKS_VARIABLE,
     SEGMENT_VARIABLE,
+    WIRE_VARIABLE,
 )
 
 _EXAMPLES: Final = """\
@@ -57,6 +59,12 @@ def parser() -> argparse.ArgumentParser:
         default=LIMIT,
         help=f"seconds that a rank waits for another one, {LIMIT:g} by default",
     )
+    made.add_argument(
+        "--beta", metavar="RATE", help="let bytes of messages take as long as at 1.1GB/s, say"
+    )
+    made.add_argument(
+        "--alpha", default="0s", metavar="TIME", help="with --beta, what each message takes, too"
+    )
     made.add_argument("program", help="a Python file")
     made.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the program")
     return made
@@ -70,6 +78,7 @@ def run(arguments: argparse.Namespace) -> None:
     if ranks < 1 or arguments.timeout <= 0:
         got = f"{ranks} and {arguments.timeout:g}"
         raise OptionError(f"launch requires a rank or more and a positive timeout, got {got}")
+    wire = MEMORY if arguments.beta is None else Wire.written(arguments.alpha, arguments.beta)
     descriptor = os.memfd_create("weft-ranks")  # which goes with the last process that has it
     os.ftruncate(descriptor, segment_bytes(ranks, AREA))
     segment = Segment(ranks, descriptor)
@@ -78,7 +87,7 @@ def run(arguments: argparse.Namespace) -> None:
     processes = [
         subprocess.Popen(
             command,
-            env=_environment(rank, ranks, descriptor, arguments.timeout),
+            env=_environment(rank, ranks, descriptor, arguments.timeout, wire),
             stdout=hidden if rank else None,
             pass_fds=[descriptor],
             preexec_fn=_prepare(share(rank, ranks), os.getpid()),
@@ -93,12 +102,15 @@ def run(arguments: argparse.Namespace) -> None:
             each.wait()
 
 
-def _environment(rank: int, ranks: int, descriptor: int, timeout: float) -> dict[str, str]:
+def _environment(
+    rank: int, ranks: int, descriptor: int, timeout: float, wire: Wire
+) -> dict[str, str]:
     own = {
         RANK_VARIABLE: rank,
         RANKS_VARIABLE: ranks,
         SEGMENT_VARIABLE: descriptor,
         LIMIT_VARIABLE: timeout,
+        WIRE_VARIABLE: f"{wire.alpha} {wire.beta}",
     }
     return os.environ | {name: str(value) for name, value in own.items()}
 

@@ -28,8 +28,10 @@ COMMANDS: Final[Mapping[str, str]] = {
     "bench": "time a model beside other engines and the machine's limits",
     "quantize": "store the weights of a model in 4 or 8 bits",
     "tune": "search faster schedules for a model's kernels by timing them",
+    "plan": "predict what a model takes on the ranks of a mesh",
     "launch": "run a Python program on several ranks of this machine",
     "calibrate": "measure the costs of a CPU that weft has no table of",
+    "cache": "show what is kept of compilations, or remove it",
     "demo": "compile, run and check a real network",
 }
 """Each is the module of that name in this package, with `parser()` and `run(arguments)`."""

@@ -35,7 +35,7 @@ from weft.dialects.budget import Budget
 from weft.dialects.errors import OptionError
 
 if TYPE_CHECKING:
-    from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
+    from weft.compiler.frontend.imported import ImportedModel, Source
 
 _GROUPS: Final = (
     ("how to compile", Options),

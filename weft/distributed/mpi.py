@@ -13,12 +13,16 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final
 
-from weft.compiler.abi.structs import COLLECTIVE, COMMUNICATION
+from weft.compiler.abi.structs import COMMUNICATION
+from weft.distributed.messages import RECV, SEND, CollectiveRecord, members
 from weft.distributed.processors import keep_to_share
 
 _ALL_REDUCE, _ALL_GATHER = 0, 1
 _DIGEST_SHIFT: Final = 16
 """Bits of a tag that number the collectives of a program."""
+
+_TAGS: Final = (1 << 15) - 1
+"""The tags that MPI has at least."""
 
 _PATIENCE: Final = 0.001
 """Seconds for which a rank asks again at once whether a collective is done."""
@@ -28,12 +32,9 @@ class _Table(ctypes.Structure):
     _fields_ = COMMUNICATION.ctypes_fields
 
 
-class _Collective(ctypes.Structure):
-    _fields_ = COLLECTIVE.ctypes_fields
-
-
+_RECORD: Final = ctypes.POINTER(CollectiveRecord)
 _COMMUNICATE: Final = ctypes.CFUNCTYPE(
-    ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(_Collective), ctypes.c_void_p, ctypes.c_void_p
+    ctypes.c_int32, ctypes.c_void_p, _RECORD, ctypes.c_void_p, ctypes.c_void_p
 )
 _ABORT: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
@@ -68,6 +69,7 @@ class _Transport:
         self._groups: dict[tuple[int, ...], Any] = {}
         self._digests: set[int] = set()
         self._requests: dict[int, Any] = {}
+        self._sent: list[tuple[Any, bytearray]] = []
         self._types = (mpi.FLOAT, mpi.DOUBLE, mpi.INT32_T, mpi.INT64_T, mpi.BYTE)
         self._bytes = (4, 8, 4, 8, 1)
         self._reductions = (mpi.SUM, mpi.MAX, mpi.MIN)
@@ -110,6 +112,9 @@ class _Transport:
             if other is not None:
                 return ~other
             self._digests.add(digest)
+        if what.operation in (SEND, RECV):
+            self._start_message(what, source, target)
+            return 0
         group, dtype = self._group(what), self._types[what.dtype]
         sizes: list[int] = [what.count * self._bytes[what.dtype]] * 2
         if what.operation != _ALL_REDUCE:
@@ -127,7 +132,22 @@ class _Transport:
         self._requests[target] = request
         return 0
 
+    def _start_message(self, what: Any, source: int, target: int) -> None:
+        """Receives into the target, or sends a copy, which is kept until it has been sent."""
+        ranks = list(members(what, self.comm.rank))
+        other = ranks[int(what.peer)]
+        tag = what.tag & _TAGS
+        if what.operation == RECV:
+            filled = self.mpi.buffer.fromaddress(target, what.count)
+            self._requests[target] = self.comm.Irecv([filled, self.mpi.BYTE], other, tag)
+            return
+        self._sent = [each for each in self._sent if not each[0].Test()]
+        copy = bytearray(self.mpi.buffer.fromaddress(source, what.count))
+        self._sent.append((self.comm.Isend([copy, self.mpi.BYTE], other, tag), copy))
+
     def _wait(self, what: Any, source: int, target: int) -> int:
+        if what.operation == SEND:
+            return 0
         request = self._requests.pop(target)
         start = time.monotonic()
         while not request.Test():
@@ -139,16 +159,8 @@ class _Transport:
 
     def _group(self, what: Any) -> Any:
         """The communicator of the ranks that differ along a collective's axes, by their index."""
-        sizes, strides = (
-            (ctypes.c_int64 * what.axes).from_address(each) for each in (what.sizes, what.strides)
-        )
-        axes = list(zip(sizes, strides, strict=True))
-        key = tuple(number for axis in axes for number in axis)
-        if key not in self._groups:
-            index, others = 0, self.comm.rank
-            for size, stride in axes:
-                digit = self.comm.rank // stride % size
-                index = index * size + digit
-                others -= digit * stride
-            self._groups[key] = self.comm.Split(others, index)
-        return self._groups[key]
+        ranks = tuple(members(what, self.comm.rank))
+        if ranks not in self._groups:
+            of = self.comm.Get_group().Incl(ranks)  # which others need not make at the same time
+            self._groups[ranks] = self.comm.Create_group(of)
+        return self._groups[ranks]

@@ -17,11 +17,13 @@ from weft.compiler.loop_to_llvm.transport.segment import (
     HEAD,
     LINE,
     RANK,
+    mailbox_slots,
     segment_bytes,
 )
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.codegen.jit import LoadedCode, load_objects
 from weft.compiler.machine.codegen.object_code import compile_object
+from weft.compiler.target.wire import MEMORY, Wire
 
 AREA: Final = 1 << 20
 """Bytes that a rank puts into the segment at a time: so many stay in a cache."""
@@ -30,6 +32,9 @@ SPINS: Final = 4000
 """How often a rank looks for another before it sleeps; less where ranks share processors."""
 
 FEW_SPINS: Final = 100
+
+_NO_RESERVE: Final = getattr(mmap, "MAP_NORESERVE", 0)
+"""Mailboxes are large, and most of their memory is never used."""
 
 
 class _Table(ctypes.Structure):
@@ -44,6 +49,9 @@ class _Endpoint(ctypes.Structure):
         ("area", ctypes.c_int64),
         ("limit", ctypes.c_int64),
         ("spins", ctypes.c_int64),
+        ("slots", ctypes.c_int64),
+        ("latency", ctypes.c_int64),
+        ("byte", ctypes.c_int64),
     )
 
 
@@ -52,12 +60,13 @@ class Segment:
 
     def __init__(self, ranks: int, descriptor: int = -1):
         self.ranks = ranks
-        self._memory = mmap.mmap(descriptor, segment_bytes(ranks, AREA))
+        kind = mmap.MAP_SHARED | _NO_RESERVE | (mmap.MAP_ANONYMOUS if descriptor < 0 else 0)
+        self._memory = mmap.mmap(descriptor, segment_bytes(ranks, AREA), flags=kind)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
 
     def leave(self, rank: int) -> None:
         """Notes that a rank takes part no more."""
-        offset = LINE * (1 + rank) + RANK.fields["left"].offset
+        offset = LINE + RANK.size * rank + RANK.fields["left"].offset
         ctypes.c_int32.from_buffer(self._memory, offset).value = 1
 
     @property
@@ -66,13 +75,14 @@ class Segment:
         found = ctypes.c_int32.from_buffer(self._memory, HEAD.fields["lost"].offset).value
         return found - 1 if found else None
 
-    def table(self, rank: int, limit: float) -> Any:
-        """A `weft_communication` of a rank that waits so many seconds for others; it holds what it
-        needs.
+    def table(self, rank: int, limit: float, wire: Wire = MEMORY) -> Any:
+        """A `weft_communication` of a rank that waits so many seconds for others, over a wire; it
+        holds what it needs.
         """
-        nanoseconds = int(limit * 1e9)
         spins = SPINS if self.ranks <= (os.cpu_count() or 1) else FEW_SPINS
-        endpoint = _Endpoint(self.address, rank, self.ranks, AREA, nanoseconds, spins)
+        numbers = (AREA, int(limit * 1e9), spins, mailbox_slots(self.ranks))
+        slow = (round(wire.alpha * 1e9), round(1e15 / wire.beta))
+        endpoint = _Endpoint(self.address, rank, self.ranks, *numbers, *slow)
         assert ctypes.sizeof(endpoint) == ENDPOINT.size, "an endpoint is as the code has it"
         code = _code()
         functions = map(code.address, EXPORTS)

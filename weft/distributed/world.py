@@ -9,11 +9,13 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from functools import cache
+from math import inf
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct, field
 
 from weft.compiler.machine.python.communication import REACHED
+from weft.compiler.target.wire import Wire
 from weft.dialects.errors import OptionError, RankError
 
 Result = TypeVar("Result")
@@ -25,8 +27,9 @@ RANK_VARIABLE: Final = "WEFT_RANK"
 RANKS_VARIABLE: Final = "WEFT_RANKS"
 SEGMENT_VARIABLE: Final = "WEFT_SEGMENT"
 LIMIT_VARIABLE: Final = "WEFT_RANK_TIMEOUT"
-"""How `weft launch` tells a process its rank, their number, the descriptor of their segment, and
-how many seconds they wait for each other.
+WIRE_VARIABLE: Final = "WEFT_WIRE"
+"""How `weft launch` tells a process its rank, their number, the descriptor of their segment, how
+many seconds they wait for each other, and alpha and beta of a wire.
 """
 
 
@@ -97,7 +100,8 @@ def _of_process() -> World:
         number, count = int(os.environ[RANK_VARIABLE]), int(os.environ[RANKS_VARIABLE])
         segment = Segment(count, int(os.environ[SEGMENT_VARIABLE]))
         limit = float(os.environ.get(LIMIT_VARIABLE, LIMIT))
-        return World(number, count, segment.table(number, limit))
+        alpha, beta = map(float, os.environ.get(WIRE_VARIABLE, "0 inf").split())
+        return World(number, count, segment.table(number, limit, Wire(alpha, beta)))
     if any(name in os.environ for name in _STARTED_BY_MPI):
         from weft.distributed.mpi import join_ranks  # mpi4py need not be installed
 
@@ -106,10 +110,16 @@ def _of_process() -> World:
 
 
 def simulate(
-    count: int, function: Callable[..., Result], *arguments: Any, timeout: float = LIMIT
+    count: int,
+    function: Callable[..., Result],
+    *arguments: Any,
+    timeout: float = LIMIT,
+    alpha: float = 0.0,
+    beta: float = inf,
 ) -> list[Result]:
     """Runs a function on so many ranks, which are threads of this process, and gives what each
-    returned. A rank waits for another `timeout` seconds at most.
+    returned. A rank waits for another `timeout` seconds at most. Each message takes `alpha`
+    seconds, and a second for `beta` bytes, as over a wire that is slower than memory.
 
     Raises what a rank has raised, that first which is not about others; OptionError for no ranks.
     """
@@ -121,7 +131,8 @@ def simulate(
     results: list[Any] = [None] * count
     errors: list[BaseException | None] = [None] * count
 
-    tables = [segment.table(number, timeout) for number in range(count)]
+    wire = Wire(alpha, beta)
+    tables = [segment.table(number, timeout, wire) for number in range(count)]
     once = Once()
 
     def run(number: int) -> None:

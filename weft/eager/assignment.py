@@ -18,10 +18,11 @@ from weft.array.views import assign, family, is_alone, require_changeable
 from weft.dialects.errors import WeftError
 from weft.dialects.weights import Array
 from weft.eager.tape import DEPTH, Node, is_recorded, made, only
-from weft.tracing.traced import Recording, Traced
+from weft.tracing.recognize import is_traced_tensor
 
 if TYPE_CHECKING:
     from weft.eager.tensor import Tensor
+    from weft.tracing.traced import Recording
 
 
 def write(x: Tensor, index: Any, value: Any) -> None:
@@ -31,7 +32,7 @@ def write(x: Tensor, index: Any, value: Any) -> None:
     require_changeable(x)
     value = _tensor(x, value)
     given = cast("Any", index) if isinstance(index, tuple) else (index,)
-    traced = next((each for each in (value, *given) if isinstance(each, Traced)), None)
+    traced = next((each for each in (value, *given) if is_traced_tensor(each)), None)
     if traced is not None:
         promote(x, traced.recording)
         x[index] = value
@@ -88,7 +89,7 @@ def _fill(array: Array, parts: Any, value: Any) -> None:
 
 def written(x: Tensor, parts: Any, value: Any) -> Any:
     """A tensor with other elements at an index."""
-    if isinstance(value, Traced):
+    if is_traced_tensor(value):
         return value.recording.constant(x._array).with_part(parts, value)
     array = x._array.copy()
     _fill(array, parts, value)

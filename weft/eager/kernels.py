@@ -15,7 +15,9 @@ from msgspec import Struct
 from weft.array.operators import users_line
 from weft.compiler.driver.options import Artifact, Options
 from weft.compiler.machine.artifact.artifact import Compiled
-from weft.compiler.machine.artifact.cache import Cache, cache_key, default_cache
+from weft.compiler.machine.artifact.cache import Cache, default_cache
+from weft.compiler.machine.artifact.compiler_digest import compiler_digest
+from weft.compiler.machine.artifact.store import cache_key
 from weft.compiler.machine.python.executable import Executable
 from weft.compiler.machine.python.fast_call import Call
 from weft.compiler.target.target import Target
@@ -184,8 +186,6 @@ def _base_of(template: Template) -> tuple[Operator | Composite | Program, int]:
 
 def _made(template: Template, dims: tuple[Dims, ...], abstracts: Sequence[AbstractKey]) -> Plan:
     """The plan for a pattern, out of the cache where it was made before."""
-    from weft.compilation import compiler_digest
-
     COUNT.made += 1
     store, options = default_cache(os.environ), Options(artifact=Artifact(PREFIX, bare=True))
     parts = [PREFIX, template.text, str(dims), str(abstracts), options.digest, compiler_digest()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from weft.array.complex_numbers import complex_of
 from weft.array.methods import ArrayMethods
 from weft.array.operators import ArrayOperators, listed, order_of, users_line
 from weft.array.views import Link, Permuted, Repeated, Reshaped, linked, lost, reshaped
+from weft.compiler.deferred import deferred
 from weft.dialects.errors import WeftError
 from weft.dialects.weights import Array
 from weft.eager.abstract_values import AbstractValue, abstract_value, abstract_value_of, number
@@ -20,7 +21,11 @@ from weft.eager.fast_path import install
 from weft.eager.indexing import basic_part, check_positions, indexed, rolled
 from weft.eager.tape import Node, computed, duplicate, is_differentiated, moved, only
 from weft.eager.templates import frozen, operator_of
-from weft.eager.tensor_html import tensor_html
+
+if TYPE_CHECKING:
+    from weft.eager import tensor_html
+else:
+    tensor_html = deferred("weft.eager.tensor_html")
 
 
 class Tensor(ArrayMethods):
@@ -303,7 +308,7 @@ class Tensor(ArrayMethods):
         return f"Tensor({text}, dtype={self.dtype.name})"
 
     def _repr_html_(self) -> str:
-        return tensor_html(self._array)
+        return tensor_html.tensor_html(self._array)
 
     def __str__(self) -> str:
         return str(self._array)
@@ -355,6 +360,24 @@ def elements(x: Tensor) -> Array:
 def give_up(x: Tensor) -> None:
     """Lets go of the elements, whose memory a compiled step has taken over."""
     del x._array
+
+
+class AbsentTensor(Tensor):
+    """One whose elements another rank of a pipeline has."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_array":
+            rule = "a tensor that a stage of a pipeline keeps requires a rank of that stage"
+            raise WeftError(f"{users_line()}: {rule}, got a use of it on another")
+        return super().__getattr__(name)
+
+
+def make_absent(x: Tensor) -> None:
+    """Lets go of the elements, which only another rank has as they are now."""
+    give_up(x)
+    x.__class__ = AbsentTensor
 
 
 install(Tensor)

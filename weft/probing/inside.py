@@ -1,36 +1,22 @@
-"""Looking inside of compiled graphs: values by their names, and where NaN comes from."""
+"""Where NaN comes from in compiled graphs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weft.compiler.driver.extension import Extension
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.read_model import read_model
-from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
+from weft.compiler.frontend.imported import ImportedModel, Source
 from weft.compiler.graph.differentiate.differentiate import DifferentiatePass
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.context import WeftContext
 from weft.dialects.errors import OptionError
 from weft.probing.trapping import trapped
-from weft.tracing.traced import Traced
-from weft.trees import tree_map
 
 if TYPE_CHECKING:
     from weft.probing.watching import Build
-
-
-def watch(tree: Any, name: str) -> Any:
-    """Tensors, unchanged, whose values `Executable.watch(name)` gives where they are traced; it
-    costs nothing otherwise. In a loop they are stacked, and several of one name are `name/0`,
-    `name/1`, ... On tensors with values it does nothing, for these can be looked at.
-    """
-
-    def named(leaf: Any) -> Any:
-        return leaf.op("watch", leaf, label=name) if isinstance(leaf, Traced) else leaf
-
-    return tree_map(named, tree)
 
 
 def build_trapped(

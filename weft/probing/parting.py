@@ -11,7 +11,7 @@ from weft.dialects.weights import Array
 from weft.probing.differences import Difference, difference
 
 if TYPE_CHECKING:
-    from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
+    from weft.compiler.frontend.imported import ImportedModel, Source
 
 Reader = Callable[[str], Array]
 """Runs a form of the model for the value of a name; each compiles up to that value alone, so that

@@ -10,7 +10,7 @@ import numpy as np
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from weft.compiler.frontend.onnx.from_onnx import ImportedModel
+from weft.compiler.frontend.imported import ImportedModel
 from weft.compiler.graph.probe_all import Exposed, expose, named
 from weft.compiler.machine.artifact.signature import TensorSpec
 from weft.compiler.machine.python.executable import Executable

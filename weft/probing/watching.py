@@ -11,7 +11,7 @@ from weft.compiler.driver.options import Options
 from weft.compiler.machine.python.executable import Executable
 
 if TYPE_CHECKING:
-    from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
+    from weft.compiler.frontend.imported import ImportedModel, Source
 
     Build = Callable[[Source | ImportedModel, Options], Executable]
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from weft.array.interleaved import interleaved
 from weft.eager.tensor import Tensor, array_of, tensor_of
+from weft.source.signature import is_value
 from weft.trees import KNOWN, flatten_exactly, unflatten
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ MOST_CACHED: Final = 1000
 UNKNOWN: Final = object()
 """Stands for the result of a call that has to be looked at."""
 
-_ARRAYS: Final[tuple[type, ...]] = (np.ndarray, np.generic)
 _PLAIN: Final = frozenset({int, bool, str, type(None), bytes})
 
 
@@ -93,11 +93,6 @@ class CachedCall(Struct, frozen=True):
         return self.result(outputs)
 
 
-def is_value(leaf: object) -> bool:
-    """Whether it is a tensor with values."""
-    return isinstance(leaf, (*_ARRAYS, Tensor))
-
-
 def as_array(leaf: Any) -> Any:
     """An output for a caller of arrays: one element is a scalar, as in NumPy."""
     return leaf[()] if leaf.__class__ is np.ndarray and not leaf.ndim else leaf
@@ -115,4 +110,4 @@ def as_tensors(found: Any) -> Any:
 
 
 def _is_array(leaf: object) -> bool:
-    return isinstance(leaf, _ARRAYS)
+    return isinstance(leaf, np.ndarray | np.generic)

@@ -6,96 +6,22 @@ and a call that finds another one compiles again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import CellType, MethodType, ModuleType
-from typing import Any, Final, cast
+from types import CellType, ModuleType
+from typing import Any, cast
 
-import numpy as np
 from msgspec import Struct, field
 from xdsl.ir import Block
 
-from weft.array.complex_numbers import Complex, separated
+from weft.array.complex_numbers import separated
 from weft.array.interleaved import interleaved
-from weft.array.operators import ArrayOperators, users_line
-from weft.dialects.errors import WeftError
 from weft.dialects.graph.core.dtypes import element_type
 from weft.dialects.graph.core.types import tensor
 from weft.dialects.weights import Array as NumpyArray
-from weft.eager.tape import is_differentiated
-from weft.eager.tensor import Tensor, array_of
+from weft.source.program import Captured, Guard, Read, elements_of, is_held
 from weft.source.recording import SourceRecording
 from weft.source.values import Array
+from weft.tracing.recognize import is_traced_tensor
 from weft.tracing.traced import hint_of
-
-Read = Callable[[], Any]
-
-_PLAIN: Final = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
-
-
-class Guard(Struct, frozen=True):
-    """Something read while compiling, and how to read it again."""
-
-    name: str
-    read: Read
-    value: Any
-
-    def broken(self) -> str | None:
-        """What is different now; None where nothing is."""
-        try:
-            now = self.read()
-        except (AttributeError, KeyError, ValueError):
-            return f"{self.name} is gone"
-        if now is self.value or _same(now, self.value):
-            return None
-        return f"{self.name} is {now!r}, was {self.value!r}"
-
-
-def _same(now: Any, before: Any) -> bool:
-    if type(now) is not type(before):
-        return False
-    if isinstance(before, tuple):
-        pairs = cast("tuple[Any, ...]", now), cast("tuple[Any, ...]", before)
-        return len(pairs[0]) == len(pairs[1]) and all(map(_alike, *pairs))
-    return isinstance(before, (*_PLAIN, MethodType)) and bool(now == before)
-
-
-def _alike(now: Any, before: Any) -> bool:
-    return now is before or _same(now, before)
-
-
-def elements_of(value: Any, name: str) -> NumpyArray:
-    """The elements of an array that it captures. Raises WeftError for a tensor that is being
-    differentiated, since derivatives go through arguments alone.
-    """
-    if not isinstance(value, Tensor):
-        return np.asarray(value)
-    if is_differentiated(value):
-        rule = "a compiled function requires tensors that are differentiated as its arguments"
-        raise WeftError(f"{users_line()}: {rule}, got {name} of its surroundings")
-    return array_of(value)
-
-
-def is_held(value: Any) -> bool:
-    """Whether it is an array or a tensor with values."""
-    return isinstance(value, np.ndarray | Tensor) or (
-        isinstance(value, Complex) and value.has_values
-    )
-
-
-class Captured(Struct, frozen=True):
-    """An array that it captures, which is an input of the graph."""
-
-    name: str
-    read: Read
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-
-    def fetch(self) -> NumpyArray | None:
-        """The array now; None where it has another dtype or shape."""
-        array = elements_of(self.read(), self.name)
-        if array.dtype != self.dtype or array.shape != self.shape:
-            return None
-        return interleaved(array) if array.dtype.kind == "c" else array
 
 
 class Captures(Struct):
@@ -111,6 +37,11 @@ class Captures(Struct):
         default_factory=dict[tuple[object, ...], Array]
     )
     _kept: list[object] = field(default_factory=list[object])
+
+    @property
+    def keys(self) -> tuple[tuple[object, ...], ...]:
+        """What tells arrays that became inputs apart."""
+        return tuple(self._arrays)
 
     def cell(self, cell: CellType, name: str) -> Any:
         """A variable of a function around the compiled one."""
@@ -145,7 +76,7 @@ class Captures(Struct):
 
     def _read(self, key: tuple[object, ...], name: str, read: Read, keep: object) -> Any:
         value = read()
-        if isinstance(value, ArrayOperators) and not value.has_values:
+        if is_traced_tensor(value):
             return value  # which the program has put there for a while
         if is_held(value):
             return self._capture(key, name, read, elements_of(value, name), keep)

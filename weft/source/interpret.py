@@ -10,7 +10,6 @@ from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
@@ -21,99 +20,33 @@ from weft.array.operators import RUNNING, users_line
 from weft.dialects.graph import EffectOp
 from weft.dialects.graph.core.types import type_of
 from weft.source.calls.calls import call
-from weft.source.captures import Captured, Captures, Guard
+from weft.source.captures import Captures
 from weft.source.expressions.expressions import evaluate
 from weft.source.expressions.indexing import read
 from weft.source.leaves import is_leaf, leaf_type_of, value_as
+from weft.source.program import Kept, Program, Result, Static
 from weft.source.recording import SourceRecording, forget_undone
 from weft.source.run import Run
-from weft.source.state import Kept, changed, put_back, unchanged
+from weft.source.state import changed, put_back, unchanged
 from weft.source.statements.changes import set_element
 from weft.source.statements.statements import execute, store
 from weft.source.syntax import Location, code_of
 from weft.source.values import Array, Number, Spread
 from weft.state import kept_while_traced
 from weft.tracing.printing import Text
-from weft.tracing.trace import Spec, names_of
+from weft.tracing.spec import Spec, names_of
 from weft.tracing.traced import Traced
-from weft.trees import KNOWN, LEAF, Structure, flatten_exactly, unflatten
+from weft.trees import KNOWN, flatten_exactly, unflatten
 
 STACK = 20_000
 """Python's own calls within each other: a few dozen for each of the program."""
 
 
-class Static(Struct, frozen=True):
-    """A leaf of what a function returns that is known while compiling."""
-
-    value: Any
-
-
-class Result(Struct, frozen=True):
-    """A leaf that is an output: its number, and the class of a number of Python, or what makes
-    NumPy's complex numbers of it.
-    """
-
-    number: int
-    python_type: Callable[[Any], Any] | None
-
-
-class Program(Struct, frozen=True):
-    """A function as a graph, and what is to be known to call it."""
+class SourceGraph(Program, frozen=True):
+    """A function as a graph, with its constants, and what is to be known to call it."""
 
     module: ModuleOp
     recording: SourceRecording
-    captured: tuple[Captured, ...]
-    guards: tuple[Guard, ...]
-    form: Structure
-    leaves: tuple[Static | Result, ...]
-    notes: tuple[str, ...]
-    states: tuple[Kept, ...]
-
-    def keep(self, outputs: Sequence[Any]) -> None:
-        """Gives modules the states that a call has found for them."""
-        for state in self.states:
-            state.keep(outputs)
-
-    def rebuilt(self, outputs: Sequence[Any]) -> Any:
-        """What the function returns, from the outputs of the graph."""
-        values = [
-            leaf.value
-            if isinstance(leaf, Static)
-            else _as_python(outputs[leaf.number], leaf.python_type)
-            for leaf in self.leaves
-        ]
-        return unflatten(self.form, values)
-
-    def rebuilder(self, wrap: Callable[[Any], Any]) -> Callable[[Sequence[Any]], Any]:
-        """`rebuilt`, made once for what wraps arrays."""
-        form, leaves = self.form, self.leaves
-        kept = {n: wrap(leaf.value) for n, leaf in enumerate(leaves) if isinstance(leaf, Static)}
-        results = [leaf for leaf in leaves if isinstance(leaf, Result)]
-        converters = [
-            (lambda output: wrap(from_interleaved(output)))
-            if leaf.python_type is from_interleaved
-            else leaf.python_type or wrap
-            for leaf in results
-        ]
-        if form == LEAF and not kept:
-            (only,) = converters
-            return lambda outputs: only(outputs[0])
-
-        def rebuilt(outputs: Sequence[Any]) -> Any:
-            values = [each(output) for each, output in zip(converters, outputs, strict=False)]
-            for position, value in kept.items():
-                values.insert(position, value)
-            return unflatten(form, values)
-
-        return rebuilt
-
-
-def _as_python(output: Any, python_type: Callable[[Any], Any] | None) -> Any:
-    if python_type is from_interleaved:
-        output = from_interleaved(output)
-    elif python_type is not None:
-        return python_type(output)
-    return output if output.ndim else output[()]
 
 
 def read_function(
@@ -122,7 +55,7 @@ def read_function(
     named: Mapping[str, Any],
     *,
     frozen: bool = False,
-) -> Program:
+) -> SourceGraph:
     """The graph of a function whose arguments are Python values, with a `Spec` for each tensor
     among them. With `frozen`, arrays of its surroundings are constants.
 
@@ -182,7 +115,7 @@ def _argument_names(function: Any, arguments: Sequence[Any], named: Mapping[str,
     return names
 
 
-def _finished(run: Run, function: Any, returned: Any, location: Location) -> Program:
+def _finished(run: Run, function: Any, returned: Any, location: Location) -> SourceGraph:
     recording = run.recording
     leaves, form = flatten_exactly(_unspread(run, returned, location), (*KNOWN, Complex))
     outputs: list[SSAValue] = []
@@ -209,15 +142,16 @@ def _finished(run: Run, function: Any, returned: Any, location: Location) -> Pro
         outputs.append(recording.scalar(bool, True))  # a compiled program has one at least
     forget_undone(recording.block)
     module = _module(run, function, outputs)
-    return Program(
-        module,
-        recording,
+    return SourceGraph(
         tuple(run.captures.captured),
         tuple(run.captures.guards.values()),
         form,
         tuple(results),
         tuple(f"{file}:{line}: {what}" for file, line, what in sorted(run.notes)),
         tuple(states),
+        run.captures.keys,
+        module,
+        recording,
     )
 
 

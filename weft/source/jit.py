@@ -11,31 +11,38 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
-from weft.array.complex_numbers import Complex
-from weft.array.interleaved import interleaved
 from weft.autodiff.custom import custom_vjp
 from weft.autodiff.derivatives import vjp
 from weft.compilation import compile_cached
 from weft.compiler import html
+from weft.compiler.deferred import deferred
 from weft.compiler.driver.options import Changes, Options, require_keywords
+from weft.compiler.frontend.imported import ImportedModel
 from weft.compiler.machine.artifact.cache import default_cache
 from weft.compiler.machine.python.executable import Executable
-from weft.dialects.errors import InputError, WeftError
-from weft.dialects.graph.regions.effects import drop_effects
-from weft.dialects.weights import Array
+from weft.dialects.errors import WeftError
 from weft.eager.tape import DEPTH, is_recorded
-from weft.eager.tensor import Tensor, array_of
+from weft.eager.tensor import Tensor
 from weft.source.cached_calls import MOST_CACHED, UNKNOWN, CachedCall, as_tensors, is_value, sign
+from weft.source.program import Program
+from weft.source.signature import array_in, elements_in, kept_leaf, key_of, selects, shown_value
+from weft.source.stored import constants_of, entry_of, found_program, keep_program
 from weft.state import Change, as_before, put_back_on_error
-from weft.tracing.trace import FunctionChanges, Spec, names_of, options_for
-from weft.tracing.traced import Traced
+from weft.tracing.recognize import is_traced_tensor
+from weft.tracing.spec import FunctionChanges, Spec, names_of, options_for
 from weft.trees import KNOWN, Structure, flatten_exactly, unflatten
 
 if TYPE_CHECKING:
-    from weft.compiler.frontend.onnx.from_onnx import ImportedModel
-    from weft.source.interpret import Program
+    from xdsl.dialects.builtin import ArrayAttr, StringAttr
+
+    from weft.dialects.graph.regions import effects
+    from weft.probing import inside
+    from weft.source import interpret
+else:
+    effects = deferred("weft.dialects.graph.regions.effects")
+    inside = deferred("weft.probing.inside")
+    interpret = deferred("weft.source.interpret")
 
 Specs = Sequence["Spec | None"] | Mapping[str, Spec]
 
@@ -111,7 +118,7 @@ class Jitted:
     ) -> Any:
         """A call that finds out what each argument is; with a signature it is remembered."""
         leaves, form = flatten_exactly((list(arguments), named), KNOWN)
-        traced = next((leaf for leaf in leaves if isinstance(leaf, Traced)), None)
+        traced = next((leaf for leaf in leaves if is_traced_tensor(leaf)), None)
         if traced is not None:
             return traced.recording.run(self.source_function, *arguments, **named)
         if DEPTH.count and any(is_recorded(each) for each in leaves if isinstance(each, Tensor)):
@@ -127,10 +134,10 @@ class Jitted:
         signature: tuple[object, ...] | None = None,
     ) -> Any:
         specs = self._specs_of(arguments, named) if self._specs else [None] * len(leaves)
-        key = (form, *map(_signature, leaves, specs))
+        key = (form, *map(selects, leaves, specs))
         compilation = self._find(key, leaves, specs, form, named)
         arrays = [
-            _array(np.asarray(leaf, spec.dtype)) if spec is not None else _array(leaf)
+            array_in(leaf if spec is None else np.asarray(elements_in(leaf), spec.dtype))
             for leaf, spec in zip(leaves, specs, strict=True)
             if spec is not None or is_value(leaf)
         ]
@@ -184,7 +191,7 @@ class Jitted:
 
         changes: list[Change] = []
         others = tuple(leaves[n] for n in rest)
-        key = form, *(is_value(leaf) or _key(leaf) for leaf in leaves), *positions
+        key = form, *(is_value(leaf) or key_of(leaf) for leaf in leaves), *positions
         if key not in self._pulls:
             self._pulls[key] = Jitted(pull, (), self._options, acts=False)
         return custom_vjp(of(others), forward, backward)(*(leaves[n] for n in positions))
@@ -194,7 +201,7 @@ class Jitted:
         Arrays of its surroundings are constants of it. Raises SourceError.
         """
         model = read_model(self.source_function, arguments)
-        arrays = [_array(each) for each in arguments if is_value(each)]
+        arrays = [array_in(each) for each in arguments if is_value(each)]
         page = import_module("weft.view")  # which stands above this module
         run = page.Run(
             inputs=dict(zip(model.input_names, arrays, strict=True)),
@@ -259,7 +266,7 @@ class Jitted:
             if difference is None:
                 return compilation
             reason = difference
-        kept = [_kept(leaf, spec) for leaf, spec in zip(leaves, specs, strict=True)]
+        kept = [kept_leaf(leaf, spec) for leaf, spec in zip(leaves, specs, strict=True)]
         compilation = self._compile(kept, form, reason, named)
         self._found.setdefault(key, []).append(compilation)
         return compilation
@@ -267,45 +274,43 @@ class Jitted:
     def _compile(
         self, kept: Sequence[Any], form: Structure, reason: str, named: Mapping[str, Any]
     ) -> Compilation:
-        from weft.source.interpret import read_function
-
         entered, entered_by_name = unflatten(form, kept)
-        program = read_function(self.source_function, entered, entered_by_name)
-        if not self._acts:
-            drop_effects(program.module)
-            program = replace(program, states=())
         names = [*names_of(self.source_function, len(entered)), *named]
         values = [*entered, *entered_by_name.values()]
-        shown = tuple(f"{name}: {_shown(each)}" for name, each in zip(names, values, strict=True))
+        shown = tuple(
+            f"{name}: {shown_value(each)}" for name, each in zip(names, values, strict=True)
+        )
         if not reason:
             before = [each for each in self._last if each not in shown]
             now = [each for each in shown if each not in self._last]
             changed = f"{', '.join(now)}; was {', '.join(before) or 'absent'}"
             reason = changed if self._found else "it was called for the first time"
         self._last = shown
-        executable = compile_program(program, self, **self._options)
+        stored = entry_of(self, self._options, kept, form)
+        found = None if stored is None else found_program(stored, self._options.get("threads"))
+        if found is None:
+            program = self._read(kept, form)
+            key = None
+            if stored is not None:
+                key = stored.code_key(*map(str, constants_of(stored.survey, program)))
+            executable = compile_program(program, self, key=key, **self._options)
+            if stored is not None:
+                keep_program(stored, program, entry_of(self, self._options, kept, form))
+        else:
+            program, executable = found
         return Compilation(", ".join(shown), reason, program, executable)
 
+    def survey_parts(self) -> tuple[object, ...]:
+        """What a program that calls it depends on."""
+        return self.source_function, self._specs, self._options, self._acts
 
-def _kept(leaf: Any, spec: Spec | None) -> Any:
-    """A Spec for a leaf that is a tensor; any other leaf as it is."""
-    tensor = is_value(leaf)
-    if spec is None and not tensor:
-        return leaf
-    array: Array = array_of(leaf) if isinstance(leaf, Tensor) else np.asarray(leaf)
-    if spec is None:
-        return Spec(array.dtype.name, array.shape)
-    if tensor and array.dtype != np.dtype(spec.dtype) or array.ndim != len(spec.shape):
-        rule = f"an argument requires {spec.dtype} of {len(spec.shape)} axes"
-        raise InputError(f"{rule}, got {array.dtype} of {array.ndim}")
-    return spec
-
-
-def _array(leaf: Any) -> Any:
-    """What a call is given for a leaf."""
-    if isinstance(leaf, Tensor):
-        return array_of(leaf)
-    return interleaved(leaf) if is_value(leaf) and leaf.dtype.kind == "c" else leaf
+    def _read(self, kept: Sequence[Any], form: Structure) -> interpret.SourceGraph:
+        """The graph for arguments, as `_compile` has them."""
+        read = interpret.read_function(self.source_function, *unflatten(form, kept))
+        if not self._acts:
+            effects.drop_effects(read.module)
+            read = replace(read, states=())
+        return read
 
 
 def _is_float(leaf: Any) -> bool:
@@ -313,54 +318,8 @@ def _is_float(leaf: Any) -> bool:
     return isinstance(leaf, Tensor) and leaf.dtype.kind not in "biu"
 
 
-def _signature(leaf: Any, spec: Spec | None) -> object:
-    """What selects a compilation: the type of a tensor, the value of anything else."""
-    if spec is not None:
-        return _kept(leaf, spec)
-    return (leaf.dtype, leaf.shape) if is_value(leaf) else _key(leaf)
-
-
-class _Object(Struct, frozen=True, eq=False):
-    """An object that is equal to itself alone, kept so that no other gets its place."""
-
-    value: Any
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Object) and other.value is self.value
-
-
-def _key(kept: Any) -> object:
-    """What tells other leaves apart: their values, or that they are other objects."""
-    if isinstance(kept, float):
-        return float, kept.hex()  # 0.0 and -0.0 are two
-    try:
-        hash(kept)
-    except TypeError:
-        return _Object(kept)
-    return kept.__class__, kept
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, Spec):
-        return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
-    if isinstance(value, Complex):
-        return f"complex of {_shown(value.real)}"
-    if isinstance(value, list | tuple):
-        inside = ", ".join(map(_shown, value))  # pyright: ignore[reportUnknownArgumentType]
-        return f"({inside})" if isinstance(value, tuple) else f"[{inside}]"
-    if isinstance(value, dict):
-        pairs = value.items()  # pyright: ignore[reportUnknownVariableType]
-        return "{" + ", ".join(f"{key!r}: {_shown(each)}" for key, each in pairs) + "}"  # pyright: ignore
-    return repr(value)
-
-
-def imported(program: Program, name: str) -> ImportedModel:
+def imported(program: interpret.SourceGraph, name: str) -> ImportedModel:
     """The graph of a program as front ends give it."""
-    from weft.compiler.frontend.onnx.from_onnx import ImportedModel
-
     main = program.module.body.block.first_op
     assert main is not None, "a module holds the function"
     names: list[tuple[str, ...]] = []
@@ -371,12 +330,13 @@ def imported(program: Program, name: str) -> ImportedModel:
 
 
 def compile_program(
-    program: Program,
+    program: interpret.SourceGraph,
     function: Callable[..., Any],
     *,
     options: Options | None,
     threads: int | None,
     trap_nan: bool = False,
+    key: str | None = None,
     **changes: Unpack[Changes],
 ) -> Executable:
     """The native code of a function's program. The options are those of `weft.compile`."""
@@ -384,12 +344,12 @@ def compile_program(
     source = imported(program, chosen.prefix)
 
     def build(source: Any, options: Options) -> Executable:
-        return compile_cached(source, options, default_cache(os.environ)).executable(threads)
+        return compile_cached(source, options, default_cache(os.environ), key=key).executable(
+            threads
+        )
 
     if trap_nan:
-        from weft.probing.inside import build_trapped
-
-        return build_trapped(source, chosen, (), build)
+        return inside.build_trapped(source, chosen, (), build)
     return build(source, chosen)
 
 
@@ -426,10 +386,8 @@ def read_model(function: Callable[..., Any], specs: Sequence[Any]) -> ImportedMo
     """The graph of a function with arguments like the examples, an array or a `weft.Spec` each;
     arrays of its surroundings become constants. Raises SourceError.
     """
-    from weft.source.interpret import read_function
-
-    kept = [_kept(each, None) for each in specs]
-    program = read_function(function, kept, {}, frozen=True)
+    kept = [kept_leaf(each, None) for each in specs]
+    program = interpret.read_function(function, kept, {}, frozen=True)
     model = imported(program, getattr(function, "__name__", "source").strip("<>"))
     if not model.output_names:
         raise WeftError(f"{model.name} requires a tensor or number as its result, got none")

@@ -4,11 +4,10 @@ and the module gets them when a call has succeeded.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 from msgspec import Struct
 
 from weft.eager.tensor import Tensor
@@ -31,18 +30,6 @@ class State(Struct, frozen=True, eq=False):
     def now(self) -> Any:
         """What the module holds here."""
         return vars(self.holder)[self.name]
-
-
-class Kept(Struct, frozen=True):
-    """A tensor of a module's state that an output of the program is."""
-
-    holder: Module
-    name: str
-    number: int
-
-    def keep(self, outputs: Sequence[Any]) -> None:
-        """Gives the module its new state."""
-        setattr(self.holder, self.name, Tensor.of(np.asarray(outputs[self.number])))
 
 
 def is_state(holder: Any, name: str) -> bool:

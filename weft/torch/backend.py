@@ -26,7 +26,7 @@ from weft.torch.decompositions import decompositions
 from weft.torch.random_numbers import draw_first
 from weft.torch.report import Refusal, current, listed
 from weft.torch.tensors import is_symbol, may_be_negative, symbols_of
-from weft.torch.walker import Walker, is_size, reason_against, source_line, target_of
+from weft.torch.walker import is_size, reason_against, source_line, target_of, walk
 
 OPTIONS: Final = ("fallback", "freeze", "operators", "threads")
 FALLBACKS: Final = ("partition", "error")
@@ -176,7 +176,7 @@ def compile_graph(
     placeholders = gm.graph.find_nodes(op="placeholder")
     signed = [at for at, e in enumerate(placeholders) if may_be_negative(e.meta.get("val"))]
     whole = GraphModule(gm, deepcopy(gm.graph)) if signed else gm
-    drawn = draw_first(gm)
+    drawn = draw_first(gm, settings.table)
     found = None if drawn else _whole(gm, settings, frozen)
     if found is None:
         refused = _refused(gm, drawn, settings)
@@ -184,6 +184,7 @@ def compile_graph(
             found = _partitioned(gm, refused, settings)
         else:
             found = _compiled(gm, "graph", settings, frozen)
+    signed = [at for at in signed if may_be_negative(placeholders[at].meta["val"])]
     return _unless_negative(found, whole, signed) if signed else found
 
 
@@ -192,7 +193,7 @@ def _whole(
 ) -> CompiledGraph | None:
     """A graph of which weft has all; None for another."""
     try:
-        walked = Walker(gm, "graph", settings.table, frozen or {}).walk()
+        walked = walk(gm, "graph", settings.table, frozen or {})
     except WeftError:
         return None
     _report(gm, {}, settings.fallback)
@@ -221,7 +222,7 @@ def _compiled(
     settings: Settings,
     frozen: Mapping[int, torch.Tensor] | None = None,
 ) -> CompiledGraph:
-    return CompiledGraph(Walker(gm, name, settings.table, frozen or {}).walk(), settings.threads)
+    return CompiledGraph(walk(gm, name, settings.table, frozen or {}), settings.threads)
 
 
 def _unless_negative(

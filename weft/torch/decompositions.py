@@ -22,6 +22,10 @@ NOT_CORE: Final = [
 """What torch can take apart beside the core."""
 
 
+BY_SIZES: Final = (aten.split.Tensor, aten.unbind.int)
+"""What has as many results as sizes say: torch knows their number where sizes vary."""
+
+
 def _factored(a: Any) -> tuple[Any, Any, Any]:
     """The factors that torch makes, those of the transposed matrix where that has its columns next
     to each other; their diagonal; and the sign of the exchanges of rows.
@@ -56,6 +60,6 @@ def decompositions(whole: AtenTable = ATEN) -> dict[Any, Any]:
     kept = {
         op: function
         for op, function in table.items()
-        if str(op) not in whole and seeded not in getattr(op, "tags", ())
+        if (str(op) not in whole or op in BY_SIZES) and seeded not in getattr(op, "tags", ())
     }
     return kept | OWN

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from weft.api import compile
-from weft.compiler.frontend.onnx.from_onnx import ImportedModel
+from weft.compiler.frontend.imported import ImportedModel
 from weft.compiler.frontend.torch.from_pt2 import read_pt2
 from weft.dialects.errors import UnsupportedError
 from weft.torch.decompositions import decompositions

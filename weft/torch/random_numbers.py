@@ -7,6 +7,8 @@ from typing import Any, Final
 import torch
 from torch.fx import GraphModule, Node
 
+from weft.compiler.frontend.torch.operands import AtenTable
+
 BY_SIZE: Final = (
     "aten.rand.default", "aten.randn.default", "aten.randint.default", "aten.randint.low",
     "aten.randperm.default", "aten.rand_like.default", "aten.randn_like.default",
@@ -15,16 +17,18 @@ BY_SIZE: Final = (
 """What of its operands' sizes and types alone depends."""
 
 
-def is_random(node: Node) -> bool:
-    """Whether a node draws random numbers."""
-    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+def is_random(node: Node, table: AtenTable) -> bool:
+    """Whether a node draws random numbers; what a table has draws none, as attention."""
+    seeded = torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+    return seeded and str(node.target) not in table
 
 
-def draw_first(gm: GraphModule) -> set[Node]:
+def draw_first(gm: GraphModule, table: AtenTable) -> set[Node]:
     """Moves draws that depend on sizes alone to the front of a graph, in their order, up to the
     first one that depends on values; returns all nodes that torch draws by.
     """
-    draws = [node for node in gm.graph.nodes if node.op == "call_function" and is_random(node)]
+    calls = [node for node in gm.graph.nodes if node.op == "call_function"]
+    draws = [node for node in calls if is_random(node, table)]
     found: set[Node] = set(draws)
     placeholders = gm.graph.find_nodes(op="placeholder")
     if not draws:

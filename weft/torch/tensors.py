@@ -74,7 +74,7 @@ def symbols_of(value: Any) -> set[str]:
 
 def is_symbolic(value: Any) -> bool:
     """Whether an integer varies."""
-    return isinstance(value, torch.SymInt) and not value.node.is_constant()
+    return isinstance(value, torch.SymInt) and not value.node.expr.is_number
 
 
 def is_symbol(value: Any) -> bool:
@@ -124,8 +124,12 @@ def _ones_in_place(order: list[int], sizes: Sequence[int]) -> list[int]:
     return list(range(len(sizes))) if larger == sorted(larger) else order
 
 
-def to_array(tensor: torch.Tensor) -> Any:
-    """A tensor's memory as an array: its own, but for views that torch computes first."""
+def to_array(tensor: torch.Tensor | float) -> Any:
+    """A tensor's memory as an array: its own, but for views that torch computes first; a float as
+    an array without axes.
+    """
+    if isinstance(tensor, int | float):
+        return np.array(tensor, np.float64)
     if tensor.dtype is torch.bfloat16:
         return tensor.detach().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
     return tensor.numpy(force=True)

@@ -8,10 +8,11 @@ from typing import Any, Final
 
 import torch
 from msgspec import Struct
+from torch._dynamo.source import TensorPropertySource
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import GraphModule, Node
 
-from weft.compiler.frontend.onnx.from_onnx import ImportedModel
+from weft.compiler.frontend.imported import ImportedModel
 from weft.compiler.frontend.torch.graph import AtenGraph
 from weft.compiler.frontend.torch.operands import AtenTable, term
 from weft.dialects.errors import UnsupportedError, WeftError
@@ -22,6 +23,7 @@ from weft.torch.tensors import (
     dims_of,
     element_of,
     is_symbol,
+    is_symbolic,
     memory_order,
     repeated_axes,
     size_of,
@@ -34,7 +36,8 @@ IGNORED: Final = ("device", "layout", "pin_memory", "memory_format", "non_blocki
 
 class Output(Struct, frozen=True):
     """What becomes of a result: `position` is that of the executable's, or of an argument that is
-    handed back, or `size` is an expression; `order`, `sizes` and `strides` say how it is laid out.
+    handed back, or `size` is an expression; `order`, `sizes`, `strides` and `offset` say how it is
+    laid out, `number` that it is a float.
     """
 
     position: int | None = None
@@ -43,11 +46,13 @@ class Output(Struct, frozen=True):
     order: tuple[int, ...] | None = None
     sizes: tuple[Expr, ...] | None = None
     strides: tuple[Expr, ...] | None = None
+    offset: Expr | None = None
+    number: bool = False
 
 
 class Walked(Struct, frozen=True):
     """A graph, its arguments with the orders of their axes, the symbols that integer arguments
-    are, and what is handed back.
+    are, what is handed back, and whether floats are among the arguments.
     """
 
     model: ImportedModel
@@ -56,6 +61,7 @@ class Walked(Struct, frozen=True):
     outputs: tuple[Output, ...]
     tuple_of_one: bool
     hidden: tuple[int, ...]
+    floats: bool
 
 
 def target_of(node: Node) -> str:
@@ -71,7 +77,8 @@ def is_size(value: Any) -> bool:
 def argument(value: Any, of: Callable[[Node], Any]) -> Any:
     """An argument of a node as the table takes it."""
     if isinstance(value, Node):
-        return of(value)
+        size = value.meta.get("val")
+        return size_of(size) if is_size(size) else of(value)
     if isinstance(value, list | tuple):
         return [argument(each, of) for each in value]
     if isinstance(value, torch.dtype):
@@ -85,15 +92,42 @@ def call(graph: AtenGraph, node: Node, of: Callable[[Node], Any]) -> Any:
         source, position = node.args
         assert isinstance(source, Node), "results are of a node"
         return of(source)[position]
-    given = [argument(each, of) for each in node.args]
     if isinstance(node.meta.get("val"), torch.SymFloat):
-        return _of_numbers(graph, node, given)
+        return _of_numbers(graph, node, [argument(each, of) for each in node.args])
+    given = [argument(each, of) for each in node.args]
     named = {k: argument(v, of) for k, v in node.kwargs.items() if k not in IGNORED}
-    found = graph.call(target_of(node), given, named, source_line(node))
+    try:
+        found = graph.call(target_of(node), given, named, source_line(node))
+    except (WeftError, TypeError) as error:
+        if _specialized(node):
+            raise Specialized from error
+        raise
     wanted = node.meta["val"]
     if isinstance(found, Term):
         return _checked(node, found, wanted)
     return [_checked(node, each, want) for each, want in zip(found, wanted, strict=False)]
+
+
+class Specialized(Exception):
+    """Integers became constants: the graph is another one."""
+
+
+def _specialized(node: Node) -> bool:
+    """Makes integers that a node takes constants, by guards, as an operator may need strides or a
+    number of bins: those that come of integers of the program, not of sizes of tensors. Returns
+    whether there were any.
+    """
+    values = [each.meta.get("val") for each in node.all_input_nodes]
+    own = [each for each in values if is_symbolic(each) and _is_of_integers(each)]
+    return bool([int(each) for each in own])
+
+
+def _is_of_integers(value: torch.SymInt) -> bool:
+    """Whether all symbols of an integer are integers that a program was called with."""
+    env = value.node.shape_env
+    sources = [each for s in value.node.expr.free_symbols for each in env.var_to_sources.get(s, [])]
+    sizes = any(isinstance(each, TensorPropertySource) for each in sources)
+    return bool(sources) and not sizes and value.node.has_hint()
 
 
 _NUMBERS: Final[Mapping[Any, Callable[..., Any]]] = {
@@ -134,6 +168,13 @@ def source_line(node: Node) -> str:
 
 def reason_against(node: Node, table: AtenTable) -> str | None:
     """Why weft cannot compute a node, None where it can: the node is built alone."""
+    try:
+        return _reason(node, table)
+    except Specialized:
+        return _reason(node, table)
+
+
+def _reason(node: Node, table: AtenTable) -> str | None:
     graph = AtenGraph("probe", table)
     values: dict[Node, Any] = {}
 
@@ -151,6 +192,7 @@ def reason_against(node: Node, table: AtenTable) -> str | None:
         if not is_size(node.meta.get("val")):
             call(graph, node, of)
         else:
+            size_of(node.meta["val"])
             for source in node.all_input_nodes:
                 of(source)
     except WeftError as error:
@@ -171,6 +213,17 @@ def _stand_in(graph: AtenGraph, name: str, value: Any) -> Any:
     raise UnsupportedError(f"requires tensors and sizes, got {type(value).__name__} of {name}")
 
 
+def walk(
+    gm: GraphModule, name: str, table: AtenTable, frozen: Mapping[int, torch.Tensor]
+) -> Walked:
+    """A graph of which weft has all. Raises WeftError for nodes that weft does not have."""
+    while True:
+        try:
+            return Walker(gm, name, table, frozen).walk()
+        except Specialized:  # of which there are as many at most as there are integers
+            continue
+
+
 class Walker:
     """Walks a graph once."""
 
@@ -183,10 +236,13 @@ class Walker:
         self.arguments: list[tuple[int, tuple[int, ...] | None]] = []
         self.symbols: dict[str, int] = {}
         self.bound: set[str] = set()
+        self.floats = False
         self.positions: dict[Node, int] = {}
 
     def walk(self) -> Walked:
-        """The graph. Raises WeftError for nodes that weft does not have."""
+        """The graph. Raises WeftError for nodes that weft does not have, Specialized for a graph
+        that is to be walked again.
+        """
         placeholders = [node for node in self.gm.graph.nodes if node.op == "placeholder"]
         for position, node in enumerate(placeholders):
             self.positions[node] = position
@@ -222,6 +278,10 @@ class Walker:
                 found = found.transpose([order.index(axis) for axis in range(len(order))])
             self.values[node] = found
             self.arguments.append((position, tuple(order) if moved and order else None))
+        elif isinstance(value, torch.SymFloat):
+            self.values[node] = self.graph.input(node.name, F64, [])
+            self.arguments.append((position, None))
+            self.floats = True
         else:
             self.values[node] = None
 
@@ -251,7 +311,13 @@ class Walker:
         outputs = [self._output(each, terms, numbers) for each in results]
         model = self.graph.imported(terms)
         return Walked(
-            model, tuple(self.arguments), self.symbols, tuple(outputs), not several, hidden
+            model,
+            tuple(self.arguments),
+            self.symbols,
+            tuple(outputs),
+            not several,
+            hidden,
+            self.floats,
         )
 
     def _output(self, node: Any, terms: dict[str, Term], numbers: dict[Node, int]) -> Output:
@@ -268,8 +334,16 @@ class Walker:
 
     def _laid_out(self, node: Node, value: Term, terms: dict[str, Term], at: int) -> Output:
         """A result as its memory is to be: axes in torch's order, repeated ones once."""
-        wanted: torch.Tensor = node.meta["val"]
-        name, dims = f"{node.name}", dims_of(wanted)
+        wanted: Any = node.meta["val"]
+        name = f"{node.name}"
+        if isinstance(wanted, torch.SymFloat):
+            terms.setdefault(name, value)
+            return Output(position=at, number=True)
+        dims, strides = dims_of(wanted), tuple(size_of(step) for step in wanted.stride())
+        offset = size_of(wanted.storage_offset())
+        if offset != 0 and self._is_part_of_input(wanted):  # torch makes the view by our result's
+            terms.setdefault(name, value)
+            return Output(position=at, sizes=tuple(dims), strides=strides, offset=offset)
         repeated = repeated_axes(wanted)
         if repeated:
             for axis in repeated:
@@ -279,13 +353,21 @@ class Walker:
         order = memory_order(wanted)
         if order is None:
             terms.setdefault(name, value)
-            strides = tuple(size_of(step) for step in wanted.stride())
             return Output(position=at, sizes=tuple(dims), strides=strides)
         if order == list(range(len(order))):
             terms.setdefault(name, value)
             return Output(position=at)
         terms.setdefault(name, value.transpose(order))
         return Output(position=at, order=tuple(order.index(axis) for axis in range(len(order))))
+
+    def _is_part_of_input(self, value: torch.Tensor) -> bool:
+        """Whether torch has a result in the memory of an input."""
+        own = value.untyped_storage()._cdata
+        given = [node.meta.get("val") for node in self.positions]
+        return any(
+            isinstance(each, torch.Tensor) and each.untyped_storage()._cdata == own
+            for each in given
+        )
 
 
 def _attribute(module: Any, path: str) -> Any:

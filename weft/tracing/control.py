@@ -5,21 +5,27 @@ runs it, on tensors that are being traced it becomes branches and loops of the g
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
-
-from xdsl.ir import Block
+from typing import TYPE_CHECKING, Any
 
 from weft.array.operators import users_line
 from weft.array.rearrangements import stack
 from weft.autodiff.vjp import is_traced, lifted, recording_of, region
+from weft.compiler.deferred import deferred
 from weft.dialects.errors import WeftError
 from weft.dialects.expr import Expr
-from weft.dialects.graph.regions.branch import CaseOp, IfOp
-from weft.dialects.graph.regions.control import ConditionOp, ControlOp
-from weft.dialects.graph.regions.fused import YieldOp
-from weft.dialects.graph.regions.repeat import ForOp, WhileOp
-from weft.tracing.traced import Recording, Traced
+from weft.tracing.recognize import is_traced_tensor
 from weft.trees import Structure, flatten, leaves_of, tree_map, unflatten
+
+if TYPE_CHECKING:
+    from xdsl.ir import Block
+
+    from weft.dialects import graph
+    from weft.dialects.graph.regions.control import ControlOp
+    from weft.tracing import traced
+    from weft.tracing.traced import Recording, Traced
+else:
+    graph = deferred("weft.dialects.graph")
+    traced = deferred("weft.tracing.traced")
 
 Function = Callable[..., Any]
 
@@ -28,11 +34,11 @@ def cond(predicate: Any, then: Function, otherwise: Function, *operands: Any) ->
     """What `then` gives for the operands where the predicate, one bool, holds, else what
     `otherwise` gives; both give trees of the same structure, shapes and dtypes.
     """
-    if not isinstance(predicate, Traced):
+    if not is_traced_tensor(predicate):
         return then(*operands) if predicate else otherwise(*operands)
     blocks, structure = _branches(predicate.recording, (then, otherwise), operands)
     held, (first, second) = predicate.astype(bool).value, blocks
-    op = IfOp.of(held, first, second, location=_line(predicate.recording))
+    op = graph.IfOp.of(held, first, second, location=_line(predicate.recording))
     return _results(predicate.recording, op, structure)
 
 
@@ -40,19 +46,19 @@ def switch(number: Any, branches: Sequence[Function], *operands: Any) -> Any:
     """What the way of that number gives for the operands; the last one is also that of all numbers
     that no way has.
     """
-    if not isinstance(number, Traced):
+    if not is_traced_tensor(number):
         last = len(branches) - 1
         position = int(number)
         return branches[position if 0 <= position < last else last](*operands)
     blocks, structure = _branches(number.recording, branches, operands)
-    op = CaseOp.of(number.value, blocks, location=_line(number.recording))
+    op = graph.CaseOp.of(number.value, blocks, location=_line(number.recording))
     return _results(number.recording, op, structure)
 
 
 def while_loop(condition: Function, body: Function, initial: Any) -> Any:
     """The state, a tree, after as many rounds of `body` as `condition` holds of it."""
     state = initial
-    while not isinstance(holds := condition(state), Traced):
+    while not is_traced_tensor(holds := condition(state)):
         if not holds:
             return state
         state = body(state)
@@ -61,12 +67,12 @@ def while_loop(condition: Function, body: Function, initial: Any) -> Any:
     with region(recording) as test:
         tree = _arguments(recording, test, leaves, structure)
         held = lifted(recording, condition(tree)).astype(bool)
-        test.add_op(ConditionOp.create(operands=[held.value]))
+        test.add_op(graph.ConditionOp.create(operands=[held.value]))
     with region(recording) as step:
         tree = _arguments(recording, step, leaves, structure)
         _end(recording, step, body(tree), leaves, structure)
     index, count = _names(recording)
-    op = WhileOp.of(index, count, [each.value for each in leaves], test, step,
+    op = graph.WhileOp.of(index, count, [each.value for each in leaves], test, step,
                     location=_line(recording))  # fmt: skip
     return _results(recording, op, structure)
 
@@ -132,9 +138,9 @@ def _rolled(body: Function, initial: Any, rows: Any, count: Expr) -> tuple[Any, 
         values = [lifted(recording, each) for _, each in stacked]
         _end(recording, step, state, leaves, structure, values)
     carried = [each.value for each in leaves]
-    op = ForOp.of(count, index, carried, step, location=_line(recording))
+    op = graph.ForOp.of(count, index, carried, step, location=_line(recording))
     recording.builder().builder.insert(op)
-    results = iter([Traced(recording, each) for each in op.results])
+    results = iter([traced.Traced(recording, each) for each in op.results])
     return unflatten(structure, results), unflatten(shape, results)
 
 
@@ -156,7 +162,9 @@ def _arguments(
     recording: Recording, block: Block, leaves: Sequence[Traced], structure: Structure
 ) -> Any:
     """The state as a round sees it."""
-    found = [Traced(recording, block.insert_arg(each.type, len(block.args))) for each in leaves]
+    found = [
+        traced.Traced(recording, block.insert_arg(each.type, len(block.args))) for each in leaves
+    ]
     return unflatten(structure, iter(found))
 
 
@@ -179,7 +187,7 @@ def _end(
             rule = f"a loop requires a state of one type{f' for {name}' if name else ''}"
             raise WeftError(f"{users_line()}: {rule}, got {before.type} and {value.type}")
         values.append(value)
-    block.add_op(YieldOp.create(operands=[each.value for each in (*values, *stacked)]))
+    block.add_op(graph.YieldOp.create(operands=[each.value for each in (*values, *stacked)]))
 
 
 def _branches(
@@ -193,7 +201,7 @@ def _branches(
         with region(recording) as block:
             leaves, structure = flatten(branch(*operands))
             values = [lifted(recording, leaf) for _, leaf in leaves]
-            block.add_op(YieldOp.create(operands=[each.value for each in values]))
+            block.add_op(graph.YieldOp.create(operands=[each.value for each in values]))
         blocks.append(block)
         structures.append(structure)
         branch_types.append([each.type for each in values])
@@ -208,7 +216,7 @@ def _branches(
 
 def _results(recording: Recording, op: ControlOp, structure: Structure) -> Any:
     inserted = recording.builder().builder.insert(op)
-    return unflatten(structure, iter([Traced(recording, each) for each in inserted.results]))
+    return unflatten(structure, iter([traced.Traced(recording, each) for each in inserted.results]))
 
 
 def _line(recording: Recording) -> Any:

@@ -12,7 +12,7 @@ from xdsl.ir import Region
 
 from weft.array.operators import users_line
 from weft.compiler.driver.extension import Extension
-from weft.compiler.frontend.onnx.from_onnx import ImportedModel
+from weft.compiler.frontend.imported import ImportedModel
 from weft.compiler.graph.share_weights import share_weights
 from weft.dialects.errors import TypeInferenceError, WeftError
 from weft.dialects.graph import OPS, CallOp

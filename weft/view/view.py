@@ -36,7 +36,7 @@ from weft.view.observe import Observer
 from weft.view.records import Build, Histogram, OutputDifference, Parting, View
 
 if TYPE_CHECKING:
-    from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
+    from weft.compiler.frontend.imported import ImportedModel, Source
 
 CALLS: Final = 24
 """Of the model, of which the median is shown."""

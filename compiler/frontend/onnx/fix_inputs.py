@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from onnx import ModelProto, ValueInfoProto, helper, numpy_helper
 
 from weft.compiler.frontend.fixed_value import fixed_value
-from weft.compiler.frontend.onnx.load import Initializer, LoadedModel, Source, load_model
+from weft.compiler.frontend.imported import Source
+from weft.compiler.frontend.onnx.load import Initializer, LoadedModel, load_model
 from weft.compiler.frontend.onnx.node import onnx_element
 from weft.compiler.frontend.onnx.signature import SymbolNames
 from weft.dialects.errors import OptionError

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 
-from msgspec import Struct
 from onnx import TensorProto, ValueInfoProto
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region, SSAValue
 
+from weft.compiler.frontend.imported import MAIN, ImportedModel, Source
 from weft.compiler.frontend.model_version import version_attributes
 from weft.compiler.frontend.onnx.branches import only_sound
 from weft.compiler.frontend.onnx.channel_blocks import state_blocks
@@ -23,7 +23,7 @@ from weft.compiler.frontend.onnx.failure import Failure
 from weft.compiler.frontend.onnx.fix_inputs import fix_inputs, share_caches
 from weft.compiler.frontend.onnx.graph import brief
 from weft.compiler.frontend.onnx.importer import IMPORT_ERRORS, GraphImporter
-from weft.compiler.frontend.onnx.load import LoadedModel, Source, load_model
+from weft.compiler.frontend.onnx.load import LoadedModel, load_model
 from weft.compiler.frontend.onnx.node import ImporterTable
 from weft.compiler.frontend.onnx.ops.composites import COMPOSITES, CONTROL
 from weft.compiler.frontend.onnx.opset import newest_opset, normalise
@@ -53,22 +53,8 @@ from weft.dialects.errors import (
 from weft.dialects.graph import OPS, GraphOp
 from weft.dialects.weights import Array, WeightStore
 
-__all__ = ["ImportedModel", "Source", "import_model"]
-
-MAIN = "main"
-
 MOST_LISTED = 50
 """Nodes and inputs that one error lists."""
-
-
-class ImportedModel(Struct, frozen=True):
-    """A graph function `main` in a module, and the tensors that its constants name."""
-
-    module: ModuleOp
-    weights: WeightStore
-    name: str
-    input_names: tuple[str, ...]
-    output_names: tuple[str, ...]
 
 
 def import_model(

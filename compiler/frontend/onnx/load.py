@@ -11,13 +11,12 @@ from google.protobuf.message import DecodeError, Message
 from msgspec import Struct
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
+from weft.compiler.frontend.imported import Source
 from weft.compiler.frontend.onnx.check import check_model
 from weft.compiler.frontend.onnx.graph import all_graphs, all_nodes, brief, sort_nodes
 from weft.compiler.frontend.onnx.tensor import Array, is_stated, tensor_array
 from weft.compiler.frontend.onnx.wire import split_model
 from weft.dialects.errors import ModelError
-
-Source = str | os.PathLike[str] | bytes | ModelProto
 
 # A Constant node above this size is taken out of the graph, so that rewriting nodes never copies
 # weights.

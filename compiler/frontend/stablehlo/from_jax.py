@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from weft.compiler.frontend.onnx.from_onnx import ImportedModel
+from weft.compiler.frontend.imported import ImportedModel
 from weft.compiler.frontend.stablehlo.from_stablehlo import import_stablehlo, read_stablehlo
 from weft.compiler.frontend.stablehlo.jaxlib_text import read_bytecode, text_of
 from weft.dialects.errors import UnsupportedError

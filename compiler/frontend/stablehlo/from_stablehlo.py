@@ -12,8 +12,8 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import ParseError
 
+from weft.compiler.frontend.imported import MAIN, ImportedModel
 from weft.compiler.frontend.onnx.constant_values import ConstantValues
-from weft.compiler.frontend.onnx.from_onnx import MAIN, ImportedModel
 from weft.compiler.frontend.stablehlo.content import BYTECODE
 from weft.compiler.frontend.stablehlo.importer import ModuleImporter, functions_of
 from weft.compiler.frontend.stablehlo.interleaved import joined_parts, separated

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from xdsl.ir import Attribute
 
-from weft.compiler.frontend.onnx.from_onnx import ImportedModel
+from weft.compiler.frontend.imported import ImportedModel
 from weft.compiler.frontend.torch.graph import AtenGraph
 from weft.compiler.frontend.torch.operands import AtenTable
 from weft.compiler.frontend.torch.sizes import parse_size

@@ -20,7 +20,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region
 from xdsl.rewriter import InsertPoint
 
-from weft.compiler.frontend.onnx.from_onnx import MAIN, ImportedModel
+from weft.compiler.frontend.imported import MAIN, ImportedModel
 from weft.compiler.frontend.torch.operands import AtenTable, Results
 from weft.compiler.frontend.torch.table import ATEN
 from weft.dialects.errors import UnsupportedError, WeftError
@@ -122,9 +122,13 @@ class AtenGraph:
 
 
 def _bound(b: GraphBuilder, value: Any) -> Any:
-    """Arguments whose tensors insert what is computed from them at this operator."""
+    """Arguments whose tensors insert what is computed from them at this operator; sizes that do not
+    vary are ints.
+    """
     if isinstance(value, Term):
         return Term(b, value.value)
+    if isinstance(value, Expr) and value.constant is not None:
+        return value.constant
     if isinstance(value, list | tuple):
         return [_bound(b, each) for each in value]
     if isinstance(value, dict):

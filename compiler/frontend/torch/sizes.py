@@ -29,6 +29,10 @@ _CALLS: Final[Mapping[str, Callable[[list[Expr]], Expr]]] = {
     "PythonMod": lambda parts: parts[0] % parts[1],
     "Max": maximum,
     "Min": minimum,
+    "ToFloat": lambda parts: parts[0],
+    "TruncToInt": lambda parts: parts[0],  # of a whole number, as all parts are
+    "FloorToInt": lambda parts: parts[0],
+    "CeilToInt": lambda parts: parts[0],
     "Integer": lambda parts: parts[0],
     "One": lambda parts: Expr.of(1),
     "Zero": lambda parts: Expr.of(0),
@@ -49,6 +53,8 @@ def _expression(node: ast.expr) -> Expr:
     match node:
         case ast.Constant(value=int(number)):
             return Expr.of(number)
+        case ast.Constant(value=float(number)) if number.is_integer():
+            return Expr.of(int(number))
         case ast.Name(id=name):
             return Expr.of(name)
         case ast.UnaryOp(op=ast.USub(), operand=operand):

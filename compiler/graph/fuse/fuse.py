@@ -119,7 +119,7 @@ def _refusal(
     if any(groups.get(use.operation) is not consumer for use in value.uses):
         return "the value has other readers"
     if producer.anchor is None:
-        joins = consumer.anchor is None or _absorbs(consumer, producer)
+        joins = consumer.anchor is None or _absorbs(consumer, producer, value)
         return None if joins else "the reader would compute the elements anew at each of its reads"
     if consumer.anchor is not None:
         return "both are more than elementwise operators and movements"
@@ -128,12 +128,14 @@ def _refusal(
     return "what follows is not elementwise over elements of the value"
 
 
-def _absorbs(consumer: Group, producer: Group) -> bool:
+def _absorbs(consumer: Group, producer: Group, value: SSAValue) -> bool:
     """Whether the anchor may compute the producer's elements anew at each of its reads."""
-    assert consumer.anchor is not None, "a group without an anchor absorbs anything"
-    if consumer.anchor.REUSES_OPERANDS:
+    anchor = consumer.anchor
+    assert anchor is not None, "a group without an anchor absorbs anything"
+    if anchor.REUSES_OPERANDS:
+        packed = isinstance(anchor, MatmulOp) and value == anchor.operands[1]
         return all(
-            (isinstance(op, IndexMapOp) and not has_set_conflicts(op)) or widens(op)
+            (isinstance(op, IndexMapOp) and (packed or not has_set_conflicts(op))) or widens(op)
             for op in producer.members
         )
     return True
@@ -156,7 +158,9 @@ def widens(op: GraphOp) -> bool:
 def has_set_conflicts(op: IndexMapOp) -> bool:
     """Whether reading along the rows of a transposed matrix goes down columns whose elements share
     a few sets of a cache and evict each other: rows are longer than a page, and a multiple of half
-    a page apart. A copy costs less: of 768 x 3072 floats, times 128 rows, a tenth.
+    a page apart. As the left operand of a product it is read again and again, and a copy costs
+    less: of 512 x 3072 floats, times 512 x 768, half. The right one is packed a panel at a time,
+    which reads each element once: a copy costs more, times 128 rows of 3072 a third.
     """
     if not isinstance(op, TransposeOp) or op.axes[-1:] == (len(op.axes) - 1,):
         return False

@@ -2,6 +2,7 @@
 
     matmul((a - za) * sa, (w - zw) * sw)   ->   f32(integer_matmul(a, w) - ...) * (sa * sw)
     round(x / s)                           ->   round(x * (1 / s)), if x was computed of integers
+    quantise(reshape(dequantise(q)))       ->   reshape(q), with the same parameters
 
 Sums are exact then, where floats would round each. Runs before constants are folded, since weights
 of bytes would become floats there.
@@ -19,16 +20,21 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
+from weft.compiler.graph.fuse.dequantised import (
+    Dequantised,
+    dequantised,
+    known_elements,
+    requantised,
+)
 from weft.compiler.graph.match import erase_unused
-from weft.compiler.graph.simplify.evaluate_constants import constant_of
 from weft.dialects.context import weights_of
 from weft.dialects.expr import product
 from weft.dialects.graph import OPS_BY_NAME, GraphOp
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.elementwise import ElementwiseOp
-from weft.dialects.graph.core.types import F32, I8, I32, INTEGERS, type_of
-from weft.dialects.graph.ops.arithmetic import DivOp, MulOp, RoundOp, SubOp
+from weft.dialects.graph.core.types import F32, I8, INTEGERS, type_of
+from weft.dialects.graph.ops.arithmetic import DivOp, RoundOp
 from weft.dialects.graph.ops.cast import CastOp
 from weft.dialects.graph.ops.conv import ConvOp
 from weft.dialects.graph.ops.matmul import GemmOp, MatmulOp
@@ -38,9 +44,7 @@ from weft.dialects.graph.quantized.exact_products import (
     exact_conv,
     exact_matmul,
 )
-from weft.dialects.graph.quantized.integer_products import BYTES
-from weft.dialects.graph.reindexing.movement import ReshapeOp
-from weft.dialects.weights import Array, WeightStore
+from weft.dialects.weights import WeightStore
 
 MOST_TERMS = (1 << 31) // (255 * 255)
 """Products of distances of bytes whose sum i32 holds, whatever they are."""
@@ -60,6 +64,11 @@ class FuseQuantizedPass(ModulePass):
     name = "weft-fuse-quantized"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        weights = weights_of(ctx)
+        for cast in [each for each in op.walk() if isinstance(each, CastOp)]:
+            same = requantised(cast, weights)
+            if same is not None:
+                _replace(cast, same)
         for found in [each for each in op.walk() if isinstance(each, (MatmulOp, GemmOp, ConvOp))]:
             operands = [dequantised(value) for value in found.operands[:2]]
             if None in operands or not 0 < _terms(found) <= MOST_TERMS:
@@ -67,11 +76,11 @@ class FuseQuantizedPass(ModulePass):
             b = GraphBuilder(InsertPoint.before(found), OPS_BY_NAME, found.location)
             factors = [each for each in operands if each is not None]
             if isinstance(found, ConvOp):
-                result = _conv(b, found, factors, weights_of(ctx))
+                result = _conv(b, found, factors, weights)
             elif isinstance(found, GemmOp):
-                result = _gemm(b, found, factors)
+                result = _gemm(b, found, factors, weights)
             else:
-                result = _matmul(b, factors[0], factors[1], (False, False))
+                result = _matmul(b, factors[0], factors[1], (False, False), weights)
             if result is not None:
                 _replace(found, result.value)
         for found in [each for each in op.walk() if isinstance(each, RoundOp)]:
@@ -99,42 +108,6 @@ def _is_of_integers(value: SSAValue, deepest: int = DEEPEST) -> bool:
     if not isinstance(op, ElementwiseOp) or not deepest:
         return False
     return any(_is_of_integers(each, deepest - 1) for each in op.operands)
-
-
-class Dequantised(NamedTuple):
-    """`(values - zero) * scale` of bytes; the zero point is that of a byte, None for 0."""
-
-    values: SSAValue
-    zero: SSAValue | None
-    scale: SSAValue
-
-
-def dequantised(value: SSAValue) -> Dequantised | None:
-    """The bytes that a value of f32 stands for, if it is made of some."""
-    if not isinstance(value.owner, MulOp) or not type_of(value).has_rank:
-        return None
-    sides = value.owner.lhs, value.owner.rhs
-    for number, scale in (sides, sides[::-1]):
-        owner = number.owner
-        if not isinstance(owner, CastOp) or type_of(number).element != F32:
-            continue
-        values: SSAValue | None = owner.operand
-        zero: SSAValue | None = None
-        if isinstance(values.owner, SubOp):
-            values, zero = (_byte_of(side) for side in values.owner.operands)
-            if values is None or zero is None or type_of(values).element != type_of(zero).element:
-                continue
-        if type_of(values).element in BYTES and type_of(values).dims == type_of(value).dims:
-            return Dequantised(values, zero, scale)
-    return None
-
-
-def _byte_of(value: SSAValue) -> SSAValue | None:
-    """The bytes that an i32 was converted from: in fewer bits differences would overflow."""
-    cast = value.owner
-    if not isinstance(cast, CastOp) or type_of(value).element != I32:
-        return None
-    return cast.operand if type_of(cast.operand).element in BYTES else None
 
 
 def _terms(op: MatmulOp | GemmOp | ConvOp) -> int:
@@ -167,8 +140,16 @@ class _Factor(NamedTuple):
     scale: Term
 
 
-def _factor(b: GraphBuilder, given: Dequantised, axis: int | None) -> _Factor | None:
+def _factor(
+    b: GraphBuilder, given: Dequantised, axis: int | None, weights: WeightStore
+) -> _Factor | None:
+    """A factor whose parameters differ along an axis at most; zero points that all are zero are
+    none, and add no sums.
+    """
     rank = type_of(given.values).rank
+    levels = None if given.zero is None else known_elements(given.zero, weights)
+    if levels is not None and not levels.any():
+        given = given._replace(zero=None)
     scale = _along(b, given.scale, rank, axis)
     zero = None if given.zero is None else _along(b, given.zero, rank, axis)
     if scale is None or (zero is None and given.zero is not None):
@@ -177,12 +158,16 @@ def _factor(b: GraphBuilder, given: Dequantised, axis: int | None) -> _Factor | 
 
 
 def _matmul(
-    b: GraphBuilder, lhs: Dequantised, rhs: Dequantised, transposes: tuple[bool, bool]
+    b: GraphBuilder,
+    lhs: Dequantised,
+    rhs: Dequantised,
+    transposes: tuple[bool, bool],
+    weights: WeightStore,
 ) -> Term | None:
     """The product, of operands that are transposes where it says so."""
     rank = type_of(rhs.values).rank
     columns = None if rank < 2 else rank - 2 if transposes[1] else rank - 1
-    x, w = _factor(b, lhs, None), _factor(b, rhs, columns)
+    x, w = _factor(b, lhs, None, weights), _factor(b, rhs, columns, weights)
     if x is None or w is None:
         return None
     left, right = (
@@ -193,8 +178,10 @@ def _matmul(
     return sums.cast(F32) * (x.scale * w.scale)
 
 
-def _gemm(b: GraphBuilder, op: GemmOp, factors: Sequence[Dequantised]) -> Term | None:
-    result = _matmul(b, factors[0], factors[1], op.transposes)
+def _gemm(
+    b: GraphBuilder, op: GemmOp, factors: Sequence[Dequantised], weights: WeightStore
+) -> Term | None:
+    result = _matmul(b, factors[0], factors[1], op.transposes, weights)
     if result is None:
         return None
     alpha, beta = op.scales
@@ -208,19 +195,17 @@ def _gemm(b: GraphBuilder, op: GemmOp, factors: Sequence[Dequantised]) -> Term |
 def _conv(
     b: GraphBuilder, op: ConvOp, factors: Sequence[Dequantised], weights: WeightStore
 ) -> Term | None:
-    x, w = _factor(b, factors[0], None), _factor(b, factors[1], 0)
+    x, w = _factor(b, factors[0], None, weights), _factor(b, factors[1], 0, weights)
     if x is None or w is None:
         return None
-    levels = None if w.zero is None else _known(w.zero.value, weights)
-    zero = None if levels is not None and not levels.any() else w.zero
-    centred = w.values.type.element == I8 and zero is None
+    centred = w.values.type.element == I8 and w.zero is None
     if op.groups > 1 and not (centred and type_of(op.filter).shape[1] % WORD == 0):
         return None
     spatial = [1] * (type_of(op.image).rank - 2)
-    outside = None if x.zero is None else _known(x.zero.value, weights)
+    outside = None if x.zero is None else known_elements(x.zero.value, weights)
     sums = exact_conv(
         Centred(x.values, x.zero),
-        Centred(w.values, None if zero is None else _in_channels(zero, spatial)),
+        Centred(w.values, None if w.zero is None else _in_channels(w.zero, spatial)),
         None,
         0 if x.zero is None else None if outside is None else int(outside),
         {name: getattr(op, name) for name in ("group", "strides", "dilations", "pads")},
@@ -232,20 +217,6 @@ def _conv(
 def _in_channels(parameter: Term, spatial: Sequence[int]) -> Term:
     """A parameter of each channel, or of all, so that it broadcasts against images."""
     return parameter.reshape((*parameter.shape, *spatial)) if parameter.shape else parameter
-
-
-def _known(value: SSAValue, weights: WeightStore) -> Array | None:
-    """The elements of a constant, converted or under another shape; None for others, and for those
-    that may be replaced.
-    """
-    op = value.owner
-    if isinstance(op, (CastOp, ReshapeOp)):
-        operand = _known(op.operand, weights)
-        return None if operand is None else op.reference(operand)[0]
-    constant = constant_of(value, weights)
-    if constant is None or (constant.key is not None and weights.varies(constant.key.data)):
-        return None
-    return constant.array(weights)
 
 
 def _replace(op: GraphOp, value: SSAValue) -> None:

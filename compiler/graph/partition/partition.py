@@ -32,7 +32,7 @@ from weft.compiler.graph.partition.read_mesh import read_mesh
 from weft.compiler.graph.partition.reshard import reshard
 from weft.compiler.graph.partition.written import written_dims
 from weft.dialects.errors import UnsupportedError
-from weft.dialects.graph import OPS_BY_NAME, GraphOp, ShardOp
+from weft.dialects.graph import OPS_BY_NAME, GraphOp, ShardOp, StageOfOp, StageOp
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import SEGMENTS
 from weft.dialects.graph.core.sharding_rule import Factors, ShardingRule
@@ -54,7 +54,8 @@ _WHOLE: Dims = ()
 @dataclass(frozen=True)
 class PartitionPass(ModulePass):
     """Partitions the function `main` by the shardings that are noted on it; without a mesh,
-    `graph.shard` goes. Raises UnsupportedError for one inside of a branch or loop.
+    `graph.shard` goes, and without an axis `stage` of it `graph.stage`. Raises UnsupportedError
+    for a `graph.shard` inside of a branch or loop.
     """
 
     name = "weft-partition"
@@ -70,8 +71,9 @@ class PartitionPass(ModulePass):
                 if mesh.ranks > 1:
                     function.attributes[RANKS] = IntAttr(mesh.ranks)
                 function.attributes[MESH] = StringAttr(str(mesh).replace(" ", ""))
-        for inner in [each for each in op.walk() if isinstance(each, ShardOp)]:
-            inner.result.replace_all_uses_with(inner.operand)
+        marks = (ShardOp,) if mesh and mesh.has_stages else (ShardOp, StageOp, StageOfOp)
+        for inner in [each for each in op.walk() if isinstance(each, marks)]:
+            inner.result.replace_all_uses_with(inner.operands[0])
             inner.detach()
             inner.erase()
 

@@ -1,7 +1,8 @@
-"""What options write of meshes and shardings.
+"""What options write of meshes, shardings and stages.
 
 mesh   "data=2,model=2"
 shard  "w1=,model", "x=data", "table=data+model,"      the axes of each dim, behind the name
+stage  "/layer6/Add=1"                                 what follows from a node's results
 """
 
 from __future__ import annotations
@@ -52,4 +53,18 @@ def read_shardings(written: Sequence[str]) -> dict[str, Dims]:
             rule = "a sharding requires a name and the axes of its dims, once, such as w=,model"
             raise OptionError(f"{rule}, got {text!r}")
         found[name] = read_dims(dims)
+    return found
+
+
+def read_stages(written: Sequence[str]) -> dict[str, int]:
+    """The number of a stage, by the name of the node behind which it begins. Raises OptionError for
+    other texts, and for a name that is written twice.
+    """
+    found: dict[str, int] = {}
+    for text in written:
+        name, _, number = text.rpartition("=")
+        if not name or not number.isdecimal() or not int(number) or name in found:
+            rule = "a stage requires the name of a node and a number from 1, once, such as add=1"
+            raise OptionError(f"{rule}, got {text!r}")
+        found[name] = int(number)
     return found

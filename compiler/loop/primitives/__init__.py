@@ -20,6 +20,7 @@ from weft.compiler.loop.primitives.marking import (
     unroll,
     vectorize,
 )
+from weft.compiler.loop.primitives.matrix import matrix_product
 from weft.compiler.loop.primitives.ordering import distribute, hoist, reorder
 from weft.compiler.loop.primitives.packing import dim_innermost as dim_innermost
 from weft.compiler.loop.primitives.packing import flatten, hoist_allocation, pack
@@ -66,6 +67,7 @@ PRIMITIVES = (
     vectorize,
     unroll,
     dot_product,
+    matrix_product,
     parallelize,
     nontemporal,
     prefetch,

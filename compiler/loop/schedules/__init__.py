@@ -5,7 +5,7 @@ The first schedule that matches a nest takes it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -35,11 +35,12 @@ from weft.dialects.loop.program import KernelOp
 class Schedule(Struct, frozen=True):
     """A way to make nests of a kernel fast: `apply_all` finds those that it knows, rewrites them in
     place and yields its name for each. One that raises RefusedPlan takes the plans that were
-    refused as `refused`.
+    refused as `refused`. What it makes may depend on the number of cores where it `reads_cores`.
     """
 
     name: str
     apply_all: Callable[..., Iterator[str]]
+    reads_cores: bool = False
 
 
 SCHEDULES = (
@@ -49,7 +50,9 @@ SCHEDULES = (
     Schedule(split_k.NAME, split_k.apply_all),  # splits contractions for those that follow
     Schedule(small_n.NAME, small_n.apply_all),
     Schedule(contraction.NAME, contraction.apply_all),
-    Schedule(leading_reduction.NAME, leading_reduction.apply_all),  # the longest reductions
+    Schedule(
+        leading_reduction.NAME, leading_reduction.apply_all, reads_cores=True
+    ),  # the longest reductions
     Schedule(sliding_window.NAME, sliding_window.apply_all),
     Schedule(
         "blocked-layout", blocked_layout.apply_all
@@ -60,6 +63,9 @@ SCHEDULES = (
     Schedule(row_wise.NAME, row_wise.apply_all),  # takes every nest
 )
 """In the order in which they are asked; a nest belongs to the first that takes it."""
+
+READS_CORES: Final = frozenset(each.name for each in SCHEDULES if each.reads_cores)
+"""The names of those whose code is for a number of cores."""
 
 
 class Scheduled(NamedTuple):

@@ -7,7 +7,8 @@ from msgspec import Struct
 
 from weft.compiler.loop_to_llvm.frame import LaneNumber
 from weft.compiler.loop_to_llvm.scalar.elements import I1, storage_bytes, storage_type
-from weft.dialects.loop.types import BufferType
+from weft.dialects.expr import Expr, Operand
+from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr
 
 
 class Storage(Struct, frozen=True, eq=False):
@@ -61,3 +62,25 @@ class Lanes(Struct, frozen=True, eq=False):
         if self.mask is not None:
             return self.mask
         return ir.Constant(ir.VectorType(I1, self.count), [1] * self.count)
+
+
+def is_row(buffer_type: BufferType, lanes: int) -> bool:
+    """Whether a buffer is one row of at least a vector. Padded, its last vector is stored whole: a
+    processor waits until one that was stored with a mask is in the cache before it reads it again.
+    """
+    size, row = buffer_type.size.constant, buffer_type.storage[-1:]
+    return size is not None and size >= lanes and row == (Expr.of(size),)
+
+
+def padded(buffer_type: BufferType, lanes: int) -> BufferType:
+    """The type with rows of whole vectors, so that the vectors of two rows never overlap."""
+    if not buffer_type.storage or lanes == 1:
+        return buffer_type
+    *outer, row = buffer_type.storage
+    subscripts = tuple(Expr.of(Operand(position)) for position in range(buffer_type.rank))
+    if isinstance(buffer_type.layout, LayoutAttr):
+        subscripts = buffer_type.layout.subscripts.data
+    storage = ExprsAttr((*outer, row.ceildiv(lanes) * lanes))
+    return BufferType(
+        buffer_type.dims, buffer_type.element, LayoutAttr(ExprsAttr(subscripts), storage)
+    )

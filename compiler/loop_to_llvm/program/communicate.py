@@ -1,8 +1,10 @@
-"""loop.rank, loop.start and loop.wait -> LLVM IR: calls of the context's table of communication."""
+"""loop.rank, loop.start and loop.wait, loop.send and loop.recv -> LLVM IR: calls of the context's
+table of communication.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from llvmlite import ir
@@ -28,7 +30,10 @@ from weft.dialects.loop.communication import (
     COLLECTIVES,
     REDUCTIONS,
     CommunicationOp,
+    GroupOp,
+    MessageOp,
     RankOp,
+    SendOp,
     WaitOp,
 )
 from weft.dialects.loop.program import DIGEST, RANKS, ProgramOp
@@ -39,6 +44,10 @@ COMMUNICATE: Final = ir.FunctionType(I32, [POINTER] * 4)
 
 _DTYPES: Final[dict[Attribute, int]] = {F32: 0, F64: 1, INT: 2, LONG: 3}
 _BYTES: Final = 4
+_SEND: Final = len(COLLECTIVES)
+_RECV: Final = _SEND + 1
+_MESSAGES: Final = 1 << 15
+"""The tag of the first message of a program, behind those of its collectives."""
 
 Fail = Callable[[Status, str, Sequence[ir.Value]], None]
 
@@ -89,19 +98,46 @@ class Communication:
         self, op: CommunicationOp, source: ir.Value, target: ir.Value, count: ir.Value, node: str
     ) -> None:
         """Calls `start` or `wait`; `count` are the elements of one rank's part."""
-        builder = self.frame.builder
         name = "wait" if isinstance(op, WaitOp) else "start"
+        operation, element = op.operation.data, buffer_type_of(op.source).element
+        numbers = {
+            "operation": i32(COLLECTIVES.index(operation)),
+            "reduction": i32(REDUCTIONS.index(op.reduction.data)),
+            "dtype": i32(_DTYPES.get(element, _BYTES)),
+            "count": count,
+            "peer": i64(0),
+        }
+        what = self._described(op, op.number.value.data, numbers)
+        self._call(name, what, [source, target], operation, node)
+
+    def message(self, op: MessageOp, buffer: ir.Value, count: ir.Value, node: str) -> None:
+        """Sends or receives so many bytes of a buffer."""
+        operation = _SEND if isinstance(op, SendOp) else _RECV
+        numbers = {
+            "operation": i32(operation),
+            "reduction": i32(0),
+            "dtype": i32(_BYTES),
+            "count": count,
+            "peer": i64(op.peer.value.data),
+        }
+        what = self._described(op, _MESSAGES + op.number.value.data, numbers)
+        for name in ("start", "wait"):
+            self._call(name, what, [buffer, buffer], op.name.removeprefix("loop."), node)
+
+    def _call(
+        self, name: str, what: ir.Value, buffers: Sequence[ir.Value], operation: str, node: str
+    ) -> None:
+        builder = self.frame.builder
         with Code.continuing(builder) as code:
             table = CONTEXT.load(code, self.context, "communication")
-            what = self._described(code, op, count)
             function, user = (COMMUNICATION.load(code, table, each) for each in (name, "user"))
-            status = code.call_pointer(function, COMMUNICATE, [user, what, source, target])
+            status = code.call_pointer(function, COMMUNICATE, [user, what, *buffers])
         builder.position_at_end(builder.block)
         with builder.if_then(builder.icmp_signed("!=", status, i32(0)), likely=False):
-            self._fail(op, builder.sext(status, I64), node)
+            self._fail(operation, builder.sext(status, I64), node)
 
-    def _fail(self, op: CommunicationOp, status: ir.Value, node: str) -> None:
-        builder, operation = self.frame.builder, op.operation.data
+    def _fail(self, operation: str, status: ir.Value, node: str) -> None:
+        builder = self.frame.builder
         with builder.if_then(builder.icmp_signed("<", status, i64(0))):
             other = builder.xor(status, i64(-1))
             text = "run requires one program on all ranks, got another on rank {}"
@@ -110,25 +146,23 @@ class Communication:
         text = f"{operation} requires every rank to take part in time, got none of rank {{}}{node}"
         self.fail(Status.LOST_RANK, text, [lost])
 
-    def _described(self, code: Code, op: CommunicationOp, count: ir.Value) -> ir.Value:
+    def _described(self, op: GroupOp, number: int, numbers: Mapping[str, ir.Value]) -> ir.Value:
         """A weft_collective on the stack."""
         what = self.frame.alloca(I64, COLLECTIVE.size // 8, 8)
-        buffer_type = buffer_type_of(op.source)
-        dtype = _DTYPES.get(buffer_type.element, _BYTES)
-        numbers = (
-            ("size", i64(COLLECTIVE.size)),
-            ("tag", i64(self._tag + int(op.number.value.data))),
-            ("operation", i32(COLLECTIVES.index(op.operation.data))),
-            ("reduction", i32(REDUCTIONS.index(op.reduction.data))),
-            ("dtype", i32(dtype)),
-            ("axes", i32(len(op.axes))),
-            ("count", count),
-        )
-        for name, value in numbers:
-            COLLECTIVE.store(code, what, name, value)
-        for position, name in enumerate(("sizes", "strides")):
-            values = [axis[position] for axis in op.axes]
-            COLLECTIVE.store(code, what, name, constant_integers(code.module, name, I64, values))
+        own = {
+            "size": i64(COLLECTIVE.size),
+            "tag": i64(self._tag + number),
+            "axes": i32(len(op.axes)),
+        }
+        with Code.continuing(self.frame.builder) as code:
+            for name, value in {**own, **numbers}.items():
+                COLLECTIVE.store(code, what, name, value)
+            for position, name in enumerate(("sizes", "strides")):
+                values = constant_integers(
+                    code.module, name, I64, [axis[position] for axis in op.axes]
+                )
+                COLLECTIVE.store(code, what, name, values)
+        self.frame.builder.position_at_end(self.frame.builder.block)
         return what
 
 

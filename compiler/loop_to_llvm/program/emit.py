@@ -43,7 +43,7 @@ from weft.compiler.target.features import baseline
 from weft.compiler.target.target import Target
 from weft.dialects.expr import Expr, maximum
 from weft.dialects.extent import MOST
-from weft.dialects.loop.communication import RankOp, StartOp, WaitOp
+from weft.dialects.loop.communication import MessageOp, RankOp, StartOp, WaitOp
 from weft.dialects.loop.concurrent import ConcurrentOp
 from weft.dialects.loop.dispatch import CallProgramOp
 from weft.dialects.loop.dynamic import (
@@ -321,6 +321,10 @@ class ProgramEmitter(CallEmitter):
                 self._copy(op)
             case StartOp() | WaitOp():
                 self._communicate(op)
+            case MessageOp():
+                buffer, size = self.storage(op.buffer).pointer, buffer_type_of(op.buffer)
+                pointer = self.frame.local(buffer)
+                self.communication.message(op, pointer, self._bytes(size), _origin(op))
             case RankOp():
                 self.values[op.result] = self.communication.rank(op)
             case PrintOp():

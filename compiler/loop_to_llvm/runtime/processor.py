@@ -30,7 +30,7 @@ from weft.compiler.loop_to_llvm.runtime.code import (
 from weft.compiler.loop_to_llvm.runtime.layout import CHECK_SIZES, CONTEXT, PROGRAM, WORKSPACE
 from weft.compiler.loop_to_llvm.runtime.message import message_writer
 from weft.compiler.loop_to_llvm.runtime.pool import Pool
-from weft.compiler.target.cpuid import STATE, XSAVE, Register
+from weft.compiler.target.cpuid import STATE, TILE_STATE, XSAVE, Register
 from weft.compiler.target.features import Word, needed_bits
 from weft.compiler.target.hwcap import AuxiliaryEntry
 
@@ -53,6 +53,18 @@ _XGETBV: Final = bytes.fromhex(
     "0f01d0"  # xgetbv
     "8907"  # mov [rdi], eax
 )
+# void permit_tiles(ptr state)
+_PERMIT_TILES: Final = bytes.fromhex(
+    "57"  # push rdi
+    "b89e000000"  # mov eax, 158 (arch_prctl)
+    "bf23100000"  # mov edi, 0x1023 (ARCH_REQ_XCOMP_PERM)
+    "be12000000"  # mov esi, 18 (the data of tiles)
+    "0f05"  # syscall
+    "5f"  # pop rdi
+    "85c0"  # test eax, eax
+    "7406"  # jz to the end
+    "8127fffff9ff"  # and dword [rdi], ~TILE_STATE
+)
 _EXTENDED: Final = 0x80000000
 _NONE: Final = -1
 _Bits = Mapping[Word, ir.Value]
@@ -74,7 +86,8 @@ class Processor:
         self.levels = levels
         self._arch = pool.platform.arch
         features = chain(*(chain(*level.groups) for level in levels))
-        self._words = list(needed_bits(self._arch, dict.fromkeys(features)))
+        self._bits = needed_bits(self._arch, dict.fromkeys(features))
+        self._words = list(self._bits)
         self._is_asked = any(level.groups for level in levels)
 
     @property
@@ -155,6 +168,9 @@ class Processor:
                 saves = code.icmp_unsigned("!=", code.and_(said, i32(XSAVE[1])), i32(0))
         with code.if_then(saves):  # raises an invalid opcode elsewhere
             code.call(machine_code(self.module, self._name("xgetbv"), [POINTER], _XGETBV), [state])
+        if self._bits.get(STATE, 0) & TILE_STATE:  # which may be used after asking for it once
+            name = self._name("permit_tiles")
+            code.call(machine_code(self.module, name, [POINTER], _PERMIT_TILES), [state])
         if STATE in self._words:
             address = code.at(words, 4 * self._words.index(STATE))
             code.store(code.load(state, typ=I32), address)

@@ -1,5 +1,5 @@
-"""How ranks of a group wait for each other: each counts its arrivals, and waits for the counts of
-the others, at first spinning, then asleep. Who waits in vain finds out who is to blame.
+"""How ranks wait for each other: each counts what it does towards each other one, and waits for the
+counts of the others, at first spinning, then asleep. Who waits in vain finds out who is to blame.
 """
 
 from __future__ import annotations
@@ -20,16 +20,19 @@ from weft.compiler.loop_to_llvm.runtime.code import (
     new_function,
 )
 from weft.compiler.loop_to_llvm.runtime.platform import Platform
-from weft.compiler.loop_to_llvm.transport.segment import ENDPOINT, HEAD, RANK, Endpoint
+from weft.compiler.loop_to_llvm.transport.segment import ENDPOINT, HEAD, PAIR, RANK, Endpoint
 
 _NAP: Final = 20_000_000
 """Nanoseconds that a rank sleeps before it looks whether others are still there."""
 
 _MONOTONIC: Final = 1
+_SECOND: Final = 1_000_000_000
 _EVERYONE: Final = (1 << 31) - 1
 
 _ARRIVE: Final = ir.FunctionType(I32, [POINTER, POINTER, I64])
-_AWAIT: Final = ir.FunctionType(I32, [POINTER, I32, I32])
+_AWAIT: Final = ir.FunctionType(I32, [POINTER, I32, POINTER, I32])
+_COUNT: Final = ir.FunctionType(VOID, [POINTER, POINTER])
+_SLEEP: Final = ir.FunctionType(VOID, [I64])
 _BLAME: Final = ir.FunctionType(I32, [POINTER, I32])
 _ABORT: Final = ir.FunctionType(VOID, [POINTER])
 _NOW: Final = ir.FunctionType(I64, [])
@@ -48,14 +51,29 @@ class Arrival:
 
     @property
     def arrive(self) -> ir.Function:
-        """`i32 (endpoint, members, count)`: returns when all members of a group have arrived as
-        often as this rank; 0, or 1 + the rank that is lost.
+        """`i32 (endpoint, members, count)`: returns when all members of a group have come to meet
+        this rank as often as it has come; 0, or 1 + the rank that is lost.
         """
         return self._declare("arrive", _ARRIVE)
 
     @property
-    def _await(self) -> ir.Function:
+    def wait_for(self) -> ir.Function:
+        """`i32 (endpoint, rank, word, wanted)`: returns when a count in the rank's line towards
+        this one is no less than wanted; 0, or 1 + the rank that is lost.
+        """
         return self._declare("await", _AWAIT)
+
+    @property
+    def count(self) -> ir.Function:
+        """`void (line, word)`: adds 1 to a count in this rank's line towards another one, and wakes
+        that.
+        """
+        return self._declare("count", _COUNT)
+
+    @property
+    def sleep_until(self) -> ir.Function:
+        """`void (i64)`: returns when the clock has come to so many nanoseconds."""
+        return self._declare("sleep_until", _SLEEP)
 
     @property
     def blame(self) -> ir.Function:
@@ -63,13 +81,16 @@ class Arrival:
         return self._declare("blame", _BLAME)
 
     @property
-    def _now(self) -> ir.Function:
+    def now(self) -> ir.Function:
+        """`i64 ()`: nanoseconds of a clock that all ranks of a machine share."""
         return self._declare("now", _NOW)
 
     def define(self) -> None:
-        """Defines `arrive`, and `weft_abort`."""
+        """Defines the functions, and `weft_abort`."""
         self._define_now()
+        self._define_sleep_until()
         self._define_blame()
+        self._define_count()
         self._define_await()
         self._define_arrive()
         code = new_function(self.module, "weft_abort", _ABORT, visible=True)
@@ -78,14 +99,14 @@ class Arrival:
         code.ret_void()
 
     def _define_now(self) -> None:
-        code = Code(self._now.append_basic_block("entry"))
+        code = Code(self.now.append_basic_block("entry"))
         time = code.variable(ir.ArrayType(I64, 2))
         clock = declare_function(
             self.module, "clock_gettime", ir.FunctionType(I32, [I32, POINTER]), visible=True
         )
         code.call(clock, [i32(_MONOTONIC), time])
         seconds, rest = code.load(time, typ=I64), code.load(code.at(time, 8), typ=I64)
-        code.ret(code.add(code.mul(seconds, i64(1_000_000_000)), rest))
+        code.ret(code.add(code.mul(seconds, i64(_SECOND)), rest))
 
     def _define_blame(self) -> None:
         code = Code(self.blame.append_basic_block("entry"))
@@ -94,36 +115,56 @@ class Arrival:
         HEAD.exchange(code, segment, "lost", i32(0), code.add(rank, i32(1)), "seq_cst")
         code.ret(HEAD.load_atomic(code, segment, "lost", "seq_cst"))
 
+    def _define_sleep_until(self) -> None:
+        code = Code(self.sleep_until.append_basic_block("entry"))
+        word, timeout = code.variable(I32, i32(0)), code.variable(ir.ArrayType(I64, 2))
+        with code.forever() as after:
+            left = code.sub(code.arguments[0], code.call(self.now, []))
+            code.jump_if(code.icmp_signed("<=", left, i64(0)), after)
+            code.store(code.sdiv(left, i64(_SECOND)), timeout)
+            code.store(code.srem(left, i64(_SECOND)), code.at(timeout, 8))
+            self.platform.sleep_shared(code, word, i32(0), timeout)
+        code.ret_void()
+
+    def _define_count(self) -> None:
+        code = Code(self.count.append_basic_block("entry"))
+        line, word = code.arguments
+        code.atomic_rmw("add", word, i32(1), "seq_cst")
+        sleepers = PAIR.load_atomic(code, line, "sleepers", "seq_cst")
+        with code.unlikely(code.icmp_unsigned("!=", sleepers, i32(0))):
+            self.platform.wake_shared(code, word, i32(_EVERYONE))
+        code.ret_void()
+
     def _define_await(self) -> None:
-        """Waits until a rank has arrived so often; 0, or 1 + the rank that is lost."""
-        code = Code(self._await.append_basic_block("entry"))
-        address, rank, wanted = code.arguments
+        code = Code(self.wait_for.append_basic_block("entry"))
+        address, rank, word, wanted = code.arguments
         spin, timeout = code.variable(I64), code.variable(ir.ArrayType(I64, 2))
         endpoint = Endpoint(code, address)
         line, own = endpoint.line(rank), endpoint.line(endpoint.rank)
+        pair = endpoint.pair(rank, endpoint.rank)
         with code.repeat(ENDPOINT.load(code, address, "spins"), spin):
-            code.return_if(_has_arrived(code, line, wanted)[0], i32(0))
+            code.return_if(_has_come(code, word, wanted)[0], i32(0))
             self.platform.spin_hint(code)
         RANK.store_atomic(code, own, "waits", code.add(rank, i32(1)), "seq_cst")
-        start = code.call(self._now, [])
+        start = code.call(self.now, [])
         code.store(i64(0), timeout)
         code.store(i64(_NAP), code.at(timeout, 8))
         with code.forever() as after:
             left = RANK.load_atomic(code, line, "left", "acquire")
-            arrived, seen = _has_arrived(code, line, wanted)
-            code.jump_if(arrived, after)
+            come, seen = _has_come(code, word, wanted)
+            code.jump_if(come, after)
             lost = HEAD.load_atomic(code, endpoint.segment, "lost", "acquire")
             code.return_if(code.icmp_unsigned("!=", lost, i32(0)), lost)
             with code.unlikely(code.icmp_unsigned("!=", left, i32(0))):
                 code.ret(code.call(self.blame, [address, rank]))
-            waited = code.sub(code.call(self._now, []), start)
+            waited = code.sub(code.call(self.now, []), start)
             late = code.icmp_signed(">", waited, ENDPOINT.load(code, address, "limit"))
             with code.unlikely(late):
                 code.ret(code.call(self.blame, [address, self._culprit(code, endpoint, rank)]))
             # Either the other sees a sleeper, or the sleeper sees its count and does not sleep.
-            RANK.update(code, line, "sleepers", "add", i32(1), "seq_cst")
-            self.platform.sleep_shared(code, RANK.address(code, line, "arrived"), seen, timeout)
-            RANK.update(code, line, "sleepers", "sub", i32(1), "seq_cst")
+            PAIR.update(code, pair, "sleepers", "add", i32(1), "seq_cst")
+            self.platform.sleep_shared(code, word, seen, timeout)
+            PAIR.update(code, pair, "sleepers", "sub", i32(1), "seq_cst")
         RANK.store_atomic(code, own, "waits", i32(0), "seq_cst")
         code.ret(i32(0))
 
@@ -145,20 +186,21 @@ class Arrival:
         address, members, count = code.arguments
         number = code.variable(I64)
         endpoint = Endpoint(code, address)
-        own = endpoint.line(endpoint.rank)
-        before = RANK.update(code, own, "arrived", "add", i32(1), "seq_cst")
-        wanted = code.add(before, i32(1))
-        sleepers = RANK.load_atomic(code, own, "sleepers", "seq_cst")
-        with code.unlikely(code.icmp_unsigned("!=", sleepers, i32(0))):
-            self.platform.wake_shared(code, RANK.address(code, own, "arrived"), i32(_EVERYONE))
         with code.repeat(count, number) as position:
             rank = code.load(code.element(members, position, I32), typ=I32)
-            status = code.call(self._await, [address, rank, wanted])
+            line = endpoint.pair(endpoint.rank, rank)
+            code.call(self.count, [line, PAIR.address(code, line, "arrived")])
+        with code.repeat(count, number) as position:
+            rank = code.load(code.element(members, position, I32), typ=I32)
+            own, other = endpoint.pair(endpoint.rank, rank), endpoint.pair(rank, endpoint.rank)
+            wanted = PAIR.load(code, own, "arrived")
+            word = PAIR.address(code, other, "arrived")
+            status = code.call(self.wait_for, [address, rank, word, wanted])
             code.return_if(code.icmp_unsigned("!=", status, i32(0)), status)
         code.ret(i32(0))
 
 
-def _has_arrived(code: Code, line: ir.Value, wanted: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """Whether a rank has arrived so often, and how often it has; counts wrap around."""
-    seen = RANK.load_atomic(code, line, "arrived", "acquire")
+def _has_come(code: Code, word: ir.Value, wanted: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Whether a count is no less than wanted, and what it is; counts wrap around."""
+    seen = code.load_atomic(word, "acquire", 4, typ=I32)
     return code.icmp_signed(">=", code.sub(seen, wanted), i32(0)), seen

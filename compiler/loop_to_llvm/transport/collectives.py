@@ -1,12 +1,13 @@
-"""`weft_start` and `weft_wait`: a collective of a group, chunk by chunk.
+"""`weft_start` and `weft_wait`: a collective of a group, chunk by chunk, or a message.
 
-    all_reduce      put the chunk in; arrive; reduce a share of all; arrive; take all shares out
+    all_reduce      put others' shares in; arrive; reduce the own one; arrive; take all shares out
     all_gather      put the part in; arrive; take all parts out; arrive
-    reduce_scatter  put a piece for each in; arrive; reduce the own piece of all; arrive
+    reduce_scatter  put others' pieces in; arrive; reduce the own one; arrive
 
 Shares are reduced in the order of ranks, so that the bits are the same in each run and on each
 rank. What a rank has put in stays until all have arrived again; and as ranks of a group may be
-in other groups next, a group that is not all ranks arrives once more at the end.
+in other groups next, a group that is not all ranks arrives once more at the end. Over a wire that
+is to be slower than memory, a collective ends when that would have brought it.
 """
 
 from __future__ import annotations
@@ -27,15 +28,20 @@ from weft.compiler.loop_to_llvm.runtime.code import (
 )
 from weft.compiler.loop_to_llvm.runtime.layout import COLLECTIVE
 from weft.compiler.loop_to_llvm.transport.arrive import Arrival
+from weft.compiler.loop_to_llvm.transport.messages import define_recv, define_send
 from weft.compiler.loop_to_llvm.transport.reduce import define_combine
-from weft.compiler.loop_to_llvm.transport.segment import ENDPOINT, RANK, Endpoint
+from weft.compiler.loop_to_llvm.transport.segment import ENDPOINT, RANK, STARTS, Endpoint
 
 MOST_RANKS: Final = 1024
 
 _COMMUNICATE: Final = ir.FunctionType(I32, [POINTER] * 4)
 _MEMBERS: Final = ir.FunctionType(I64, [I32, POINTER, POINTER])
+_WIRE: Final = ir.FunctionType(I64, [POINTER, POINTER, I64])
 _CHUNKS: Final = ir.FunctionType(I32, [POINTER, POINTER, POINTER, POINTER, POINTER, I64, I64])
-_ALL_REDUCE, _ALL_GATHER, _REDUCE_SCATTER = range(3)
+_ALL_REDUCE, _ALL_GATHER, _REDUCE_SCATTER, _SEND, _RECV = range(5)
+_BYTES: Final = i32(4)
+_FEMTO: Final = 1_000_000
+"""Femtoseconds of a nanosecond."""
 
 
 class _Call:
@@ -52,12 +58,7 @@ class _Call:
         self.dtype = COLLECTIVE.load(code, self.what, "dtype")
         self.reduction = COLLECTIVE.load(code, self.what, "reduction")
         self.count = COLLECTIVE.load(code, self.what, "count")
-        wide = code.or_(
-            code.icmp_unsigned("==", self.dtype, i32(1)),
-            code.icmp_unsigned("==", self.dtype, i32(3)),
-        )
-        single = code.icmp_unsigned("==", self.dtype, i32(4))
-        self.bytes = code.select(single, i64(1), code.select(wide, i64(8), i64(4)))
+        self.bytes = _width(code, self.dtype)
         area = ENDPOINT.load(code, address, "area")
         self.room = code.udiv(area, self.bytes)  # elements of an area
 
@@ -93,15 +94,39 @@ class _Call:
                 code.call(self.collectives.arrival.blame, [self.address, rank])
                 code.ret(code.xor(rank, i32(-1)))
 
-    def reduce(self, result: ir.Value, start: ir.Value, count: ir.Value) -> None:
-        """Combines so many elements of all parts from an element on, in the order of ranks."""
-        code, endpoint = self.code, self.endpoint
-        first, second = (self.at(endpoint.part(self.rank(i64(number))), start) for number in (0, 1))
-        how = [count, self.dtype, self.reduction]
+    def reduce(self, result: ir.Value, start: ir.Value, source: ir.Value, count: ir.Value) -> None:
+        """Combines so many elements of all parts from an element on, in the order of ranks; the
+        rank's own are in the source.
+        """
+        code, how = self.code, [count, self.dtype, self.reduction]
+        first, second = (self._operand(i64(number), start, source) for number in (0, 1))
         code.call(self.collectives.combine, [result, first, second, *how])
         with code.repeat(code.sub(self.group, i64(2)), self.other) as rest:
-            part = self.at(endpoint.part(self.rank(code.add(rest, i64(2)))), start)
+            part = self._operand(code.add(rest, i64(2)), start, source)
             code.call(self.collectives.combine, [result, result, part, *how])
+
+    def _operand(self, position: ir.Value, start: ir.Value, source: ir.Value) -> ir.Value:
+        """Where the elements of a member are."""
+        part = self.at(self.endpoint.part(self.rank(position)), start)
+        is_own = self.code.icmp_unsigned("==", position, self.own)
+        return self.code.select(is_own, source, part)
+
+
+def _width(code: Code, dtype: ir.Value) -> ir.Value:
+    """The bytes of an element."""
+    wide = code.or_(*(code.icmp_unsigned("==", dtype, i32(each)) for each in (1, 3)))
+    single = code.icmp_unsigned("==", dtype, _BYTES)
+    return code.select(single, i64(1), code.select(wide, i64(8), i64(4)))
+
+
+def _start_of(code: Code, line: ir.Value, what: ir.Value) -> ir.Value:
+    """Where a rank notes when it has started a collective."""
+    number = code.urem(COLLECTIVE.load(code, what, "tag"), i64(STARTS))
+    return code.element(RANK.address(code, line, "starts"), number, I64)
+
+
+def _latest(code: Code, one: ir.Value, other: ir.Value) -> ir.Value:
+    return code.select(code.icmp_signed(">", one, other), one, other)
 
 
 class Collectives:
@@ -114,11 +139,18 @@ class Collectives:
     def define(self) -> None:
         """Defines `weft_start` and `weft_wait`."""
         code = new_function(self.module, "weft_start", _COMMUNICATE, visible=True)
-        code.ret(i32(0))  # ranks that share processors gain nothing by working ahead
+        address, what, *_ = code.arguments  # ranks that share processors work when all have come
+        endpoint = Endpoint(code, address)
+        start = _start_of(code, endpoint.line(endpoint.rank), what)
+        code.store(code.call(self.arrival.now, []), start)
+        code.ret(i32(0))
         self._define_members()
         self._define_all_reduce()
         self._define_all_gather()
         self._define_reduce_scatter()
+        define_send(self._declare("send", _CHUNKS), self.arrival)
+        define_recv(self._declare("recv", _CHUNKS), self.arrival)
+        self._define_wire()
         self._define_wait()
 
     def _declare(self, name: str, function_type: ir.FunctionType) -> ir.Function:
@@ -171,10 +203,14 @@ class Collectives:
             member = code.load(code.element(members, index, I32), typ=I32)
             with code.if_then(code.icmp_unsigned("==", member, endpoint.rank)):
                 code.store(index, own)
-        line = endpoint.line(endpoint.rank)
-        RANK.store(code, line, "tag", COLLECTIVE.load(code, what, "tag"))
         operation = COLLECTIVE.load(code, what, "operation")
         given = [address, what, source, target, members, group, code.load(own, typ=I64)]
+        for which, name in ((_SEND, "send"), (_RECV, "recv")):
+            with code.if_then(code.icmp_unsigned("==", operation, i32(which))):
+                code.ret(code.call(self._declare(name, _CHUNKS), given))
+        end = self._start_wire(code, address, given)
+        line = endpoint.line(endpoint.rank)
+        RANK.store(code, line, "tag", COLLECTIVE.load(code, what, "tag"))
         names = {
             _ALL_REDUCE: "all_reduce",
             _ALL_GATHER: "all_gather",
@@ -185,9 +221,59 @@ class Collectives:
                 code.store(code.call(self._declare(name, _CHUNKS), given), status)
         found = code.load(status, typ=I32)
         code.return_if(code.icmp_unsigned("!=", found, i32(0)), found)
+        code.call(self.arrival.sleep_until, [code.load(end, typ=I64)])
         ranks = code.zext(ENDPOINT.load(code, address, "ranks"), I64)
         code.return_if(code.icmp_unsigned("==", group, ranks), i32(0))
         code.ret(code.call(self.arrival.arrive, [address, members, group]))
+
+    def _start_wire(self, code: Code, address: ir.Value, given: list[ir.Value]) -> ir.Value:
+        """A variable with when a collective ends that all have come to: over a wire that is slower
+        than memory, which it has had since all have started it, else at once.
+        """
+        end = code.variable_at_entry(I64)
+        code.store(i64(0), end)
+        slow = code.or_(*(ENDPOINT.load(code, address, name) for name in ("latency", "byte")))
+        with code.unlikely(code.icmp_unsigned("!=", slow, i64(0))):
+            status = code.call(self.arrival.arrive, [address, given[4], given[5]])
+            code.return_if(code.icmp_unsigned("!=", status, i32(0)), status)
+            takes = code.call(self._declare("wire", _WIRE), [address, given[1], given[5]])
+            begin, endpoint = self._last_start(code, address, given)
+            own = endpoint.line(endpoint.rank)
+            code.store(code.add(_latest(code, begin, RANK.load(code, own, "free")), takes), end)
+            RANK.store(code, own, "free", code.load(end, typ=I64))
+        return end
+
+    @staticmethod
+    def _last_start(
+        code: Code, address: ir.Value, given: list[ir.Value]
+    ) -> tuple[ir.Value, Endpoint]:
+        """When the last member of a group has started a collective."""
+        endpoint = Endpoint(code, address)
+        begin, number = code.variable_at_entry(I64), code.variable_at_entry(I64)
+        code.store(i64(0), begin)
+        with code.repeat(given[5], number) as position:
+            rank = code.load(code.element(given[4], position, I32), typ=I32)
+            start = code.load(_start_of(code, endpoint.line(rank), given[1]), typ=I64)
+            code.store(_latest(code, start, code.load(begin, typ=I64)), begin)
+        return code.load(begin, typ=I64), endpoint
+
+    def _define_wire(self) -> None:
+        """What a collective takes on a ring of a group, in nanoseconds: a message for each step,
+        and a part of the bytes in each; all_reduce goes round twice.
+        """
+        code = Code(self._declare("wire", _WIRE).append_basic_block("entry"))
+        address, what, group = code.arguments
+        count = code.mul(
+            COLLECTIVE.load(code, what, "count"), _width(code, COLLECTIVE.load(code, what, "dtype"))
+        )
+        operation = COLLECTIVE.load(code, what, "operation")
+        twice = code.icmp_unsigned("==", operation, i32(_ALL_REDUCE))
+        once = code.sub(group, i64(1))
+        steps = code.select(twice, code.mul(once, i64(2)), once)
+        part = code.select(twice, code.udiv(count, group), count)
+        latency, byte = (ENDPOINT.load(code, address, name) for name in ("latency", "byte"))
+        sent = code.udiv(code.mul(code.mul(part, steps), byte), i64(_FEMTO))
+        code.ret(code.add(code.mul(steps, latency), sent))
 
     def _define_all_reduce(self) -> None:
         call = self._begin("all_reduce")
@@ -198,11 +284,14 @@ class Collectives:
         with code.forever() as after:
             offset = code.load(start, typ=I64)
             count = code.least(code.sub(call.count, offset), call.room)
-            call.copy(own_part, call.at(call.source, offset), count)
+            source = call.at(call.source, offset)
+            first, length = self._share(call, count, call.own)
+            end = code.add(first, length)
+            call.copy(own_part, source, first)
+            call.copy(call.at(own_part, end), call.at(source, end), code.sub(count, end))
             call.arrive()
             call.check_tags()
-            first, length = self._share(call, count, call.own)
-            call.reduce(call.at(reduced, first), first, length)
+            call.reduce(call.at(reduced, first), first, call.at(source, first), length)
             call.arrive()
             with code.repeat(call.group, shares) as index:
                 begin, size = self._share(call, count, index)
@@ -254,13 +343,16 @@ class Collectives:
             offset = code.load(start, typ=I64)
             count = code.least(code.sub(call.count, offset), piece)
             with code.repeat(call.group, members) as index:
+                is_own = code.icmp_unsigned("==", index, call.own)
+                size = code.select(is_own, i64(0), count)
                 place = code.add(code.mul(index, call.count), offset)
-                own = call.at(own_part, code.mul(index, piece))
-                call.copy(own, call.at(call.source, place), count)
+                other = call.at(own_part, code.mul(index, piece))
+                call.copy(other, call.at(call.source, place), size)
             call.arrive()
             call.check_tags()
             mine = code.mul(call.own, piece)
-            call.reduce(call.at(call.target, offset), mine, count)
+            own = call.at(call.source, code.add(code.mul(call.own, call.count), offset))
+            call.reduce(call.at(call.target, offset), mine, own, count)
             call.arrive()
             code.store(code.add(offset, count), start)
             done = code.icmp_unsigned(">=", code.load(start, typ=I64), call.count)

@@ -12,17 +12,15 @@ import tempfile
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from weakref import WeakValueDictionary
 
 from msgspec import Struct
 
 from weft.compiler.abi.constants import ABI_VERSION
+from weft.compiler.deferred import deferred
 from weft.compiler.machine.artifact.replace_file import replacing, rewriting
 from weft.compiler.machine.artifact.signature import Signature
-from weft.compiler.machine.bindings.files import BINDINGS
-from weft.compiler.machine.bindings.header import header
-from weft.compiler.machine.bindings.library import Library
 from weft.compiler.machine.bindings.names import base_name, base_name_of_library
 from weft.compiler.machine.codegen.jit import LoadedCode, load_library, load_objects
 from weft.compiler.machine.elf.link import (
@@ -31,23 +29,28 @@ from weft.compiler.machine.elf.link import (
     read_objects,
     undefined_symbols,
 )
+from weft.compiler.machine.elf.linkers import LINKERS, WEFT
 from weft.compiler.machine.elf.note import check_image, read_machine, read_note
 from weft.compiler.machine.elf.object_file import Data
-from weft.compiler.machine.elf.system_linker import (
-    LINKERS,
-    WEFT,
-    link_with_tool,
-    write_weights_object,
-)
 from weft.compiler.machine.python.executable import Executable
 from weft.compiler.machine.weights.blob import WeightBlob
 from weft.compiler.machine.weights.external import Given, weights_for
 from weft.compiler.machine.weights.file import EMBEDDED, FILE, SUFFIX, file_header
 from weft.compiler.machine.weights.prepared import PreparedWeights, empty_blobs, prepared_blobs
-from weft.compiler.machine.weights.verify_weights import check_weights
 from weft.compiler.target.target import Target
 from weft.compiler.target.x86 import X86_64
 from weft.dialects.errors import ArtifactError, OptionError
+
+if TYPE_CHECKING:
+    from weft.compiler.machine.bindings import files, header, library
+    from weft.compiler.machine.elf import system_linker
+    from weft.compiler.machine.weights import verify_weights
+else:
+    files = deferred("weft.compiler.machine.bindings.files")
+    header = deferred("weft.compiler.machine.bindings.header")
+    library = deferred("weft.compiler.machine.bindings.library")
+    system_linker = deferred("weft.compiler.machine.elf.system_linker")
+    verify_weights = deferred("weft.compiler.machine.weights.verify_weights")
 
 WASM = "wasm32"
 
@@ -147,9 +150,9 @@ class Compiled(Struct, frozen=True):
 
     def _link(self, linker: str) -> Callable[..., None]:
         if linker != WEFT:
-            return partial(link_with_tool, linker=linker)
+            return partial(system_linker.link_with_tool, linker=linker)
         if self.target.arch not in LINKED_ARCHES:
-            return link_with_tool
+            return system_linker.link_with_tool
         # What every processor can load: `create` asks for what the kernels need.
         level = 1 if self.target.arch == X86_64.arch else None
         return partial(link_shared, isa_level=level)
@@ -252,12 +255,14 @@ class Compiled(Struct, frozen=True):
         """
         path = Path(path)
         stem = base_name_of_library(path)
-        library = Library(self.prefix, stem, self.signature, self.metadata["model_version"])
+        described = library.Library(
+            self.prefix, stem, self.signature, self.metadata["model_version"]
+        )
         written: list[Path] = []
-        for name, write in BINDINGS[form].items():
+        for name, write in files.BINDINGS[form].items():
             written.append(path.with_name(name.format(stem=stem, prefix=self.prefix)))
             with replacing(written[-1]) as out:
-                out.write(write(library).encode())
+                out.write(write(described).encode())
         return written
 
     def export_header(self, path: str | Path) -> None:
@@ -274,11 +279,11 @@ class Compiled(Struct, frozen=True):
         header_path = path.with_suffix(".h")
         if header_path == path:
             raise OptionError(f"export requires a name that does not end in .h, got {path}")
-        with contextlib.ExitStack() as files:
-            files.enter_context(replacing(header_path)).write(self._header().encode())
+        with contextlib.ExitStack() as opened:
+            opened.enter_context(replacing(header_path)).write(self._header().encode())
             if self.weights_in == FILE:
-                self._write_weights_file(files.enter_context(rewriting(path.with_suffix(SUFFIX))))
-            yield files.enter_context(writing(path, mode))
+                self._write_weights_file(opened.enter_context(rewriting(path.with_suffix(SUFFIX))))
+            yield opened.enter_context(writing(path, mode))
 
     def _write_weights_file(self, out: BinaryIO) -> None:
         out.write(file_header(self.metadata))
@@ -288,11 +293,13 @@ class Compiled(Struct, frozen=True):
     def _header(self) -> str:
         size = self.metadata.get("workspace_bytes")
         constant = size if isinstance(size, int) else None
-        return header(self.prefix, self.signature, workspace_size=constant, weights=self.metadata)
+        return header.header(
+            self.prefix, self.signature, workspace_size=constant, weights=self.metadata
+        )
 
     def _write_weights_object(self, out: BinaryIO) -> None:
         (like, *_) = read_objects(list(self.objects.values()))
-        write_weights_object(like, self._embedded(), self.note, out, apart=True)
+        system_linker.write_weights_object(like, self._embedded(), self.note, out, apart=True)
 
 
 _LOADED: Final[WeakValueDictionary[tuple[int, int], LoadedCode]] = WeakValueDictionary()
@@ -364,7 +371,9 @@ def load(
     check_image(path)
     check_runs_on(host, {**metadata, "triple": read_machine(path)}, str(path))
     if verify:
-        check_weights(path, metadata, Path(weights) if isinstance(weights, (str, Path)) else None)
+        verify_weights.check_weights(
+            path, metadata, Path(weights) if isinstance(weights, (str, Path)) else None
+        )
     library = _open_shared(path)
     return Executable(
         library,

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import ctypes
+from functools import cache
 from pathlib import Path
+from typing import Final
 
-from llvmlite import binding
 from msgspec import Struct
 
 from weft.compiler.machine.codegen.calibration import calibration_path, read_calibration
+from weft.compiler.machine.codegen.llvm_library import llvm_text
+from weft.compiler.target.cpuid import uses_tiles
 from weft.compiler.target.native import native_target, table_of
 from weft.compiler.target.target import Target
 from weft.compiler.target.usable_cores import usable_cores
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+
+_ARCH_PRCTL: Final = 158
+_REQUEST_STATE: Final = 0x1023
+_TILE_DATA: Final = 18
+"""Linux's call on x86-64 that asks for registers which hold tiles of matrices."""
 
 
 class HostCpu(Struct, frozen=True):
@@ -33,8 +42,12 @@ class HostCpu(Struct, frozen=True):
 
 def host_cpu() -> HostCpu:
     """The CPU that LLVM detects."""
-    triple, name = binding.get_process_triple(), binding.get_host_cpu_name()
-    features = dict(binding.get_host_cpu_features())
+    triple, name = llvm_text("GetProcessTriple"), llvm_text("GetHostCPUName")
+    listed = [each for each in llvm_text("GetHostCPUFeatures").split(",") if each]
+    features = {each[1:]: each[0] == "+" for each in listed}
+    tiles = [feature for feature in features if uses_tiles(feature)]
+    if any(features[feature] for feature in tiles) and not _has_permission():
+        features |= dict.fromkeys(tiles, False)
     return HostCpu(triple, name, features, table_of(triple.split("-", 1)[0], name, features))
 
 
@@ -48,6 +61,12 @@ def host_target(threads: int | None = None, *, calibrated: bool = True) -> Targe
     measured = read_calibration(cpu.calibration) if reads else None
     cores = threads or usable_cores()
     return native_target(cpu.triple, cpu.name, cpu.features, _cache_sizes(), cores, measured)
+
+
+@cache
+def _has_permission() -> bool:
+    """Asks the system once whether this process may use registers of tiles."""
+    return ctypes.CDLL(None).syscall(_ARCH_PRCTL, _REQUEST_STATE, _TILE_DATA) == 0
 
 
 def _cache_sizes() -> dict[str, int]:

@@ -19,11 +19,6 @@ from weft.compiler.machine.elf.object_file import RelocatableObject
 from weft.compiler.machine.weights.blob import WeightBlob, weights_section
 from weft.dialects.errors import ArtifactError, UnsupportedError
 
-WEFT: Final = "weft"
-TOOLS: Final = ("ld", "cc", "ld.lld")
-LINKERS: Final = (WEFT, *TOOLS)
-"""What may link a shared object: weft itself, or a linker of this computer."""
-
 _FIXED_OPTIONS: Final = (
     "-shared",
     "--hash-style=gnu",

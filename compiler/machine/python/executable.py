@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from weft.compiler.deferred import deferred
 from weft.compiler.machine.artifact.signature import Signature, TensorSpec
 from weft.compiler.machine.python.checked_call import CheckedCall, Library
-from weft.compiler.machine.python.executable_html import executable_html
 from weft.compiler.machine.python.fast_call import Call, fast_call
 from weft.compiler.machine.python.host_calls import functions_called, host_caller
-from weft.compiler.machine.python.profile import Profile
-from weft.compiler.machine.python.record_profile import record_profile
 from weft.compiler.machine.python.strings import output_names, string_call
 from weft.dialects.errors import InputError, OptionError, printable
 from weft.dialects.weights import Array
+
+if TYPE_CHECKING:
+    from weft.compiler.machine.python import executable_html, record_profile
+    from weft.compiler.machine.python.profile import Profile
+else:
+    executable_html = deferred("weft.compiler.machine.python.executable_html")
+    record_profile = deferred("weft.compiler.machine.python.record_profile")
 
 
 class Exporter(Protocol):
@@ -64,6 +69,7 @@ class Executable(_Callable):
         self.save_graph: Callable[[Path], None] | None = None
         self.page: Callable[..., Any] | None = None
         self.last_profile: Profile | None = None
+        self.pipeline: Any = None
         self._exporter = exporter
         self.metadata = dict(metadata or {})
         shared = None if base is None else base._checked
@@ -86,7 +92,7 @@ class Executable(_Callable):
 
     def as_html(self) -> str:
         """What notebooks show: the signature, and the last profile, or the flops, by operator."""
-        return executable_html(
+        return executable_html.executable_html(
             self._prefix, self.inputs, self.outputs, self.metadata, self.last_profile
         )
 
@@ -170,6 +176,15 @@ class Executable(_Callable):
         names = output_names(self._signature.outputs, self.metadata)
         return dict(zip(names, results, strict=True))
 
+    def stream(self, inputs: Iterable[Any]) -> Iterator[tuple[Array, ...]]:
+        """Runs the model on each of the inputs, and yields the results in their order. An input is
+        an array, a sequence of arrays, or arrays by name. Where ranks are the stages of a pipeline,
+        they work on several inputs at once; all have to take as many. Raises as a call.
+        """
+        if self.pipeline is not None:
+            return self.pipeline.stream(inputs)
+        return (call_with(self, given) for given in inputs)
+
     def profile(self, inputs: Mapping[str, Any] | Sequence[Any], *, calls: int = 25) -> Profile:
         """Runs the model so many times on the same inputs, by name or in order, and returns what
         each thread did when: kernels, waiting and what is between them, in nanoseconds. No other
@@ -189,7 +204,9 @@ class Executable(_Callable):
             self(*given, **(named or {}))
 
         symbols = self._checked.symbols(arrays) if self._strings is None else {}
-        made = record_profile(self._checked, self._prefix, self.metadata, symbols, call, calls)
+        made = record_profile.record_profile(
+            self._checked, self._prefix, self.metadata, symbols, call, calls
+        )
         self.last_profile = made
         return made
 
@@ -229,6 +246,13 @@ class Executable(_Callable):
             raise OptionError(f"{rule}, got compiled code alone")
         else:
             self.save_graph(Path(path))
+
+
+def call_with(call: Callable[..., Any], given: Any) -> Any:
+    """A call with an array, a sequence of arrays, or arrays by name."""
+    if isinstance(given, Mapping):
+        return call(**given)
+    return call(*given) if isinstance(given, list | tuple) else call(given)
 
 
 def _described(spec: TensorSpec) -> str:

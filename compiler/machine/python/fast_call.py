@@ -10,21 +10,24 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 import sys
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from weft.compiler.deferred import deferred
+from weft.compiler.machine.artifact.compiler_digest import compiler_digest
 from weft.compiler.machine.artifact.dims import Program, depth_of, program_of
 from weft.compiler.machine.artifact.signature import Signature, TensorSpec
+from weft.compiler.machine.artifact.store import cache_key, default_store
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.codegen.jit import LoadedCode, load_objects
-from weft.compiler.machine.codegen.object_code import compile_object
 from weft.compiler.machine.python.entry import (
     DENSE_FLAGS,
     ENTRY,
@@ -42,6 +45,11 @@ from weft.compiler.machine.python.entry_memory import (
 )
 from weft.compiler.machine.python.signals import POLL, signals_address
 from weft.dialects.weights import Array
+
+if TYPE_CHECKING:
+    from weft.compiler.machine.codegen import object_code
+else:
+    object_code = deferred("weft.compiler.machine.codegen.object_code")
 
 Call = Callable[..., tuple[Array, ...]]
 
@@ -302,7 +310,14 @@ def _method() -> _Method | None:
 def _entry_code() -> LoadedCode:
     target = host_target(calibrated=False)
     exports = [ENTRY, ALLOCATE, CLEARED, RESIZE, RELEASE, POLL]
-    return load_objects([compile_object(entry_ir(target), target)], exports)
+    store = default_store(os.environ)
+    text = entry_ir(target)
+    key = cache_key([compiler_digest(), text, target.cpu, target.feature_string])
+    code = store.find_kernel(key)
+    if code is None:
+        code = object_code.compile_object(text, target)
+        store.keep_kernel(key, code)
+    return load_objects([code], exports)
 
 
 def _is_known() -> bool:

@@ -3,16 +3,21 @@
 import hashlib
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import BinaryIO, Final, Protocol, cast
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, cast
 
 from msgspec import Struct
 
+from weft.compiler.deferred import deferred
 from weft.compiler.machine.elf import records as elf
 from weft.compiler.machine.elf.checksum_trailer import DIGEST_SECTION, WEIGHTS_SECTION
 from weft.compiler.machine.elf.image import OutputSection
 from weft.dialects.errors import ArtifactError
+
+if TYPE_CHECKING:
+    from concurrent import futures
+else:
+    futures = deferred("concurrent.futures")
 
 # What loaders align an image to, whatever its headers ask for.
 SMALLEST_PAGE: Final = 4096
@@ -81,7 +86,7 @@ class HashingFile:
     def __init__(self, out: BinaryIO, hasher: Hash | None = None) -> None:
         self._out = out
         self._hash = hashlib.sha256() if hasher is None else hasher
-        self._background = ThreadPoolExecutor(1)
+        self._background = futures.ThreadPoolExecutor(1)
 
     def tell(self) -> int:
         """The position in the file behind it."""

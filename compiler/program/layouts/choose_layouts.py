@@ -15,10 +15,10 @@ from typing import Protocol
 
 from msgspec import Struct
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, UnitAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from weft.compiler.program.layouts.kernel_table import KernelTable
+from weft.compiler.program.layouts.kernel_table import KernelTable, branch_blocks
 from weft.dialects.expr import Expr
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import COPIES, CallOp, KernelOp, ProgramOp, ViewOp
@@ -67,16 +67,17 @@ def choose_layouts(module: ModuleOp, choices: LayoutChoices) -> None:
     """Rewrites the buffers and calls of each program of the module, and its kernels."""
     table = KernelTable(module)
     for program in [op for op in module.ops if isinstance(op, ProgramOp)]:
-        chosen = _Search(program, table, choices).run()
-        _Rewriting(program, table, choices).run(chosen)
+        for block in branch_blocks(program):
+            chosen = _Search(block, table, choices).run()
+            _Rewriting(block, table, choices).run(chosen)
     table.drop_unused()
 
 
 @dataclass
 class _Search:
-    """The search for the cheapest choice for one program."""
+    """The search for the cheapest choice for one block."""
 
-    program: ProgramOp
+    block: Block
     table: KernelTable
     choices: LayoutChoices
     known: dict[tuple[str, tuple[bool, ...]], float] = field(
@@ -85,7 +86,7 @@ class _Search:
 
     def run(self) -> set[SSAValue]:
         """The buffers that become blocked."""
-        self.calls = [op for op in self.program.body.block.ops if isinstance(op, CallOp)]
+        self.calls = [op for op in self.block.ops if isinstance(op, CallOp)]
         self.calls_of: dict[SSAValue, list[CallOp]] = {}
         for call in self.calls:
             for argument in dict.fromkeys(call.arguments):
@@ -111,11 +112,11 @@ class _Search:
         return reached
 
     def _is_free(self, value: SSAValue) -> bool:
-        if not isinstance(value.owner, AllocOp):
+        if not isinstance(value.owner, AllocOp) or value.owner.parent is not self.block:
             return False
         users = [use.operation for use in value.uses]
         known = all(isinstance(user, CallOp | ViewOp) for user in users)
-        here = all(user.parent is self.program.body.block for user in users)
+        here = all(user.parent is self.block for user in users)
         return known and here and self.choices.candidate(buffer_type_of(value)) is not None
 
     def _descend(self, chosen: set[SSAValue], free: list[SSAValue]) -> set[SSAValue]:
@@ -171,20 +172,19 @@ def _views(value: SSAValue) -> list[ViewOp]:
 
 
 class _Rewriting(Struct):
-    """Brings a choice into the program."""
+    """Brings a choice into a block."""
 
-    program: ProgramOp
+    block: Block
     table: KernelTable
     choices: LayoutChoices
 
     def run(self, chosen: set[SSAValue]) -> None:
         """Changes the buffers' types, converts what is viewed, calls variants of kernels."""
-        calls = [op for op in self.program.walk() if isinstance(op, CallOp)]
-        for call in calls:
+        for call in [op for op in self.block.ops if isinstance(op, CallOp)]:
             blocked = [value in chosen for value in call.arguments]
             if any(blocked):
                 self._call(call, blocked)
-        position = {op: number for number, op in enumerate(self.program.body.block.ops)}
+        position = {op: number for number, op in enumerate(self.block.ops)}
         for op in list(position):
             if isinstance(op, AllocOp) and op.result in chosen:
                 self._retype(op.result, position)
@@ -211,6 +211,6 @@ class _Rewriting(Struct):
         target = AllocOp.of(row_major)
         call = CallOp.of(copy, [Expr.of(name) for name in names], [value, target.result])
         call.attributes[COPIES] = UnitAttr()
-        self.program.body.block.insert_ops_before([target, call], views[0])
+        self.block.insert_ops_before([target, call], views[0])
         for view in views:
             view.operands[0] = target.result

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from itertools import count
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.ir import Block
 
+from weft.dialects.loop.ops import IfOp
 from weft.dialects.loop.program import CallOp, KernelOp, ProgramOp
 
 VARIANT = "~"
 """Stands in names of variants that do not have their own names yet."""
+
+
+def branch_blocks(program: ProgramOp) -> Iterator[Block]:
+    """The block of a program, and those of branches in it, which run once in a call at most."""
+    waiting = [program.body.block]
+    while waiting:
+        block = waiting.pop()
+        yield block
+        for op in block.ops:
+            if isinstance(op, IfOp):
+                waiting += [each for region in op.regions for each in region.blocks]
 
 
 class KernelTable:

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
 
-from weft.compiler.program.layouts.kernel_table import KernelTable
+from weft.compiler.program.layouts.kernel_table import KernelTable, branch_blocks
 from weft.dialects.expr import Expr
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import FILLS_BORDER, CallOp, KernelOp, ProgramOp, ViewOp
@@ -60,10 +60,11 @@ def place_halos(module: ModuleOp, choices: HaloChoices[H]) -> None:
     """Rewrites each program of the module, and the kernels that it calls."""
     table = KernelTable(module)
     for program in [op for op in module.ops if isinstance(op, ProgramOp)]:
-        position = {op: number for number, op in enumerate(program.body.block.ops)}
-        for op in list(position):
-            if isinstance(op, AllocOp) and (halo := _wanted(op, table, choices)) is not None:
-                _offset_of(op, halo, table, choices, position)
+        for block in branch_blocks(program):
+            position = {op: number for number, op in enumerate(block.ops)}
+            for op in list(position):
+                if isinstance(op, AllocOp) and (halo := _wanted(op, table, choices)) is not None:
+                    _offset_of(op, halo, table, choices, position)
     table.drop_unused()
 
 

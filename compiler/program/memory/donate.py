@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from weft.compiler.program.memory.in_place import InPlace, in_place_arguments
 from weft.compiler.program.memory.plan_memory import kernels_of, number_operations
 from weft.dialects.errors import OptionError
 from weft.dialects.loop.dynamic import CopyOp, aliased, root
-from weft.dialects.loop.ops import AllocOp
+from weft.dialects.loop.ops import AllocOp, IfOp
 from weft.dialects.loop.program import CallOp, KernelOp, ProgramOp, donated_pairs
 from weft.dialects.loop.types import buffer_type_of
 
@@ -62,17 +62,44 @@ def _is_written_last(
     positions: Mapping[Operation, tuple[int, int]],
 ) -> bool:
     """Whether the operand is read no more when the result is written first, or by the operation
-    that writes it alone, of each element in front of it. What other pairs have added since
-    operations got their places uses neither.
+    that writes it alone, of each element in front of it; of branches in each. What other pairs have
+    added since operations got their places uses neither.
     """
-    writer = min(_users(result), key=lambda user: positions[user][0])
-    if writer.parent is not program.body.block:
-        return False
-    readers = {user for user in _users(operand) if user is not writer}
-    if any(positions[reader][1] > positions[writer][0] for reader in readers):
-        return False
-    if any(user is writer for user in _users(operand)):
-        return _goes_in_place(writer, operand, result, kernels)
+    writers: dict[Block | None, Operation] = {}
+    for user in sorted(_users(result), key=lambda each: positions[each][0]):
+        writers.setdefault(user.parent, user)
+    read = set(_users(operand))
+    for writer in writers.values():
+        regions = _branches(writer, program)
+        if regions is None:
+            return False
+        later = (each for each in read if positions[each][1] > positions[writer][0])
+        if any(each is not writer and _may_follow(each, regions, program) for each in later):
+            return False
+        if writer in read and not _goes_in_place(writer, operand, result, kernels):
+            return False
+    return True
+
+
+def _branches(op: Operation, program: ProgramOp) -> Mapping[Operation, Region] | None:
+    """The region of each branch in which an operation stands; None for one in a loop."""
+    regions: dict[Operation, Region] = {}
+    outer = op.parent_op()
+    while outer is not program:
+        region = op.parent_region()
+        if not isinstance(outer, IfOp) or region is None:
+            return None
+        regions[outer] = region
+        op, outer = outer, outer.parent_op()
+    return regions
+
+
+def _may_follow(op: Operation, regions: Mapping[Operation, Region], program: ProgramOp) -> bool:
+    """Whether an operation may run in a call that takes these regions of branches."""
+    while (outer := op.parent_op()) is not None and outer is not program:
+        if regions.get(outer, op.parent_region()) is not op.parent_region():
+            return False
+        op = outer
     return True
 
 

@@ -21,6 +21,10 @@ Dims = tuple[Axes, ...]
 """The axes that cut each dim of a tensor."""
 
 
+STAGE = "stage"
+"""The axis of a mesh whose ranks compute the stages of a pipeline."""
+
+
 @irdl_attr_definition
 class MeshAttr(Data[tuple[tuple[str, int], ...]]):
     """Named axes of ranks, `#graph.mesh<data = 2, model = 4>`: ranks count the last one fastest."""
@@ -54,6 +58,11 @@ class MeshAttr(Data[tuple[tuple[str, int], ...]]):
         names = [name for name, _ in self.data]
         sizes = [size for _, size in self.data]
         return {name: prod(sizes[number + 1 :]) for number, name in enumerate(names)}
+
+    @property
+    def has_stages(self) -> bool:
+        """Whether ranks are those of a pipeline."""
+        return self.sizes.get(STAGE, 1) > 1
 
     @property
     def ranks(self) -> int:

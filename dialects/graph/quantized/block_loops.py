@@ -167,13 +167,15 @@ class BlockProduct(Struct, frozen=True):
                     b.store(self.y, [row, tile * LANES + lane], b.load(total, [lane]))
 
     def _add_words(self, part: SSAValue, tile: Expr, row: Expr, block: Expr) -> None:
+        """Adds the sum of each word: multiply-adds of several words run at the same time then."""
         b, w = self.b, self.weights
         with b.loops([w.block_words, LANES], "gl") as (g, lane):
             word = block * w.block_words + g
-            value = b.load(part, [lane])
-            for n, level in enumerate(w.levels((tile, block, lane), word)):
-                value = value + b.load(self.x, [row, word * w.word_codes + n]) * level
-            b.store(part, [lane], value)
+            first, *others = (
+                b.load(self.x, [row, word * w.word_codes + n]) * level
+                for n, level in enumerate(w.levels((tile, block, lane), word))
+            )
+            b.store(part, [lane], b.load(part, [lane]) + sum(others, start=first))
 
     def _sums_of_blocks(self) -> SSAValue | None:
         """The sum of each block of each row, where a minimum is multiplied with it."""

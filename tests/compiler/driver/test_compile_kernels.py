@@ -1,6 +1,7 @@
 """Kernels compiled by several processes: the same code in the same order; errors arrive."""
 
 import gc
+import inspect
 import os
 import signal
 import subprocess
@@ -19,11 +20,18 @@ from weft.compiler.driver.compile_kernels import (
     options_of_kernel,
     parse_kernel,
 )
-from weft.compiler.driver.workers import COLLECTION_THRESHOLDS, Worker, ask, preforked_worker
+from weft.compiler.driver.workers import (
+    COLLECTION_THRESHOLDS,
+    KernelCode,
+    Worker,
+    ask,
+    preforked_worker,
+)
+from weft.compiler.loop.schedules import SCHEDULES, Schedule
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.program.memory.hoist_workspace import hoist_kernel
 from weft.compiler.program.memory.in_place import InPlace, in_place_arguments
-from weft.dialects.errors import OptionError
+from weft.dialects.errors import OptionError, UnsupportedError
 from weft.dialects.loop.types import buffer_type_of
 from weft.dialects.module_attributes import CodeOptions
 
@@ -268,20 +276,56 @@ def test_a_store_gives_what_it_was_given():
         assert [replace(code, seconds={}) for code in codes] == [
             replace(code, seconds={}) for code in fresh
         ]
-        assert list(store) == [task.key for task in tasks]
+        assert {*store} == {task.keys[0] for task in tasks}
 
 
 def test_what_is_in_the_store_is_not_compiled(monkeypatch: pytest.MonkeyPatch):
-    store = Store({TASKS[0].key: TASKS[0].compile().to_bytes()})
+    store = Store({TASKS[0].keys[0]: TASKS[0].compile().to_bytes()})
     monkeypatch.setattr(KernelTask, "compile", None)
     (code,) = KernelCompiler((), store).compile(TASKS[:1], lambda done: None)
     assert code.code
 
 
+def test_what_is_done_is_kept_though_a_later_kernel_fails():
+    store, wrong = Store(), replace(TASKS[1], target=VAX)
+    with pytest.raises(UnsupportedError, match="vax"):
+        KernelCompiler((), store).compile([TASKS[0], wrong], lambda done: None)
+    assert [*store] == [TASKS[0].keys[0]]
+
+
+def test_what_another_process_has_done_meanwhile_is_not_compiled():
+    store = Store()
+
+    def other_process() -> KernelCode:
+        codes = [task.compile() for task in TASKS[:3]]
+        for task, code in zip(TASKS, codes, strict=False):
+            store.keep_kernel(task.key_of(code), code.to_bytes())
+        return codes[0]
+
+    refused = [other_process, *[lambda: pytest.fail("it was done already")] * 2]
+    codes = KernelCompiler((), store).compile(TASKS[:3], lambda done: None, refused)
+    assert [code.code for code in codes] == [task.compile().code for task in TASKS[:3]]
+
+
+def test_kernels_are_shared_whatever_the_number_of_cores():
+    few, many = (replace(TASKS[0], target=replace(host_target(), cores=n)) for n in (1, 64))
+    code = few.compile()
+    assert few.keys[0] == many.keys[0]
+    assert few.key_of(code) == few.keys[0]
+    for_cores = replace(code, used=["leading-reduction"])
+    assert few.key_of(for_cores) == few.keys[1] != many.key_of(for_cores)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=lambda each: each.name)
+def test_schedules_say_whether_they_read_the_number_of_cores(schedule: Schedule):
+    source = inspect.getsource(sys.modules[schedule.apply_all.__module__])
+    assert (".cores" in source) == schedule.reads_cores
+
+
 def test_keys_tell_apart_what_gives_other_code():
     forced = {"scale0": ()}
     keys = [
-        task.key
+        task.keys[0]
         for task in (
             *TASKS,
             replace(TASKS[0], options=replace(OPTIONS, prefix="other")),

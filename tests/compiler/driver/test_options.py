@@ -47,6 +47,7 @@ WRITTEN: Mapping[str, tuple[Any, list[str], Any]] = {
     "check_indices": (True, ["--check-indices"], True),
     "mesh": ("data=2", ["--mesh", "data=2"], "data=2"),
     "shard": ({"w": ",data"}, ["--shard", "w=,data"], ("w=,data",)),
+    "stage": ({"add": 1}, ["--stage", "add=1"], ("add=1",)),
     "buckets": (["n=1,4"], ["--bucket", "n=1,4"], (Bucket(("n",), ((1,), (4,))),)),
     "bucket_else": ("dynamic", ["--bucket-else", "dynamic"], "dynamic"),
     "bucket_fit": ("pad", ["--bucket-fit", "pad"], "pad"),
@@ -56,7 +57,11 @@ WRITTEN: Mapping[str, tuple[Any, list[str], Any]] = {
     "isa": (["v3", "v1"], ["--isa", "v3,v1"], (X86_TARGETS[0], X86_TARGETS[2])),
     "self_test": (True, ["--self-test"], SelfTest()),
 }
-BESIDE = {"bucket_masks": {"buckets": ["n=1,4"], "bucket_fit": "pad"}, "shard": {"mesh": "data=2"}}
+BESIDE = {
+    "bucket_masks": {"buckets": ["n=1,4"], "bucket_fit": "pad"},
+    "shard": {"mesh": "data=2"},
+    "stage": {"mesh": "data=2"},
+}
 """What an option requires."""
 
 

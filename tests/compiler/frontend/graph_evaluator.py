@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Block, SSAValue
 
-from weft.compiler.frontend.onnx.from_onnx import ImportedModel
+from weft.compiler.frontend.imported import ImportedModel
 from weft.dialects.expr import Expr, Symbol
 from weft.dialects.graph import BindSizesOp, ConstantOp, GraphOp
 from weft.dialects.graph.core.dtypes import numpy_dtype

@@ -55,7 +55,7 @@ def seven_bits(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> 
 @given(st.data())
 def test_products_of_integers(data: st.DataObject):
     draw, rng = data.draw, np.random.default_rng(data.draw(st.integers(0, 99)))
-    m, k, n = (draw(st.sampled_from(sizes)) for sizes in ((1, 3, 9), (4, 7, 32), (1, 16, 37)))
+    m, k, n = (draw(st.sampled_from(sizes)) for sizes in ((1, 9, 41), (4, 7, 80), (1, 16, 37)))
     dtypes = [draw(st.sampled_from([np.uint8, np.int8])) for _ in range(2)]
     zeros = [seven_bits(rng, (), dtype) for dtype in dtypes]
     weights = {"w": seven_bits(rng, (k, n), dtypes[1]), "a": zeros[0], "b": zeros[1]}
@@ -67,6 +67,41 @@ def test_products_of_integers(data: st.DataObject):
     expected = expected_of(model, x)
     for changes in ({}, {"target": BASE}):
         np.testing.assert_array_equal(got_of(model, x, **changes), expected)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_products_of_two_tensors_that_a_call_gives(dtype: type, turned: bool):
+    rng = np.random.default_rng(5)
+    x, w = rng.integers(0, 256, (3, 21, 64), np.uint8), seven_bits(rng, (3, 64, 37), dtype)
+    given = np.ascontiguousarray(w.transpose(0, 2, 1)) if turned else w
+    turn = [helper.make_node("Transpose", ["w"], ["t"], perm=[0, 2, 1])] if turned else []
+    node = helper.make_node("MatMulInteger", ["x", "t" if turned else "w"], ["y"])
+    model = model_of([*turn, node], (TensorProto.UINT8, x.shape), TensorProto.INT32, {})
+    model.graph.input.append(helper.make_tensor_value_info("w", ELEMENTS[dtype], given.shape))
+    expected = x.astype(np.int32) @ w.astype(np.int32)
+    for changes in ({}, {"target": BASE}):
+        executable = weft.compile(model, cache=False, threads=1, **changes)
+        np.testing.assert_array_equal(executable(x, given)[0], expected)
+
+
+def test_images_of_many_channels_are_the_same_on_every_level():
+    rng = np.random.default_rng(7)
+    x = rng.integers(0, 256, (1, 64, 9, 9), np.uint8)
+    weights = {"s": np.float32(0.02), "z": np.uint8(3), "n": np.int8(0), "r": np.float32(0.3)}
+    shapes = {"v": (128, 64, 3, 3), "w": (64, 128, 1, 1)}
+    weights |= {name: seven_bits(rng, shape, np.int8) for name, shape in shapes.items()}
+    ends = ["s", "n", "r", "z"]
+    nodes = [
+        helper.make_node("QLinearConv", ["x", "s", "z", "v", *ends], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("MaxPool", ["c"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("QLinearConv", ["p", "s", "z", "w", *ends], ["y"]),
+    ]
+    model = model_of(nodes, (TensorProto.UINT8, x.shape), TensorProto.UINT8, weights)
+    answers = [got_of(model, x, **changes) for changes in ({}, {"target": BASE})]
+    np.testing.assert_array_equal(*answers)
+    assert np.abs(answers[0].astype(int) - expected_of(model, x).astype(int)).max() <= 1
+    assert answers[0].std() > 5  # not all at an end
 
 
 @settings(max_examples=8, deadline=None)

@@ -191,6 +191,7 @@ SPECIAL_ATTRIBUTES: dict[str, dict[str, AttributeValue]] = {
     "mod": {"fmod": True},
     "selu": {"alpha": 1.5, "gamma": 1.25},
     "shard": {"sharding": ShardingAttr(((),))},
+    "stage": {"index": 1},
     "swish": {"alpha": 0.5},
     "thresholded_relu": {"alpha": 0.5},
     "watch": {"label": "hidden"},

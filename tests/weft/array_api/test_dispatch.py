@@ -142,7 +142,7 @@ def test_w3_programs_that_are_compiled_from_source_use_the_same_table():
     same(leaves(weft.jit(program, naive=True)(*GIVEN)), program(*GIVEN))
 
 
-OURS = {"erf", "softmax", "log_softmax", "shard"}
+OURS = {"erf", "softmax", "log_softmax", "shard", "stage"}
 """The functions of weft.numpy that NumPy has not."""
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.weft.bench.jobs import PlainJob
+from weft.bench.byte_limits import measure_byte_gops
 from weft.bench.limits import Bandwidth, Limits, measure_limits, multiply_adds
 from weft.bench.rounds import Measured, measure_jobs
 from weft.dialects.errors import WeftError
@@ -53,3 +54,9 @@ def test_multiply_adds_take_turns_with_engines():
 def test_multiply_adds_that_have_not_run_are_an_error():
     with pytest.raises(WeftError, match="multiply-adds to be timed, got: why"):
         LIMITS.during(Measured("multiply-adds", "failed", "why"))
+
+
+def test_products_of_bytes_are_measured(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("weft.bench.byte_limits._REPEATS", 1 << 10)
+    monkeypatch.setattr("weft.bench.byte_limits._CALLS", 2)
+    assert 0.1 < measure_byte_gops(1) < 100_000

@@ -1,5 +1,5 @@
 """Ranks that MPI starts, where mpi4py and an MPI are installed (`pip install 'weft[mpi]'`): the
-example of training is the same on one rank and on four.
+examples are the same on one rank and on four.
 """
 # pyright: basic
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-EXAMPLE = ROOT / "examples" / "train_on_many_ranks.py"
+EXAMPLES = ROOT / "examples"
 
 
 def launcher() -> list[str]:
@@ -34,11 +34,11 @@ def launcher() -> list[str]:
     return [found, *own, "-n", "4"]
 
 
-def losses(command: list[str], folder: Path) -> list[str]:
+def losses(command: list[str], example: str, folder: Path) -> list[str]:
     paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"PYTHONPATH": paths, "WEFT_CACHE_DIR": str(folder / "cache")}
     done = subprocess.run(
-        [*command, sys.executable, EXAMPLE],
+        [*command, sys.executable, EXAMPLES / f"{example}_on_many_ranks.py"],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -49,8 +49,9 @@ def losses(command: list[str], folder: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_four_ranks_of_mpi_train_as_one(tmp_path: Path):
+@pytest.mark.parametrize(("example", "lines"), [("train", 6), ("pipeline", 5)])
+def test_four_ranks_of_mpi_train_as_one(example: str, lines: int, tmp_path: Path):
     command = launcher()
-    one, four = losses([], tmp_path), losses(command, tmp_path)
-    assert len(one) == 6
+    one, four = losses([], example, tmp_path), losses(command, example, tmp_path)
+    assert len(one) == lines
     assert four == one

@@ -16,12 +16,18 @@ from weft.compiler.driver.pipeline import compile_module
 from weft.compiler.graph.partition.read_mesh import read_mesh
 from weft.dialects.graph.core.evaluate import evaluate_block
 from weft.dialects.weights import WeightStore
-from weft.distributed.world import rank, simulate
+from weft.distributed.pipeline import join_stages
+from weft.distributed.world import rank, simulate, world
 
 
 @pytest.mark.parametrize("seed", [1, 4, 7, 12, 14, 23])
 def test_ranks_compute_what_one_does(seed: int):
     check(RandomProgram(seed))
+
+
+@pytest.mark.parametrize("seed", [2, 5, 8])
+def test_stages_compute_what_one_rank_does(seed: int):
+    check(RandomProgram(seed, stages=2 + seed % 2))
 
 
 def check(program: RandomProgram) -> None:
@@ -35,6 +41,7 @@ def check(program: RandomProgram) -> None:
     def run() -> None:
         number = rank()
         executable = compiled.executable(threads=1)
+        join_stages(executable, world())
         own = parts_of(program.inputs, program.names, program.shard, mesh, number)
         first, again = executable(*own), executable(*own)
         wanted = parts_of(expected, outputs, program.shard, mesh, number)
@@ -49,6 +56,6 @@ def check(program: RandomProgram) -> None:
 if __name__ == "__main__":
     for number in range(int(sys.argv[1])):
         try:
-            check(RandomProgram(number, operators=4 + number % 12))
+            check(RandomProgram(number, operators=4 + number % 12, stages=1 + number % 4))
         except Exception as error:
             raise SystemExit(f"seed {number}: {type(error).__name__}: {error}") from error

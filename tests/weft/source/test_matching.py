@@ -6,7 +6,7 @@ import pytest
 from weft.dialects.errors import SourceError
 from weft.dialects.graph.core.evaluate import evaluate_block
 from weft.source.interpret import read_function
-from weft.tracing.trace import Spec
+from weft.tracing.spec import Spec
 
 X = np.arange(3.0)
 

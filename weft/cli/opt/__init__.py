@@ -20,7 +20,8 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 from weft.cli.opt.options import SetOptionsPass, SetTargetPass
 from weft.cli.opt.targets import OUTPUTS
 from weft.compiler.driver.lowering import LOWERING, passes_between
-from weft.compiler.frontend.from_graph_file import DIGEST, STAMP, UNOPTIMISED
+from weft.compiler.frontend.from_graph_file import DIGEST, UNOPTIMISED
+from weft.compiler.frontend.graph_file_names import STAMP
 from weft.compiler.graph.batch.batch import VmapPass
 from weft.compiler.graph.check_indices import CheckIndicesPass
 from weft.compiler.graph.differentiate.differentiate import DifferentiatePass

@@ -79,6 +79,9 @@ def arange(
     numbers = (start, end, step)
     floats = any(isinstance(each, float) for each in numbers)
     element = dtype or (F32 if floats else I64)
+    if floats and element not in FLOATS:  # torch rounds the numbers, not how many there are
+        numbers = tuple(int(e) if isinstance(e, float) else e for e in numbers)
+        floats = False
     if floats:
         if any(isinstance(each, Expr) for each in numbers):
             raise UnsupportedError("requires whole numbers where sizes vary, got floats")

@@ -347,7 +347,9 @@ TABLE: Final[AtenTable] = _table() | {
     **entry(sub, "sub.Tensor", "sub.Scalar"),
     **entry(reverse_sub, "rsub.Tensor", "rsub.Scalar"),
     **entry(mul, "mul.Tensor", "mul.Scalar"),
-    **entry(div, "div.Tensor", "div.Scalar", "div.Tensor_mode", "div.Scalar_mode"),
+    **entry(
+        div, "div.Tensor", "div.Scalar", "div.Tensor_mode", "div.Scalar_mode", "true_divide.Tensor"
+    ),
     **entry(partial(div, rounding_mode="floor"), "floor_divide.default", "floor_divide.Scalar"),
     **entry(fmod, "fmod.Tensor", "fmod.Scalar"),
     **entry(remainder, "remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor"),

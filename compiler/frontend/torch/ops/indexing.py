@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
+import numpy as np
+from xdsl.ir import Attribute
+
 from weft.compiler.frontend.torch.operands import (
     AtenTable,
     Operand,
@@ -15,10 +18,12 @@ from weft.compiler.frontend.torch.operands import (
     term,
     with_axis,
 )
+from weft.compiler.frontend.torch.ops.elementwise import div
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import Expr, ExprLike
 from weft.dialects.graph.core.algebra import Term, joined, size_term
 from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.types import BOOL, FLOATS, I64, UI8
 
 
@@ -72,22 +77,26 @@ def scatter_reduce(
         return _scatter_mean(b, x, dim, index, src, include_self)
     start = x
     if not include_self:
-        neutral = _STARTS[reduce]
-        if abs(neutral) > 1 and x.type.element not in FLOATS:
-            raise UnsupportedError(f"{reduce} without include_self requires floats")
-        start = scatter("none", b, x, dim, index, x.number(neutral))
+        neutral = x.number(_neutral(reduce, x.type.element))
+        start = scatter("none", b, x, dim, index, neutral)
     return scatter(_REDUCTIONS[reduce], b, start, dim, index, src)
+
+
+def _neutral(reduce: str, element: Attribute) -> float:
+    """The number that a reduction leaves out of account."""
+    if reduce in ("sum", "prod") or element in FLOATS:
+        return _STARTS[reduce]
+    limits = np.iinfo(numpy_dtype(element))
+    return int(limits.min if reduce == "amax" else limits.max)
 
 
 def _scatter_mean(
     b: GraphBuilder, x: Term, dim: int, index: Term, src: Operand, include_self: bool
 ) -> Term:
-    if x.type.element not in FLOATS:
-        raise UnsupportedError("a mean of scattered elements requires floats")
     total = scatter_reduce(b, x, dim, index, src, "sum", include_self)
     ones = x.number(1).expand(x.shape)
     counts = scatter_reduce(b, ones, dim, index, x.number(1), "sum", include_self)
-    return total / counts.maximum(1.0)
+    return div(b, total, counts.maximum(1), None if x.type.element in FLOATS else "floor")
 
 
 def index_select(b: GraphBuilder, x: Term, dim: int, index: Term) -> Term:

@@ -11,11 +11,11 @@ from weft.compiler.frontend.torch.operands import (
     AtenTable,
     broadcast_shape,
     entry,
-    only_static,
 )
+from weft.compiler.frontend.torch.ops.views import strided
 from weft.dialects.errors import UnsupportedError
-from weft.dialects.expr import Expr
-from weft.dialects.graph.core.algebra import Term, counted, shape_attr
+from weft.dialects.expr import Expr, minimum
+from weft.dialects.graph.core.algebra import Term, counted, shape_attr, size_term
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import F32, F64, I32, I64
 from weft.dialects.graph.regions.effects import AssertOp
@@ -30,21 +30,16 @@ def loop_of(b: GraphBuilder) -> Loop:
 
 
 def _checked(*given: Term) -> None:
-    """Refuses matrices of sizes that vary, or not of f32 or f64."""
+    """Refuses matrices that are not of f32 or f64."""
     for x in given:
         if x.type.element not in (F32, F64):
             raise UnsupportedError(f"linear algebra requires f32 or f64, got {x.type.element}")
-        only_static(x.shape[-2:], "linear algebra")
 
 
 def _diagonal(x: Term) -> Term:
     *lead, rows, columns = x.shape
-    size = min(only_static([rows, columns], "a diagonal"))
-    if size == 0:
-        return x.number(0).expand([*lead, 0])
     flat = x.reshape([*lead, rows * columns])
-    places = counted(x.b, size) * ((columns.constant or 0) + 1)
-    return flat.take(places, len(lead))
+    return strided(flat, len(lead), 0, minimum([rows, columns]), columns + 1)
 
 
 def _identity(x: Term) -> Term:
@@ -67,12 +62,12 @@ def _first(held: Term) -> Term:
     """The number, from 1 on, of the first that holds along the last axis; 0 if none does."""
     axis = len(held.shape) - 1
     numbers = counted(held.b, held.shape[-1]) + 1
-    size = only_static([held.shape[-1]], "a factor")[0]
-    if size == 0:
+    if held.shape[-1] == 0:
         return Term(held.b, held.b.constant_of(0, I32)).expand(held.shape[:-1])
-    found = held.where(numbers, size + 1)
+    behind = size_term(held.b, held.shape[-1] + 1, I64)
+    found = held.where(numbers, behind)
     found = found.of(found.b.reduce_min(found.value, axes=[axis], keepdims=False))
-    return found.equals(size + 1).where(0, found).cast(I32)
+    return found.equals(behind).where(0, found).cast(I32)
 
 
 # Cholesky -------------------------------------------------------------------------------------
@@ -166,15 +161,16 @@ def lu_factor(
 
 def _lower_part(x: Term) -> Term:
     """The lower factor: ones on its diagonal."""
-    rows, columns = only_static(x.shape[-2:], "a factor")
-    low = _half(x, lower=True, k=-1).part(len(x.shape) - 1, 0, min(rows, columns))
-    places = counted(x.b, rows).insert(1).equals(counted(x.b, min(rows, columns)).insert(0))
+    rows, columns = x.shape[-2:]
+    count = minimum([rows, columns])
+    low = _half(x, lower=True, k=-1).part(len(x.shape) - 1, 0, count)
+    places = counted(x.b, rows).insert(1).equals(counted(x.b, count).insert(0))
     return low + places.cast(x.type.element)
 
 
 def _upper_part(x: Term) -> Term:
-    rows, columns = only_static(x.shape[-2:], "a factor")
-    return _half(x, lower=False).part(len(x.shape) - 2, 0, min(rows, columns))
+    count = minimum(x.shape[-2:])
+    return _half(x, lower=False).part(len(x.shape) - 2, 0, count)
 
 
 def _permutation(order: Term, like: Term) -> Term:
@@ -300,7 +296,7 @@ def geqrf(b: GraphBuilder, x: Term) -> tuple[Term, Term]:
     return matrices.householder(loop_of(b), x)
 
 
-def _first_columns(x: Term, rows: int, columns: int) -> Term:
+def _first_columns(x: Term, rows: Expr, columns: Expr) -> Term:
     """The first columns of the identity matrix."""
     down, across = counted(x.b, rows).insert(1), counted(x.b, columns).insert(0)
     one = down.equals(across).cast(x.type.element)
@@ -310,7 +306,7 @@ def _first_columns(x: Term, rows: int, columns: int) -> Term:
 def householder_product(b: GraphBuilder, x: Term, tau: Term) -> Term:
     """The first columns of the product of reflections."""
     _checked(x)
-    rows, columns = only_static(x.shape[-2:], "a factor")
+    rows, columns = x.shape[-2:]
     start = _first_columns(x, rows, columns)
     return matrices.reflected(loop_of(b), x, tau, start, backward=True)
 
@@ -318,10 +314,10 @@ def householder_product(b: GraphBuilder, x: Term, tau: Term) -> Term:
 def qr(b: GraphBuilder, x: Term, mode: str = "reduced") -> tuple[Term, Term]:
     """An orthogonal factor and an upper triangular one."""
     packed, factors = geqrf(b, x)
-    rows, columns = only_static(x.shape[-2:], "a factor")
-    count = rows if mode == "complete" else min(rows, columns)
+    rows, columns = x.shape[-2:]
+    count = rows if mode == "complete" else minimum([rows, columns])
     r = _half(packed, lower=False)
-    r = r.part(len(r.shape) - 2, 0, min(count, rows))
+    r = r.part(len(r.shape) - 2, 0, count)
     if mode == "r":
         return x.number(0).expand([0]), r
     start = _first_columns(x, rows, count)

@@ -10,9 +10,10 @@ import numpy as np
 
 from weft.compiler.frontend.torch.operands import AtenTable, Operand, entry, only_static, term
 from weft.compiler.frontend.torch.ops.activation import derivatives
+from weft.compiler.frontend.torch.ops.views import view
 from weft.dialects.errors import WeftError
-from weft.dialects.expr import Expr, ExprLike, product
-from weft.dialects.graph.core.algebra import Term, shape_attr
+from weft.dialects.expr import Expr, ExprLike, minimum, product
+from weft.dialects.graph.core.algebra import Term, counted, shape_attr, size_term
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import AttributeValue
 from weft.dialects.graph.core.types import I64, ShapeAttr
@@ -86,12 +87,12 @@ def _whole_windows(
     taps = _per_axis(kernel, rank)
     steps, pads = _per_axis(stride, rank, taps), _per_axis(padding, rank, [0])
     around: list[ExprLike] = []
-    for at, size in enumerate(only_static(y.shape[2:], "average pooling with a divisor")):
+    for at, size in enumerate(y.shape[2:]):
         room = size + 2 * pads[at] - taps[at]
-        count = -(-room // steps[at]) + 1 if ceil_mode else room // steps[at] + 1
-        if ceil_mode and (count - 1) * steps[at] >= size + pads[at]:
-            count -= 1
-        behind = (count - 1) * steps[at] + taps[at] - size - pads[at]
+        last = room // steps[at]
+        if ceil_mode:  # a window starts within the image or in front of it
+            last = minimum([room.ceildiv(steps[at]), (size + pads[at] - 1) // steps[at]])
+        behind = last * steps[at] + taps[at] - size - pads[at]
         around = [pads[at], behind, *around]
     return constant_pad(y.b, y, around)
 
@@ -132,24 +133,30 @@ def average_pool_backward(
     return derivatives(b, pooled, dy, x)[0]
 
 
-def _means(b: GraphBuilder, size: int, parts: int, like: Term) -> Term:
+def _means(b: GraphBuilder, size: Expr, parts: Expr, like: Term) -> Term:
     """The matrix `[parts, size]` that takes means of nearly equal parts."""
-    matrix = np.zeros((parts, size))
-    for part in range(parts):
-        first, last = part * size // parts, -(-(part + 1) * size // parts)
-        matrix[part, first:last] = 1 / (last - first)
-    return like.of(b.constant_of(matrix, like.type.element))
+    whole, count = size_term(b, size, I64), size_term(b, parts, I64)
+    part = counted(b, parts).insert(1)
+    first, last = part * whole / count, ((part + 1) * whole + count - 1) / count
+    places = counted(b, size).insert(0)
+    inside = (places >= first) & (places < last)
+    element = like.type.element
+    return inside.cast(element) / (last - first).cast(element)
 
 
 def adaptive_mean(rank: int, b: GraphBuilder, x: Term, output_size: Sequence[ExprLike]) -> Term:
     """The means of nearly equal parts of each spatial axis."""
-    parts = only_static([Expr.of(each) for each in output_size], "adaptive pooling")
-    if set(parts) == {1}:
+    parts = [Expr.of(each) for each in output_size]
+    if set(parts) == {Expr.of(1)}:
         axes = list(range(len(x.shape) - rank, len(x.shape)))
         return x.of(b.reduce_mean(x.value, axes=axes, keepdims=True))
-    sizes = only_static(x.shape[-rank:], "adaptive pooling")
-    if all(size % part == 0 for size, part in zip(sizes, parts, strict=True)):
-        kernel = [size // part for size, part in zip(sizes, parts, strict=True)]
+    sizes = x.shape[-rank:]
+    kernel = [
+        size.constant // part.constant
+        for size, part in zip(sizes, parts, strict=True)
+        if size.constant and part.constant and size.constant % part.constant == 0
+    ]
+    if len(kernel) == rank:
         return average_pool(rank, b, x, kernel)
     for at, (size, part) in enumerate(zip(sizes, parts, strict=True)):
         x = along(x, len(x.shape) - rank + at, _means(b, size, part, x))
@@ -166,10 +173,9 @@ def along(x: Term, axis: int, matrix: Term) -> Term:
 
 def adaptive_mean_backward(rank: int, b: GraphBuilder, dy: Term, x: Term) -> Term:
     """The cotangents spread over the parts that were averaged."""
-    sizes = only_static(x.shape[-rank:], "adaptive pooling")
-    parts = only_static(dy.shape[-rank:], "adaptive pooling")
-    if set(parts) == {1}:
-        return (dy * (1 / float(np.prod(sizes)))).expand(x.shape)
+    sizes, parts = x.shape[-rank:], dy.shape[-rank:]
+    if set(parts) == {Expr.of(1)}:
+        return (dy / size_term(b, product(sizes), dy.type.element)).expand(x.shape)
     for at, (size, part) in enumerate(zip(sizes, parts, strict=True)):
         matrix = _means(b, size, part, dy).transpose([1, 0])
         dy = along(dy, len(dy.shape) - rank + at, matrix)
@@ -284,7 +290,7 @@ def pixel_shuffle(b: GraphBuilder, x: Term, upscale_factor: int) -> Term:
     """Channels spread over the plane."""
     *lead, c, h, w = x.shape
     r = upscale_factor
-    blocks = x.reshape([*lead, c // (r * r), r, r, h, w])
+    blocks = view(b, x, [*lead, c // (r * r), r, r, h, w])
     at = len(lead)
     order = [*range(at), at, at + 3, at + 1, at + 4, at + 2]
     return blocks.transpose(order).reshape([*lead, c // (r * r), h * r, w * r])

@@ -23,7 +23,7 @@ from weft.compiler.frontend.torch.operands import (
 from weft.compiler.frontend.torch.ops import indexing, pooling, products, reductions
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import Expr, ExprLike, product
-from weft.dialects.graph.core.algebra import Term, counted, joined
+from weft.dialects.graph.core.algebra import Term, counted, joined, size_term
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import BOOL, FLOATS, I64
 from weft.dialects.weights import Array
@@ -257,13 +257,11 @@ def as_strided_scatter(
     storage_offset: ExprLike | None = None,
 ) -> Term:
     """A contiguous tensor with other elements in a view by strides."""
-    steps = only_static([Expr.of(each) for each in stride], "as_strided")
-    (start,) = only_static([Expr.of(storage_offset or 0)], "as_strided")
-    at = term(b, start, I64)
-    for axis, step in enumerate(steps):
+    at = size_term(b, storage_offset or 0, I64)
+    for axis, step in enumerate(stride):
         dims = [Expr.of(1)] * len(size)
         dims[axis] = Expr.of(size[axis])
-        at = at + (counted(b, size[axis]) * step).reshape(dims)
+        at = at + (counted(b, size[axis]) * size_term(b, step, I64)).reshape(dims)
     count = product([Expr.of(each) for each in size])
     flat, rows = x.reshape([x.type.size]), at.reshape([count])
     found = indexing.index_put(b, flat, [rows], src.cast(x.type.element).reshape([count]))

@@ -17,6 +17,7 @@ from weft.compiler.frontend.torch.operands import (
     axis_of,
     computed,
     entry,
+    term,
     wide,
     with_axis,
 )
@@ -99,8 +100,8 @@ def moments(
     distance = whole - centre
     squares = (distance * distance).sum(axes, keepdims=keepdim)
     divisor = size_term(b, count(x, axes), whole.type.element)
-    if not isinstance(correction, Expr) and correction != 0:
-        divisor = (divisor - float(correction)).maximum(0.0)
+    if correction != 0:
+        divisor = (divisor - term(b, correction, whole.type.element)).maximum(0.0)
     if not keepdim:
         centre = centre.reshape([d for axis, d in enumerate(x.shape) if axis not in axes])
     return (squares / divisor).cast(x.type.element), centre.cast(x.type.element)
@@ -225,7 +226,7 @@ def order(
 def _sorted(
     b: GraphBuilder, x: Term, dim: int, descending: bool, size: ExprLike | None = None
 ) -> tuple[Term, Term]:
-    places = order(b, x, dim, descending, size)
+    places = order(b, x, dim, descending, size if x.shape else 1)
     y = with_axis(x)
     values = y.of(b.gather_elements(y.value, places.value, axis=axis_of(y, dim)))
     return (values, places) if x.shape else (values.reshape([]), places.reshape([]))

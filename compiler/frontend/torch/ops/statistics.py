@@ -11,7 +11,6 @@ from weft.compiler.frontend.torch.operands import (
     axis_of,
     computed,
     entry,
-    only_static,
     promoted,
     term,
     with_axis,
@@ -19,7 +18,7 @@ from weft.compiler.frontend.torch.operands import (
 from weft.compiler.frontend.torch.ops import indexing, reductions
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import Expr, ExprLike
-from weft.dialects.graph.core.algebra import Term, counted, joined
+from weft.dialects.graph.core.algebra import Term, counted, joined, size_term
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import FLOATS, I32, I64
 
@@ -42,7 +41,7 @@ def kthvalue(
 def median(b: GraphBuilder, x: Term) -> Term:
     """The middle element, the lower of two; NaN where there is one."""
     flat = x.reshape([x.type.size])
-    (size,) = only_static(flat.shape, "a median")
+    size = x.type.size
     if size == 0:
         raise UnsupportedError("median requires an element, got none")
     found = kthvalue(b, flat, (size + 1) // 2, 0)[0]
@@ -68,9 +67,7 @@ def median_along(
         there = total - nans if ignores else nans.equals(0).where(total, total * 2)
         place = ((there - 1).maximum(0) / 2).minimum(total - 1)
     else:
-        (count,) = only_static([size], "a median")
-        place = counted(b, 1) + (count - 1) // 2
-        place = place.reshape([1] * len(y.shape))
+        place = size_term(b, (size - 1) // 2, I64).reshape([1] * len(y.shape))
     dims = [Expr.of(1) if at == axis else each for at, each in enumerate(y.shape)]
     place = place.expand(dims)
     picked = [
@@ -128,7 +125,7 @@ def searchsorted(
     if sorter is not None:
         sequence = indexing.gather(b, sequence, -1, sorter)
     lines, values = promoted(b, sequence, x)
-    (size,) = only_static([lines.shape[-1]], "searchsorted")
+    size = lines.shape[-1]
     if len(lines.shape) == 1:
         lines = lines.reshape([*[1] * len(values.shape), size])
     else:
@@ -177,11 +174,11 @@ def histogram(
 ) -> tuple[Term, Term]:
     """The weights of elements between edges, both of the last bin's included; and the edges."""
     flat = x.reshape([x.type.size])
-    (count,) = only_static([bins.shape[0] - 1], "a histogram")
+    count = bins.shape[0] - 1
     part = searchsorted(b, bins, flat, right=True) - 1
-    last = bins.part(0, count, 1).reshape([])
-    part = flat.equals(last).where(count - 1, part)
-    inside = (part >= 0) & (part < count)
+    last, size = bins.part(0, count, 1).reshape([]), size_term(b, count, I64)
+    part = flat.equals(last).where(size - 1, part)
+    inside = (part >= 0) & (part < size)
     numbers = counted(b, count).insert(1)
     hits = (numbers.equals(part.insert(0)) & inside.insert(0)).cast(x.type.element)
     found = (hits if weight is None else hits * weight.reshape([1, x.type.size])).sum([1])

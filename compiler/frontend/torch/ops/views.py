@@ -19,8 +19,9 @@ from weft.compiler.frontend.torch.operands import (
 )
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.expr import Expr, ExprLike, maximum, minimum, product
-from weft.dialects.graph.core.algebra import Term, counted, joined, shape_attr
+from weft.dialects.graph.core.algebra import Term, counted, joined, shape_attr, size_term
 from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import I64
 from weft.dialects.loop.scalar import width
 
 _END: Final = sys.maxsize
@@ -117,12 +118,16 @@ def slice_axis(
     return strided(x, axis, first, size, stride)
 
 
-def strided(x: Term, axis: int, start: ExprLike, size: ExprLike, step: int) -> Term:
+def strided(x: Term, axis: int, start: ExprLike, size: ExprLike, step: ExprLike) -> Term:
     """`size` elements of an axis from a start, with a step."""
-    if step == 1:
+    number = Expr.of(step).constant
+    if number is None:
+        places = counted(x.b, size) * size_term(x.b, step, I64) + size_term(x.b, start, I64)
+        return x.take(places, axis)
+    if number == 1:
         return x.part(axis, start, size)
     starts, sizes, steps = [Expr.of(0)] * len(x.shape), list(x.shape), [1] * len(x.shape)
-    starts[axis], sizes[axis], steps[axis] = Expr.of(start), Expr.of(size), step
+    starts[axis], sizes[axis], steps[axis] = Expr.of(start), Expr.of(size), number
     return x.of(x.b.slice(x.value, starts=shape_attr(starts), sizes=shape_attr(sizes), steps=steps))
 
 
@@ -140,12 +145,27 @@ def select(b: GraphBuilder, x: Term, dim: int, index: ExprLike) -> Term:
     return part.reshape([*x.shape[:axis], *x.shape[axis + 1 :]])
 
 
-def inserted(x: Term, updates: Term, axis: int, start: ExprLike, step: int = 1) -> Term:
+def inserted(x: Term, updates: Term, axis: int, start: ExprLike, step: ExprLike = 1) -> Term:
     """A tensor with other elements at `start`, `start + step`, ... of an axis."""
-    starts, steps = [Expr.of(0)] * len(x.shape), [1] * len(x.shape)
-    starts[axis], steps[axis] = Expr.of(start), step
+    number = Expr.of(step).constant
     updates = updates.cast(x.type.element)
+    if number is None:
+        return _inserted_by_mask(x, updates, axis, start, step)
+    starts, steps = [Expr.of(0)] * len(x.shape), [1] * len(x.shape)
+    starts[axis], steps[axis] = Expr.of(start), number
     return x.of(x.b.insert_slice(x.value, updates.value, starts=shape_attr(starts), steps=steps))
+
+
+def _inserted_by_mask(x: Term, updates: Term, axis: int, start: ExprLike, step: ExprLike) -> Term:
+    """The same with a step that varies."""
+    count, pace = updates.shape[axis], size_term(x.b, step, I64)
+    behind = counted(x.b, x.shape[axis]) - size_term(x.b, start, I64)
+    number = (behind / pace).minimum(size_term(x.b, count, I64)).maximum(0)
+    held = (behind >= 0) & behind.modulo(pace).equals(0) & (number < size_term(x.b, count, I64))
+    rest = [Expr.of(1) if at == axis else dim for at, dim in enumerate(x.shape)]
+    spare = joined([updates, updates.number(0).expand(rest)], axis)
+    trailing = [1] * (len(x.shape) - axis - 1)
+    return held.reshape([x.shape[axis], *trailing]).where(spare.take(number, axis), x)
 
 
 def select_scatter(b: GraphBuilder, x: Term, src: Term, dim: int, index: ExprLike) -> Term:
@@ -170,13 +190,13 @@ def slice_scatter(
     return inserted(x, src.expand(dims), axis, first, step)
 
 
-def _diagonal_box(x: Term, offset: int, dim1: int, dim2: int) -> tuple[list[int], int, int, int]:
+def _diagonal_box(x: Term, offset: int, dim1: int, dim2: int) -> tuple[list[int], Expr, Expr, Expr]:
     """The order of axes that brings two to the end, and start, size and step of their diagonal."""
     first, second = axis_of(x, dim1), axis_of(x, dim2)
     order = [axis for axis in range(len(x.shape)) if axis not in (first, second)]
-    rows, columns = only_static([x.shape[first], x.shape[second]], "a diagonal")
-    size = max(0, min(rows - max(-offset, 0), columns - max(offset, 0)))
-    start = max(-offset, 0) * columns + max(offset, 0) if size else 0
+    rows, columns = x.shape[first], x.shape[second]
+    size = maximum([0, minimum([rows - max(-offset, 0), columns - max(offset, 0)])])
+    start = Expr.of(0) if size == 0 else columns * max(-offset, 0) + max(offset, 0)
     return [*order, first, second], start, size, columns + 1
 
 
@@ -321,20 +341,18 @@ def _strided_gather(x: Term, dims: list[Expr], steps: list[Expr], offset: Expr) 
         (step * (dim - 1) for dim, step in zip(dims, steps, strict=True)), Expr.of(0)
     )
     outside = (x.type.size - 1 - last).constant
-    if outside is None or outside < 0:
+    if outside is not None and outside < 0:  # what varies is checked by the gather
         raise ModelError(f"as_strided requires elements of {x.type}, got strides that leave it")
     at: Term | None = None
     for axis, (dim, step) in enumerate(zip(dims, steps, strict=True)):
-        (number,) = only_static([step], "as_strided")
-        line = (counted(x.b, dim) * number).reshape(
+        line = (counted(x.b, dim) * size_term(x.b, step, I64)).reshape(
             [dim if other == axis else Expr.of(1) for other in range(len(dims))]
         )
         at = line if at is None else at + line
-    (start,) = only_static([offset], "as_strided")
     flat = x.reshape([x.type.size])
     if at is None:
-        return flat.part(0, start, 1).reshape([])
-    return flat.take(at + start, 0)
+        return flat.part(0, offset, 1).reshape([])
+    return flat.take(at + size_term(x.b, offset, I64), 0)
 
 
 TABLE: Final[AtenTable] = {

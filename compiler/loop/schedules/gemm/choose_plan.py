@@ -76,11 +76,13 @@ def rated_plans(problem: Problem, view: View, target: Target) -> tuple[Rated, ..
     fit a sample best fit no other size; one plan where its cost is not known.
     """
     first = first_plan(problem, view, target)
+    # Primitives may refuse products in registers that hold tiles; those in lanes are next.
+    firsts = dict.fromkeys((first, first_plan(problem, view, target, matrix=False)))
     others = other_views(problem, view, target)
     dynamic = any(extent.constant is None for extent in problem.extents)
     if not _has_cost(view, first) or (dynamic and not others):
-        return (Rated(first, ()),)
-    plans = {(view, first): None}
+        return tuple(Rated(each, ()) for each in firsts)
+    plans = {(view, each): None for each in firsts}
     if not dynamic:
         plans |= {(view, plan): None for plan in tile_plans(problem, view, target)}
     for other in others:

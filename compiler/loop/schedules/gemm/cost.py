@@ -13,6 +13,7 @@ from math import ceil, gcd, inf, prod
 
 from msgspec import Struct
 
+from weft.compiler.loop.primitives.matrix import TILE_ROWS
 from weft.compiler.loop.schedules.gemm.loop_order import ENOUGH_TASKS, SCATTERED, kept_bytes
 from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.gemm.problem import Operand, Problem
@@ -176,6 +177,8 @@ class _Product:
         accumulators of the term before are there; then its blocks' sums and its stores.
         """
         target, plan = self.target, self.plan
+        if plan.matrix is not None:
+            return self._matrix_tile(rows, vectors, plan.matrix)
         work = rows * vectors / target.fma_ports
         ports = target.cost.load_ports
         loads = (rows / max(2.0, ports) + vectors * self.loads / ports) / LOADED
@@ -185,6 +188,17 @@ class _Product:
         blocks = max(1, self.depth // plan.sum_block) - 1
         stored = self._stored(rows) + 2.0 * blocks
         return self.depth * term + TILE_START + rows * vectors * stored
+
+    def _matrix_tile(self, rows: int, vectors: int, words: int) -> float:
+        """One tile in registers that hold tiles of matrices: until these are multiplied or loaded,
+        a row of one after the other; then its stores, and loads of what was stored.
+        """
+        registers = ceil(rows / TILE_ROWS)
+        work = float(rows * vectors)
+        loads = (rows + registers * vectors * words) / self.target.cost.load_ports
+        return (
+            self.depth / words * max(work, loads) + TILE_START + rows * vectors * (STORED + STORED)
+        )
 
     def _stored(self, rows: int) -> float:
         """The cycles in which a vector of a tile goes to memory: as it is, transposed in registers

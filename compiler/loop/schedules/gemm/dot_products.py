@@ -10,6 +10,7 @@ The factor of the rows has words in memory; the other one is a weight, and packe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import NoneAttr
@@ -24,6 +25,9 @@ from weft.compiler.target.target import Target
 from weft.dialects.expr import Expr
 from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp
 from weft.dialects.loop.program import KernelOp
+
+FEWEST_USES = 16
+"""Rows that pay for packing a factor in every call; an unknown number is taken to be so many."""
 
 WIDEST_PANEL = 64
 """Columns of the widest panel."""
@@ -52,7 +56,8 @@ def split_into_words(
         return None
     factors, weights = product[:2], weight_arguments(kernel)
     packable = [
-        load.buffer in weights and _has_whole_panels(load, factors[1 - side], outer)
+        (load.buffer in weights or _pays_to_pack(load, factors[1 - side], outer))
+        and _has_whole_panels(load, factors[1 - side], outer)
         for side, load in enumerate(factors)
     ]
     for loop in reversed(reductions):
@@ -71,6 +76,17 @@ def split_into_words(
             around = [tiles.outer if each is loop else each for each in reductions]
             return Words(list(reorder(*around, tiles.inner)), (as_rows[0], as_rows[1]))
     return None
+
+
+def _pays_to_pack(load: LoadOp, other: LoadOp, outer: Sequence[ForOp]) -> bool:
+    """Whether a factor that each call gives may be packed in front of the product: one that all of
+    a kernel's loops index by themselves, and of which so many rows read each panel.
+    """
+    rows = [loop for loop in outer if indexed_dims(other, loop) and not indexed_dims(load, loop)]
+    uses = prod(loop.extent.constant or FEWEST_USES for loop in rows)
+    alone = all(len(set(expr.atoms())) <= 1 for expr in subscripts(load))
+    row_major = isinstance(load.buffer_type.layout, NoneAttr)
+    return alone and row_major and load.buffer is not other.buffer and uses >= FEWEST_USES
 
 
 def _may_have_words(load: LoadOp, loop: ForOp) -> bool:

@@ -21,7 +21,7 @@ from weft.compiler.loop.nest import (
     subscript_atoms,
     subscripts,
 )
-from weft.compiler.loop.primitives import reorder
+from weft.compiler.loop.primitives import collapse, reorder, tile
 from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import LINE, PAGE, Target
 from weft.dialects.expr import Atom, Expr, Symbol
@@ -76,6 +76,30 @@ def order_by_traffic(loops: Sequence[ForOp], target: Target) -> None:
     before, after = traffic.bytes(loops), traffic.bytes([*rest, columns])
     if before is not None and after is not None and after * GAIN < before:
         reorder(*rest, columns)
+
+
+def keep_panels(loops: Sequence[ForOp], target: Target) -> ForOp | None:
+    """Computes a tile of rows with a block of panels that stays in L2 meanwhile, one after the
+    other: they are read in order, which processors prefetch, and so is what a tile writes. Blocks
+    and rows become one loop, for threads to share. None, and nothing done, for other loops and
+    where these are few or panels of unknown size.
+
+        for jo < 64:  for io < 32:  ...  ->  for ji < 4 * 32:  for jo < 16:  ...
+    """
+    columns, *others, rows = loops
+    counts = columns.extent.constant, rows.extent.constant
+    panel = _Traffic(loops, target).bytes_of_panel(columns)
+    if others or None in counts or panel is None:
+        return None
+    panels, tiles = (count or 0 for count in counts)
+    most = min(panels, target.l2_bytes // 2 // max(1, panel))
+    fitting = (n for n in range(most, 0, -1) if panels % n == 0)
+    block = next((n for n in fitting if panels // n * tiles >= ENOUGH_TASKS), None)
+    if block is None:
+        return None
+    blocks = tile(columns, block)
+    reorder(blocks.outer, rows, blocks.inner)
+    return collapse(blocks.outer, rows)
 
 
 def _parallel_first(loops: Sequence[ForOp]) -> list[ForOp]:
@@ -153,6 +177,13 @@ class _Traffic:
                 read = sum(size * n for size, n in zip(constants, times, strict=True))
                 return read + (written or 0.0)
         return None
+
+    def bytes_of_panel(self, columns: ForOp) -> int | None:
+        """The bytes of what an iteration of the columns reads that these index."""
+        own = [load for load in self._loads if columns.index in subscript_atoms(load)]
+        sizes = [self._box(load, [*self._around, columns]) for load in own]
+        known = [size for size in sizes if size is not None]
+        return sum(known) if len(known) == len(sizes) else None
 
     def _written(self, order: Sequence[ForOp]) -> float | None:
         """The bytes of the results, more where L2 does not keep them and neighbouring tiles are in

@@ -14,9 +14,7 @@ from xdsl.ir import SSAValue
 
 from weft.compiler.loop.nest import accesses_to, indexed_dims, perfect_nest
 from weft.compiler.loop.primitives import (
-    interleave,
     pack,
-    panels,
     reorder,
     tile,
     unroll,
@@ -28,6 +26,7 @@ from weft.compiler.loop.schedules.gemm.gemv import block_columns, stream_rows, v
 from weft.compiler.loop.schedules.gemm.loop_order import (
     choose_parallel,
     choose_parallel_by_traffic,
+    keep_panels,
     order_by_traffic,
 )
 from weft.compiler.loop.schedules.gemm.pack_panels import (
@@ -37,6 +36,7 @@ from weft.compiler.loop.schedules.gemm.pack_panels import (
     pack_operand,
     pack_panel,
     pack_rows,
+    panels_of,
     widen_rows,
 )
 from weft.compiler.loop.schedules.gemm.plan import Plan
@@ -128,17 +128,18 @@ def _pack(kernel: KernelOp, load: LoadOp, column: ForOp, plan: Plan) -> SSAValue
     panel, axes = load.buffer, indexed_dims(load, column)
     match plan.packing:
         case "stored":
-            layout = panels(buffer_type_of(panel), axes[0], plan.width, plan.group)
-            if plan.terms > 1:
-                (terms,) = indexed_dims(load, enclosing_loops(load)[-1])
-                layout = interleave(layout, terms, plan.terms)
-            return pack(panel, layout)
+            return pack(panel, panels_of(buffer_type_of(panel), axes[0], plan, _terms(load, plan)))
         case "whole":
-            return pack_operand(kernel, panel, axes[0], plan)
+            return pack_operand(kernel, panel, axes[0], plan, _terms(load, plan))
         case "flat":
             return pack_flat_operand(kernel, panel, axes[0], plan.width, plan.lanes)
         case _:
             return panel
+
+
+def _terms(load: LoadOp, plan: Plan) -> int | None:
+    """The dim of the terms of a word; None where elements are terms."""
+    return indexed_dims(load, enclosing_loops(load)[-1])[0] if plan.terms > 1 else None
 
 
 def _stream_part(chain: Sequence[ForOp], operands: _Operands) -> ForOp:
@@ -205,6 +206,8 @@ def _order_tiles(
         return outer[0]
     if plan.narrow or ordered:
         return choose_parallel(outer)
+    if plan.matrix is not None and (blocked := keep_panels(outer, target)) is not None:
+        return blocked
     return choose_parallel_by_traffic(outer, target)
 
 

@@ -26,6 +26,7 @@ from weft.compiler.loop.primitives import (
     compute_at,
     dim_innermost,
     flatten,
+    interleave,
     pack,
     panels,
     parallelize,
@@ -48,7 +49,7 @@ from weft.dialects.expr import product
 from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, enclosing_loops
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.scalar import width
-from weft.dialects.loop.types import buffer_type_of
+from weft.dialects.loop.types import BufferType, LayoutAttr, buffer_type_of
 
 LARGEST_PANEL = 512 * 1024
 """Bytes of a panel for which threads of most hosts have room on the stack."""
@@ -59,17 +60,27 @@ is written together.
 """
 
 
-def pack_operand(kernel: KernelOp, operand: SSAValue, axis: int, plan: Plan) -> SSAValue:
+def panels_of(operand: BufferType, axis: int, plan: Plan, terms: int | None) -> LayoutAttr:
+    """The layout in the plan's panels along an axis, in words along the dim of `terms` if any."""
+    layout = panels(operand, axis, plan.width, plan.group)
+    return layout if terms is None else interleave(layout, terms, plan.terms)
+
+
+def pack_operand(
+    kernel: KernelOp, operand: SSAValue, axis: int, plan: Plan, terms: int | None = None
+) -> SSAValue:
     """Packs all of an operand into the plan's panels, in parallel; returns the copy, with narrow
     floats in the type of the accumulators where the plan widens it. What the kernel itself computed
     before is stored in panels from the start.
     """
     staged = stage_tile(operand, kernel, "workspace")
-    layout = panels(buffer_type_of(staged.buffer), axis, plan.width, plan.group)
-    copy = pack(staged.buffer, layout)
+    copy = pack(staged.buffer, panels_of(buffer_type_of(staged.buffer), axis, plan, terms))
     if plan.widened_panel and isinstance(copy.owner, AllocOp):
         copy = widen(copy.owner).result
     if not staged.load_in:
+        return copy
+    if terms is not None:
+        fill_words(staged.load_in, axis, terms, plan.terms)
         return copy
     if plan.group is not None:
         loops = _split_groups(staged.load_in, axis, plan.group)
@@ -146,6 +157,22 @@ def fill_panels(
         line, others = (first, more[:-1]) if has_constant_extent else (None, [first, *more[:-1]])
         nests.append(_fill(more[-1], others, line, size, lanes))
     return nests
+
+
+def fill_words(loops: Sequence[ForOp], axis: int, terms: int, count: int) -> None:
+    """Makes the loops that pack words: each is stored as a whole, in the order of the panels."""
+    store = accesses_in(loops[0])[-1]
+    column, line = (
+        next((loop for loop in loops if loop.index in set(subscripts(store)[dim].atoms())), None)
+        for dim in (axis, terms)
+    )
+    assert line is not None, "four or more terms are counted by a loop"
+    columns = [] if column is None else [column]
+    others = [loop for loop in loops if loop not in (column, line)]
+    outer, word = tile(line, count)[:2]
+    top, *_ = reorder(*others, outer, *columns, word)
+    vectorize(word, count)
+    parallelize(top)
 
 
 def _line(load: AccessOp, others: list[ForOp], column: ForOp) -> ForOp | None:

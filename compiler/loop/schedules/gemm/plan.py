@@ -64,6 +64,10 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whether the next panel of a weight is prefetched."""
     terms: int = 1
     """Terms of a sum that one instruction adds up: those of the innermost reduction."""
+    matrix: int | None = None
+    """Words along a sum of which registers hold tiles that one instruction multiplies, where it
+    does that with matrices; those of a tile of few rows are multiplied in each lane all the same.
+    """
     shared: bool = False
     """Whether tiles of rows of all sizes are computed with a panel before the next one."""
 

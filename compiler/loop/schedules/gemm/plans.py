@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from math import prod
 
 from weft.compiler.loop.layouts import LONGEST_STRIDE
+from weft.compiler.loop.primitives.matrix import TILE_WORDS
 from weft.compiler.loop.schedules.gemm.gemv import ROWS as STREAMS
 from weft.compiler.loop.schedules.gemm.loop_order import ENOUGH_TASKS
 from weft.compiler.loop.schedules.gemm.pack_panels import LARGEST_PANEL
 from weft.compiler.loop.schedules.gemm.plan import Packing, Plan
 from weft.compiler.loop.schedules.gemm.problem import Along, Operand, Problem
-from weft.compiler.loop.schedules.gemm.register_tile import LONGEST_UNROLL
+from weft.compiler.loop.schedules.gemm.register_tile import LEAST_MATRIX_ROWS, LONGEST_UNROLL
 from weft.compiler.loop.schedules.gemm.tile_params import (
     Params,
     default_params,
+    matrix_params,
     narrow_params,
     tiles,
     wide_params,
@@ -24,6 +26,9 @@ from weft.compiler.target.target import LINE, PAGE, Target
 
 WIDENED_USES = 64
 """Uses of each element that pay for a copy of an operand in a wider type."""
+
+LEAST_MATRIX_WORDS = 4
+"""Words below which registers that hold tiles are filled too little to be quicker than lanes."""
 
 LEAST_PANELS = 8
 """Fewer are too few for threads to share."""
@@ -49,9 +54,18 @@ def tile_plans(problem: Problem, view: View, target: Target) -> Iterator[Plan]:
         yield from map(choice.packed, choice.packings())
 
 
-def first_plan(problem: Problem, view: View, target: Target, params: Params | None = None) -> Plan:
-    """The plan that is taken where no other one is clearly better, or that of a tile."""
-    return _Choice(problem, view, target, params).plan()
+def first_plan(
+    problem: Problem,
+    view: View,
+    target: Target,
+    params: Params | None = None,
+    *,
+    matrix: bool = True,
+) -> Plan:
+    """The plan that is taken where no other one is clearly better, in registers that hold tiles of
+    matrices where `matrix` allows it; or that of a tile.
+    """
+    return _Choice(problem, view, target, params, matrix=matrix and params is None).plan()
 
 
 def packed_plans(problem: Problem, view: View, target: Target) -> Iterator[Plan]:
@@ -72,13 +86,22 @@ def plan_with(
 class _Choice:
     """A problem, its loops and its tile, and what follows from them."""
 
-    def __init__(self, problem: Problem, view: View, target: Target, params: Params | None):
+    def __init__(
+        self,
+        problem: Problem,
+        view: View,
+        target: Target,
+        params: Params | None,
+        *,
+        matrix: bool = False,
+    ):
         self.problem = problem
         self.view = view
         self.target = target
         self.panel = None if view.panel is None else problem.factors[view.panel]
         self.columns = problem.extents[view.column].constant
         self.rows = 1 if view.row is None else problem.extents[view.row].constant
+        self.matrix = self._matrix_words() if matrix else None
         wide = params or wide_params(target, self.rows, self.columns, problem.lanes)
         self.per_tile = self._pays_per_tile(wide)
         self.params = wide if self.per_tile else params or self._default()
@@ -93,6 +116,8 @@ class _Choice:
         whole_tiles = self._starts_panels(along)
         if whole_tiles and panel.is_weight:
             return ["stored"]
+        if self.problem.terms > 1:
+            return ["whole"]
         found: list[Packing] = ["none"]
         if self._packs_strided(along):
             found = ["strided"]
@@ -151,12 +176,42 @@ class _Choice:
             prefetched=not packed_rows and self._prefetches(packing),
             shared=self._shares(packing),
             terms=problem.terms,
+            matrix=self.matrix,
             group=self._group(packing),
         )
 
     def _default(self) -> Params:
+        if self.matrix is not None:
+            return matrix_params(self.rows, self.columns, self.problem.lanes)
         choose = narrow_params if self.view.narrow and self.rows != 1 else default_params
         return choose(self.target, self.rows, self.columns, self.problem.lanes)
+
+    def _matrix_words(self) -> int | None:
+        """The words along a sum that registers for tiles of matrices hold, where the target has
+        such, a weight is packed for them, and enough rows and words fill them.
+        """
+        problem, view = self.problem, self.view
+        if not self.target.has_matrix_products or problem.terms == 1 or problem.lanes != TILE_WORDS:
+            return None
+        if view.row is None or view.narrow or self.columns is None or not view.packable:
+            return None
+        if (self.rows or LEAST_MATRIX_ROWS) < LEAST_MATRIX_ROWS:
+            return None
+        rows, sums = self._other.along[view.row], problem.result.along
+        if rows.step is None or sums[view.row].step is None or sums[view.column].lanes != 1:
+            return None
+        counts = [
+            problem.extents[n].constant
+            for n in problem.reductions
+            if 1 in (self._other.along[n].step, self._other.along[n].lanes)
+        ]
+        fitting = [
+            words
+            for count in counts
+            for words in range(LEAST_MATRIX_WORDS, TILE_WORDS + 1)
+            if count is not None and count % words == 0
+        ]
+        return max(fitting, default=None)
 
     def _packing(self) -> Packing:
         if self.panel is None or not self.view.packable:
@@ -165,6 +220,8 @@ class _Choice:
         whole_tiles = self._starts_panels(along)
         if whole_tiles and self.panel.is_weight:
             return "stored"
+        if self.problem.terms > 1:
+            return "whole"
         if whole_tiles and not self.per_tile and (self._pays_to_copy() or self._gathers(along)):
             return "whole"
         if self.per_tile and not self.panel.is_weight:

@@ -13,11 +13,20 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation, SSAValue
 
-from weft.compiler.loop.nest import accesses_in, accesses_to, perfect_nest, stores_in, subscripts
+from weft.compiler.loop.layouts import lane_stride
+from weft.compiler.loop.nest import (
+    accesses_in,
+    accesses_to,
+    loads_in,
+    perfect_nest,
+    stores_in,
+    subscripts,
+)
 from weft.compiler.loop.primitives import (
     dim_innermost,
     distribute,
     dot_product,
+    matrix_product,
     pack,
     reorder,
     stage_tile,
@@ -42,6 +51,9 @@ from weft.dialects.expr import product
 from weft.dialects.loop.ops import ForOp
 from weft.dialects.loop.types import buffer_type_of
 
+LEAST_MATRIX_ROWS = 4
+"""Rows below which lanes multiply words no later than registers that hold tiles do."""
+
 LONGEST_UNROLL = 8
 """Iterations of an innermost reduction that is unrolled."""
 
@@ -63,13 +75,17 @@ def tile_rows(
     """
     *outer, ji = chain
     inner = [ji]
-    if not plan.has_rows or rows_of_tile(chain[-2], plan.rows) != plan.rows:
+    height = rows_of_tile(chain[-2], plan.rows) if plan.has_rows else 1
+    if not plan.has_rows or height != plan.rows:
         next_panel = None
     if plan.has_rows:
-        io, ii, _ = tile(outer.pop(), rows_of_tile(chain[-2], plan.rows))
+        io, ii, _ = tile(outer.pop(), height)
         outer, inner = [*outer, io], [ii, ji]
     around = inner[0].parent_op()
     assert isinstance(around, ForOp), "tiles of columns are inside the loop over them"
+    if plan.matrix is not None and height >= LEAST_MATRIX_ROWS:
+        _multiply_tiles(result, around, inner, plan)
+        return outer
     accumulators, staged = _stage_accumulators(result, around, ji, plan.lanes)
     nests, reductions = separate(inner, plan, target)
     staged += _stage_scattered(nests, around, plan, target)
@@ -83,6 +99,34 @@ def tile_rows(
         prefetch_rows(outer[-1])
         prefetch_results(outer[-1])
     return outer
+
+
+def _multiply_tiles(result: SSAValue, around: ForOp, inner: Sequence[ForOp], plan: Plan) -> None:
+    """Computes a tile of rows and columns in registers that hold tiles of matrices, whose sums are
+    in memory before and behind that.
+    """
+    assert plan.matrix is not None, "a plan of tiles of matrices says of how many words"
+    _, staged = _stage_accumulators(result, around, inner[-1], plan.lanes, "scratch")
+    for nest in (*_distribute(inner), *staged):
+        taps = [loop for loop in perfect_nest(nest[0]) if loop not in nest]
+        if not taps:
+            unroll_tile(nest, plan.lanes, rows=False)
+            continue
+        terms = taps.pop()
+        words = next(loop for loop in taps if _is_in_words(loop, terms, plan))
+        tiles = tile(words, plan.matrix)
+        sums = [tiles.outer if loop is words else loop for loop in taps]
+        matrix_product(reorder(*sums, *nest, tiles.inner, terms)[0])
+
+
+def _is_in_words(loop: ForOp, terms: ForOp, plan: Plan) -> bool:
+    """Whether a loop goes through a factor's words, as many as a register has of which are
+    neighbours.
+    """
+    words = plan.matrix or 1
+    loads = [load for load in loads_in(terms) if lane_stride(load, terms, plan.terms) == 1]
+    near = any(lane_stride(load, loop, words) == plan.terms for load in loads)
+    return near and is_whole(loop, words)
 
 
 def tile_columns(columns: ForOp, plan: Plan) -> tuple[ForOp, ForOp]:
@@ -106,7 +150,7 @@ def _transpose(nest: Sequence[ForOp], plan: Plan, target: Target) -> bool:
 
 
 def _stage_accumulators(
-    result: SSAValue, at: ForOp, ji: ForOp, lanes: int
+    result: SSAValue, at: ForOp, ji: ForOp, lanes: int, scope: str = "registers"
 ) -> tuple[SSAValue, list[list[ForOp]]]:
     """Keeps the accumulators of a tile in registers, its columns contiguous; returns them and the
     nests that load them, where memory holds partial results, and store them. Of columns that may be
@@ -114,7 +158,7 @@ def _stage_accumulators(
     """
     axis = column_axis(accesses_to(result, at)[0], ji)
     assert axis is not None, "the columns index the result"
-    staged = stage_tile(result, at, "registers")
+    staged = stage_tile(result, at, scope)
     multiple = lanes if ji.extent.constant is None else 1
     layout = dim_innermost(buffer_type_of(staged.buffer), axis, multiple)
     accumulators = pack(staged.buffer, layout)
@@ -164,18 +208,7 @@ def separate(
     """Distributes the loops inside a tile over what comes before, in and after the
     reduction, which moves outside; returns the nests and the loops of the reduction.
     """
-    body = list(inner[-1].body.block.ops)
-    start = next(n for n, op in enumerate(body) if isinstance(op, ForOp))
-    nests = [list(inner)]
-    for cut in (body[start], body[start + 1] if start + 1 < len(body) else None):
-        if cut is None or cut.prev_op is None:
-            continue
-        nest: list[ForOp] = []
-        before: Operation = cut
-        for loop in reversed(nests[-1]):
-            before = distribute(loop, before)
-            nest.insert(0, before)
-        nests.append(nest)
+    nests = _distribute(inner)
     reductions: list[ForOp] = []
     for nest in nests:
         found = [loop for loop in perfect_nest(nest[0]) if loop not in nest]
@@ -190,6 +223,23 @@ def separate(
                 _unroll_short(found[-1])
         reductions = reductions or found
     return nests, reductions
+
+
+def _distribute(inner: Sequence[ForOp]) -> list[list[ForOp]]:
+    """Distributes the loops inside a tile over what comes before, in and after the reduction."""
+    body = list(inner[-1].body.block.ops)
+    start = next(n for n, op in enumerate(body) if isinstance(op, ForOp))
+    nests = [list(inner)]
+    for cut in (body[start], body[start + 1] if start + 1 < len(body) else None):
+        if cut is None or cut.prev_op is None:
+            continue
+        nest: list[ForOp] = []
+        before: Operation = cut
+        for loop in reversed(nests[-1]):
+            before = distribute(loop, before)
+            nest.insert(0, before)
+        nests.append(nest)
+    return nests
 
 
 def _overlapping_last(reductions: list[ForOp], rows: ForOp) -> list[ForOp]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from weft.compiler.loop.primitives.matrix import REGISTERS_ACROSS, TILE_ROWS
 from weft.compiler.loop.schedules.gemm.plan import LONGEST_SUM
 from weft.compiler.target.target import PAGE, Target
 
@@ -99,6 +100,15 @@ def wide_params(target: Target, rows: int | None, columns: int | None, lanes: in
         wide = Params(_even(rows, most, -(-2 * most // 3)), vectors)
     fits = wide.rows > 1 and wide.rows * vectors >= target.fma_latency * target.fma_ports
     return wide if fits and _loads(wide) < _loads(default) else default
+
+
+def matrix_params(rows: int | None, columns: int | None, lanes: int) -> Params:
+    """The tile of registers that hold tiles of matrices: two by two of sums, which load each factor
+    twice for four products.
+    """
+    most = TILE_ROWS * REGISTERS_ACROSS
+    vectors = REGISTERS_ACROSS if columns is None or columns > lanes else 1
+    return Params(most if rows is None else _even(rows, most), vectors)
 
 
 def narrow_params(target: Target, rows: int | None, columns: int | None, lanes: int) -> Params:

@@ -16,13 +16,16 @@ UNROLLED_K = (4, 5, 3, 2)
 """Iterations of a loop over K that are unrolled, as many as divide it."""
 
 
-def unroll_tile(nest: Sequence[ForOp], lanes: int) -> None:
-    """Unrolls the loops of a tile, the innermost one over contiguous columns as vectors."""
+def unroll_tile(nest: Sequence[ForOp], lanes: int, *, rows: bool = True) -> None:
+    """Unrolls the loops of a tile, the innermost one over contiguous columns as vectors, and that
+    over rows if wanted.
+    """
     columns = next((loop for loop in reversed(nest) if _is_contiguous(loop)), None)
     for loop in nest:
         if loop is columns:
             vectorize(loop, min(lanes, 1 << ((loop.extent.constant or lanes) - 1).bit_length()))
-        unroll(loop)
+        if rows or loop is columns:
+            unroll(loop)
 
 
 def _is_contiguous(loop: ForOp) -> bool:

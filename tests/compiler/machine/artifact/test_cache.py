@@ -18,7 +18,8 @@ from weft.compilation import compile_cached, external_locations, model_key, opti
 from weft.compiler.driver.pipeline import compile_model
 from weft.compiler.driver.session import Session
 from weft.compiler.machine.artifact.artifact import Compiled
-from weft.compiler.machine.artifact.cache import DEFAULT_LIMIT, Cache, CacheWarning, default_cache
+from weft.compiler.machine.artifact.cache import Cache, default_cache
+from weft.compiler.machine.artifact.store import DEFAULT_LIMIT, KERNEL_SUFFIX, CacheWarning
 from weft.dialects.errors import OptionError
 
 MODEL = dense_model("rows")
@@ -280,6 +281,19 @@ def test_compiles_once(cache: Cache):
     for _ in range(2):
         compile_cached(MODEL, OPTIONS, cache, start)
     assert len(started) == 1
+
+
+def test_models_that_share_kernels_have_the_same_bytes_from_a_warm_cache(tmp_path: Path):
+    """The next version of a model: other weights, another name, another number of cores."""
+    model, next_one = dense_model("rows"), dense_model("rows", bias=1.0)
+    compile_cached(model, OPTIONS, warm := Cache(tmp_path / "warm"))
+    target = replace(OPTIONS.target, cores=OPTIONS.target.cores + 1)
+    options = options_of(next_one, prefix="next_one").changed(target=target)
+    kernels = {each.path for each in warm.entries() if each.suffix == KERNEL_SUFFIX}
+    found = compile_cached(next_one, options, warm)
+    assert {each.path for each in warm.entries() if each.suffix == KERNEL_SUFFIX} == kernels
+    fresh = compile_cached(next_one, options, Cache(tmp_path / "cold"))
+    assert (found.objects, found.metadata) == (fresh.objects, fresh.metadata)
 
 
 def test_a_key_depends_on_the_model():

@@ -1,0 +1,185 @@
+"""Inference by weft, TorchInductor and eager mode, in turns in one process: processor time of a
+call, one thread. `python -m benchmarks.torch.speed --output FILE [names]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import torch
+from torch import nn
+
+from benchmarks.torch import vision
+
+Call = tuple[nn.Module, Sequence[Any], dict[str, Any]]
+
+
+class UNet(nn.Module):
+    """Three levels of two convolutions each, with skip connections, as in Ronneberger et al."""
+
+    def __init__(self, widths: Sequence[int] = (32, 64, 128)) -> None:
+        super().__init__()
+        first, second, third = widths
+        self.down = nn.ModuleList([_block(3, first), _block(first, second)])
+        self.bottom = _block(second, third)
+        self.grow = nn.ModuleList(
+            [nn.ConvTranspose2d(third, second, 2, 2), nn.ConvTranspose2d(second, first, 2, 2)]
+        )
+        self.up = nn.ModuleList([_block(2 * second, second), _block(2 * first, first)])
+        self.head = nn.Conv2d(first, 2, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Images `[n, 3, h, w]` to two numbers a pixel; `h` and `w` are multiples of 4."""
+        kept: list[torch.Tensor] = []
+        for block in self.down:
+            x = block(x)
+            kept.append(x)
+            x = nn.functional.max_pool2d(x, 2)
+        x = self.bottom(x)
+        for grow, block in zip(self.grow, self.up, strict=True):
+            x = block(torch.cat([grow(x), kept.pop()], 1))
+        return self.head(x)
+
+
+def _block(channels: int, width: int) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for given in (channels, width):
+        layers += [nn.Conv2d(given, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU()]
+    return nn.Sequential(*layers)
+
+
+def _image(name: str) -> Call:
+    import torchvision
+
+    model = torchvision.models.get_model(name, weights=None)
+    return model, (torch.randn(1, 3, 224, 224),), {}
+
+
+def _tokens(count: int) -> torch.Tensor:
+    return torch.randint(0, 1000, (1, count))
+
+
+def _bert(dtype: torch.dtype) -> Call:
+    import transformers
+
+    model = transformers.BertModel(transformers.BertConfig(num_hidden_layers=4)).to(dtype)
+    return model, (_tokens(128),), {}
+
+
+def _gpt2(past: int, count: int) -> Call:
+    import transformers
+
+    model: Any = transformers.GPT2Model(transformers.GPT2Config(n_layer=4)).eval()
+    if not past:
+        return model, (_tokens(count),), {"use_cache": False}
+    layers = [(torch.randn(1, 12, past, 64), torch.randn(1, 12, past, 64)) for _ in range(4)]
+
+    class Step(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, tokens: torch.Tensor, *pairs: torch.Tensor) -> torch.Tensor:
+            cache = transformers.DynamicCache(list(zip(pairs[::2], pairs[1::2], strict=True)))
+            return self.model(tokens, past_key_values=cache, use_cache=True)[0]
+
+    return Step(), (_tokens(count), *(each for pair in layers for each in pair)), {}
+
+
+def _whisper() -> Call:
+    import transformers
+
+    config = transformers.WhisperConfig(
+        d_model=384, encoder_layers=4, decoder_layers=4, encoder_attention_heads=6,
+        decoder_attention_heads=6, encoder_ffn_dim=1536, decoder_ffn_dim=1536,
+    )  # fmt: skip
+    model = transformers.WhisperModel(config)
+    return model, (torch.randn(1, 80, 3000),), {"decoder_input_ids": _tokens(4)}
+
+
+MODELS: Final[Mapping[str, Callable[[], Call]]] = {
+    "resnet50": lambda: _image("resnet50"),
+    "mobilenet_v3_large": lambda: _image("mobilenet_v3_large"),
+    "vit_b_16": lambda: _image("vit_b_16"),
+    "bert f32": lambda: _bert(torch.float32),
+    "bert bf16": lambda: _bert(torch.bfloat16),
+    "gpt2 prefill": lambda: _gpt2(0, 128),
+    "gpt2 decode": lambda: _gpt2(128, 1),
+    "whisper tiny": _whisper,
+    "u-net": lambda: (UNet(), (torch.randn(1, 3, 128, 128),), {}),
+}
+"""BERT and GPT-2 in their base sizes, of 4 layers each."""
+
+
+def _engines(model: nn.Module, names: Sequence[str]) -> dict[str, Callable[..., Any]]:
+    made: dict[str, Callable[..., Any]] = {
+        "eager": model,
+        "weft": torch.compile(model, backend="weft", options={"fallback": "error"}),
+        "weft freeze": torch.compile(
+            model, backend="weft", options={"fallback": "error", "freeze": True}
+        ),
+        "inductor": torch.compile(model),
+    }
+    return {name: made[name] for name in names}
+
+
+def measured(name: str, engines: Sequence[str], rounds: int) -> dict[str, Any]:
+    """Milliseconds of a call by each engine, and how much faster than eager mode each is, as
+    medians of the turns; cold compilation in processor seconds.
+    """
+    vision.without_compiled_operators()
+    torch.manual_seed(0)
+    model, args, named = MODELS[name]()
+    found: dict[str, Any] = {"name": name}
+    times: dict[str, list[float]] = {engine: [] for engine in engines}
+    with torch.no_grad():
+        calls = _engines(model.eval(), engines)
+        wanted = _tensor(model(*args, **named))
+        for engine, call in calls.items():
+            start = time.process_time()
+            result = _tensor(call(*args, **named))
+            found[f"{engine} first call s"] = round(time.process_time() - start, 2)
+            scale = float(wanted.abs().max()) or 1.0
+            found[f"{engine} off"] = float(f"{float((result - wanted).abs().max()) / scale:.2g}")
+            call(*args, **named)
+        for _ in range(rounds):
+            for engine, call in calls.items():
+                start = time.process_time()
+                call(*args, **named)
+                times[engine].append(time.process_time() - start)
+    for engine, each in times.items():
+        pairs = zip(times["eager"], each, strict=True)
+        found[f"{engine} ms"] = round(1e3 * median(each), 2)
+        found[f"{engine} times eager"] = round(median(one / other for one, other in pairs), 3)
+    return found
+
+
+def _tensor(result: Any) -> torch.Tensor:
+    leaves = torch.utils._pytree.tree_leaves(result)
+    return next(each for each in leaves if isinstance(each, torch.Tensor)).float()
+
+
+def main() -> None:
+    """Measures models, a line of JSON each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", default=[])
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--engines", default="eager,weft,weft freeze,inductor")
+    parser.add_argument("--rounds", type=int, default=9)
+    chosen = parser.parse_args()
+    torch.set_num_threads(1)
+    for name in chosen.names or list(MODELS):
+        row = measured(name, chosen.engines.split(","), chosen.rounds)
+        print(json.dumps(row), flush=True)
+        with chosen.output.open("a") as file:
+            print(json.dumps(row), file=file)
+
+
+if __name__ == "__main__":
+    main()

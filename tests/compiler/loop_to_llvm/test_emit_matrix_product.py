@@ -1,0 +1,104 @@
+"""Products of matrices in registers that hold tiles: exact, and only of targets that have them."""
+
+import numpy as np
+import pytest
+
+from tests.compiler.loop_to_llvm.compiled_kernel import HOST, CompiledKernel, assembly
+from tests.compiler.loop_to_llvm.test_emit_dot_product import BY_NAME, extremes
+
+DTYPES = {"ui8": np.uint8, "i8": np.int8}
+
+
+def kernel(rows: int, columns: int, words: int, first: str = "ui8", clears: bool = True) -> str:
+    """`y[t, i, j] += sum_k x[t, i, k] * w[k, j]`, for two tiles of sums in parallel, from zero or
+    from what is there; the columns of `w` are in words of four.
+    """
+    second = {"ui8": "i8", "i8": "ui8"}[first]
+    extend = {"ui8": "extui", "i8": "extsi"}
+    x, w, y, acc = (
+        f"!loop.buffer<[2, {rows}, {8 * words}], {first}>",
+        f"!loop.buffer<[2, {words}, {columns}, 4], {second}>",
+        f"!loop.buffer<[2, {rows}, {columns}], i32>",
+        f"!loop.buffer<[{rows}, {columns}], i32>",
+    )
+    start = "arith.constant 0 : i32" if clears else f"loop.load %y[%t, %i, %j] : {y}"
+    return f"""
+loop.kernel @k(%x: {x}, %w: {w}, %y: {y}) {{
+  loop.for %t = 0 to 2 parallel {{
+    %acc = loop.alloc scratch : {acc}
+    loop.for %i = 0 to {rows} {{
+      loop.for %j = 0 to {columns} unroll vector(16) {{
+        %z = {start}
+        loop.store %z, %acc[%i, %j] : {acc}
+      }}
+    }}
+    loop.for %k = 0 to 2 matrix reduction(add) {{
+      loop.for %i = 0 to {rows} {{
+        loop.for %j = 0 to {columns} {{
+          loop.for %o = 0 to {words} reduction(add) {{
+            loop.for %q = 0 to 4 reduction(add) {{
+              %a = loop.load %x[%t, %i, {4 * words} * %k + 4 * %o + %q] : {x}
+              %b = loop.load %w[%k, %o, %j, %q] : {w}
+              %s = loop.load %acc[%i, %j] : {acc}
+              %c = arith.{extend[first]} %a : i8 to i32
+              %d = arith.{extend[second]} %b : i8 to i32
+              %p = arith.muli %c, %d : i32
+              %u = arith.addi %s, %p : i32
+              loop.store %u, %acc[%i, %j] : {acc}
+            }}
+          }}
+        }}
+      }}
+    }}
+    loop.for %i = 0 to {rows} {{
+      loop.for %j = 0 to {columns} unroll vector(16) {{
+        %v = loop.load %acc[%i, %j] : {acc}
+        loop.store %v, %y[%t, %i, %j] : {y}
+      }}
+    }}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize("first", ["ui8", "i8"])
+@pytest.mark.parametrize("clears", [True, False])
+@pytest.mark.parametrize(
+    ("rows", "columns", "words"), [(32, 32, 16), (21, 27, 5), (16, 7, 16), (4, 16, 4)]
+)
+def test_sums_are_exact(rows: int, columns: int, words: int, clears: bool, first: str):
+    second = {"ui8": "i8", "i8": "ui8"}[first]
+    x = extremes((2, rows, 8 * words), DTYPES[first])
+    w = extremes((2, words, columns, 4), DTYPES[second])
+    y = np.arange(2 * rows * columns, dtype=np.int32).reshape(2, rows, columns)
+    matrix = w.transpose(0, 1, 3, 2).reshape(8 * words, columns).astype(np.int32)
+    expected = (0 if clears else y) + x.astype(np.int32) @ matrix
+    CompiledKernel(kernel(rows, columns, words, first, clears))(x, w, y)
+    np.testing.assert_array_equal(y, expected)
+
+
+@pytest.mark.parametrize(("first", "instruction"), [("ui8", "tdpbusd"), ("i8", "tdpbsud")])
+def test_registers_of_tiles_are_set_up_loaded_and_released(first: str, instruction: str):
+    code = assembly(kernel(21, 27, 16, first), BY_NAME["sapphirerapids"])
+    assert code.count(instruction) == 4
+    assert code.count("tileloadd") == 4
+    assert code.count("tilezero") == 4
+    assert code.count("tilestored") == 4
+    assert code.count("ldtilecfg") == 1
+    assert code.count("tilerelease") == 1
+
+
+def test_sums_that_do_not_start_at_zero_are_loaded():
+    code = assembly(kernel(21, 27, 16, clears=False), BY_NAME["sapphirerapids"])
+    assert "tilezero" not in code
+    assert code.count("tileloadd") == 8
+
+
+def test_another_target_has_the_loops_as_they_are():
+    code = assembly(kernel(21, 27, 16), BY_NAME["icelake-server"])
+    assert "tile" not in code
+
+
+def test_the_host_runs_its_instruction():
+    if not HOST.has_matrix_products:
+        pytest.skip("this machine has no registers that hold tiles, or its system keeps them")
+    assert "tdpbusd" in assembly(kernel(32, 32, 16))

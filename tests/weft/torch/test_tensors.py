@@ -1,0 +1,143 @@
+"""Tensors that are not plain ones of contiguous memory, as inputs; kinks; integers that operators
+need as constants.
+"""
+
+import pytest
+
+torch = pytest.importorskip("torch", minversion="2.13", reason="the front end is PyTorch's")
+
+from torch import nn  # noqa: E402
+from torch.testing._internal.two_tensor import TwoTensor  # noqa: E402
+
+import weft.torch  # noqa: E402, F401
+from weft.dialects.errors import ModelWarning  # noqa: E402
+
+STRICT = {"fallback": "error"}
+
+
+class Labelled(torch.Tensor):
+    """A subclass without rules of its own."""
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch.compiler.reset()
+    torch.manual_seed(0)
+
+
+def compiled(function, **named):
+    return torch.compile(function, backend="weft", options=STRICT, **named)
+
+
+def inference_tensor():
+    with torch.inference_mode():
+        return torch.randn(4)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: nn.Parameter(torch.randn(4)),
+        lambda: torch.randn(4, dtype=torch.complex64).conj().imag,  # stored as its negative
+        lambda: torch.randn(4).as_subclass(Labelled),
+        inference_tensor,
+        lambda: torch.randn(6)[2:],
+    ],
+)
+def test_tensors_of_all_sorts_come_in(make):
+    x = make()
+    found, wanted = compiled(lambda x: x * 2 + 1)(x), x * 2 + 1
+    assert type(found) is type(wanted)
+    torch.testing.assert_close(found, wanted)
+
+
+def test_a_pair_of_tensors_is_taken_apart():
+    x = TwoTensor(torch.randn(3), torch.randn(3))
+    found, wanted = compiled(lambda x: x.sin())(x), TwoTensor(x.a.sin(), x.b.sin())
+    torch.testing.assert_close(found.a, wanted.a)
+    torch.testing.assert_close(found.b, wanted.b)
+
+
+def test_conjugate_views_stay_in_torch():
+    x = torch.randn(4, dtype=torch.complex64).conj()
+    with pytest.warns(ModelWarning, match="aten.mul.Tensor .* got torch.complex64"):
+        found = torch.compile(lambda x: x * 2, backend="weft")(x)
+    torch.testing.assert_close(found, x * 2)
+
+
+def test_attention_is_computed_by_weft_not_by_torch():
+    layer = nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True)
+    fast, x = compiled(layer), torch.randn(2, 5, 8)
+    torch.testing.assert_close(fast(x), layer(x), rtol=1e-4, atol=1e-5)
+    with torch.profiler.profile() as profile:
+        fast(x)
+    assert not [event.name for event in profile.events() if "attention" in event.name]
+
+
+def test_gradients_across_kinks_are_exact_in_f64():
+    """A block of mobilenet_v2's: where rounding takes an activation across 0 or 6, its gradient
+    differs as a whole, so only f64 tells gradients that are wrong from those that are rounded.
+    """
+    layers = [nn.Conv2d(4, 8, 3, padding=1, groups=4), nn.BatchNorm2d(8), nn.ReLU6()]
+    model = nn.Sequential(*layers, nn.Conv2d(8, 4, 1), nn.BatchNorm2d(4)).double()
+    fast, x = compiled(model), torch.randn(2, 4, 9, 9, dtype=torch.float64)
+    wanted = torch.autograd.grad((model(x) * x.exp()).sum(), list(model.parameters()))
+    found = torch.autograd.grad((fast(x) * x.exp()).sum(), list(model.parameters()))
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-9)
+
+
+def test_integers_that_an_operator_needs_are_specialized():
+    def counts(x, bins, low, high, stride):
+        y = torch.nn.functional.conv1d(x[None, None], x[None, None, :3], stride=stride)
+        return torch.histc(x, bins, low, high), y
+
+    counter = torch._dynamo.testing.CompileCounterWithBackend("weft")
+    fast = torch.compile(counts, backend=counter, dynamic=True)
+    for size, low in ((12, -2), (15, -2), (12, -3)):
+        x = torch.randn(size)
+        for one, other in zip(fast(x, 5, low, 3, 2), counts(x, 5, low, 3, 2), strict=True):
+            torch.testing.assert_close(one, other)
+    assert counter.frame_count == 2  # one for each range
+
+
+def test_a_correction_that_varies_is_taken():
+    def variance(x, correction):
+        return x.var(correction=correction)
+
+    fast, x = compiled(variance, dynamic=True), torch.randn(12)
+    for correction in (2, 3):
+        torch.testing.assert_close(fast(x, correction), variance(x, correction))
+
+
+def test_images_grow_by_whole_factors():
+    grow = nn.Upsample(scale_factor=2)
+    fast = compiled(grow, dynamic=True)
+    for size in (4, 5):
+        x = torch.randn(1, 2, size, size + 1)
+        torch.testing.assert_close(fast(x), grow(x), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (x.diagonal(1), torch.diagonal_scatter(x, x[0, :-1], 1)),
+        lambda x: (torch.as_strided(x, (x.shape[0] - 1, 2), (x.shape[1] + 1, 1), 1),),
+        lambda x: (
+            nn.functional.adaptive_avg_pool2d(x[None], (3, 2)),
+            nn.functional.avg_pool2d(x[None], 3, 2, 1, ceil_mode=True, divisor_override=5),
+        ),
+        lambda x: (
+            torch.bucketize(x, x[0]),
+            x.chunk(2, 1)[0],
+            x.long().median(1).values,
+            torch.arange(3.7, dtype=torch.int64),
+        ),
+    ],
+)
+def test_operators_with_sizes_that_vary(function):
+    fast = compiled(function, dynamic=True)
+    for rows in (5, 6):
+        x = torch.arange(rows * (rows + 1.0)).reshape(rows, -1)
+        for one, other in zip(fast(x), function(x), strict=True):
+            torch.testing.assert_close(one, other)

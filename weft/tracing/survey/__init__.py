@@ -1,0 +1,1 @@
+"""What a function of a program depends on, as one hash: a program out of the cache has it."""

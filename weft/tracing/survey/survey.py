@@ -250,14 +250,13 @@ class Survey(Struct):
     def _chain(self, module: ModuleType, attributes: list[str], names: set[str], name: str) -> None:
         """What attributes of a module lead to."""
         value: Any = module
+        known = is_known_module(module, names)
         for position, attribute in enumerate(attributes):
             if not hasattr(value, attribute):
                 raise Unknown(f"{name} has no {attribute} yet")
             value, name = getattr(value, attribute), f"{name}.{attribute}"
-            inner = isinstance(value, SimpleNamespace) and position + 1 < len(attributes)
-            if inner and is_known_module(module, names):
-                continue  # such as weft.numpy.fft
-            if not isinstance(value, ModuleType):
+            inner = known and value.__class__ is SimpleNamespace and position + 1 < len(attributes)
+            if not isinstance(value, ModuleType) and not inner:  # such as weft.numpy.fft
                 self._say("module", *attributes[: position + 1])
                 return self.visit(value, name)
         return self._module(value, names, name)

@@ -114,7 +114,7 @@ def test_w5_every_method_has_a_call():
     assert {*CALLS, *BESIDE} == {*METHODS}
     own = {name for name, each in vars(ArrayMethods).items() if inspect.isfunction(each)}
     assert {name for name in own if not name.startswith("_")} | {
-        "astype", "nonzero", "reshape", "transpose",
+        "astype", "conj", "conjugate", "nonzero", "reshape", "transpose",
     } == {*METHODS}  # fmt: skip
     for kind in (ArrayMethods, ArrayOperators):
         numpys = [name for name in vars(kind) if name in NUMPYS and hasattr(np.ndarray, name)]

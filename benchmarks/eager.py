@@ -90,8 +90,8 @@ CHOICES: Final = (
 
 LINEAR_ALGEBRA: Final = (
     "np.vecdot(x, y)", "np.tensordot(m, m, axes=1)", "np.matvec(m, x[:4])", "np.vecmat(x[:4], m)",
-    *(f"np.linalg.{name}(s)" for name in ("eigh", "eigvalsh", "qr", "svd", "svdvals")),
-    *(f"np.linalg.{name}(s)" for name in ("cond", "matrix_rank", "pinv")),
+    *(f"np.linalg.{name}(s)" for name in ("eig", "eigh", "eigvals", "eigvalsh", "qr")),
+    *(f"np.linalg.{name}(s)" for name in ("cond", "matrix_rank", "pinv", "svd", "svdvals")),
     "np.linalg.lstsq(s, x[:4])", "np.linalg.multi_dot([m, m, m])", "np.linalg.norm(m)",
     "np.linalg.tensorinv(s, 1)", "np.linalg.tensorsolve(s, x[:4])",
     *(f"np.linalg.{name}(x, y)" for name in ("outer", "vecdot")),

@@ -29,5 +29,5 @@ builtin.module attributes {weft.options = {fast = true, naive = "no"}} { }
 
 // -----
 
-// CHECK: a module requires attributes out of weft.graph_version, weft.options, weft.target, weft.weights_sha256, got weft.tarjet
+// CHECK: a module requires attributes out of weft.graph_version, weft.options, weft.target, weft.unoptimised, weft.weights_sha256, got weft.tarjet
 builtin.module attributes {weft.tarjet = "x86-64"} { }

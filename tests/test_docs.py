@@ -33,6 +33,12 @@ def test_examples_of_a_guide_run(guide: Path):
         exec(compile(block, str(guide), "exec"), names)
 
 
+def test_examples_of_a_document_run():
+    names = {"__name__": "debugging"}
+    for block in PYTHON_BLOCK.findall((ROOT / "docs/debugging.md").read_text()):
+        exec(compile(block, "docs/debugging.md", "exec"), names)
+
+
 def test_there_are_guides():
     assert len(GUIDES) == 5
 

@@ -71,6 +71,10 @@ LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
     ),
     "the compiler is loaded where something has to be compiled": (
         "weft.api -> weft.compiler.driver.emit",
+        "weft.array.pair_formulas -> weft.compiler.frontend.fourier",
+        "weft.array.pair_formulas -> weft.compiler.frontend.stablehlo.ops.complex_functions",
+        "weft.array.pair_formulas -> weft.dialects.graph.core.algebra",
+        "weft.array.pair_formulas -> weft.dialects.graph.core.types",
         "weft.autodiff.batching -> weft.compiler.graph.batch.batch",
         "weft.autodiff.derivatives -> weft.compiler.graph.differentiate.cotangents",
         "weft.autodiff.vjp -> weft.compiler.graph.differentiate.cotangents",
@@ -92,6 +96,10 @@ IMPORTS_BY_NAME: Final[Mapping[str, Sequence[str]]] = {
     "NumPy and the array API standard ask a tensor for the functions that are made of tensors": (
         "weft.array.methods -> weft.array_api.dispatch",
         "weft.array.methods -> weft.numpy",
+    ),
+    "reals become complex numbers, and factors those of complex matrices, which are made of them": (
+        "weft.array.operators -> weft.array.complex_numbers",
+        "weft.array_api.functions.decompositions -> weft.array_api.functions.eigenvalues",
     ),
     "modules of the public interface are loaded when they are first used": ("weft -> weft.",),
     "a command loads what it needs": ("weft.cli.main -> weft.cli.",),

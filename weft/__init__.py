@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from weft import numpy as numpy
     from weft import optim as optim
     from weft import random as random
-    from weft.api import compile, load
+    from weft.api import compile, load, save_graph
     from weft.autodiff.batching import vmap
     from weft.autodiff.custom import checkpoint, custom_jvp, custom_vjp, stop_gradient
     from weft.autodiff.derivatives import grad, hessian, jacobian, jvp, value_and_grad, vjp
@@ -113,6 +113,7 @@ __all__ = [
     "print",
     "rank",
     "ranks",
+    "save_graph",
     "scan",
     "simulate",
     "step",
@@ -127,7 +128,7 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "weft.api": ("compile", "load"),
+    "weft.api": ("compile", "load", "save_graph"),
     "weft.autodiff.batching": ("vmap",),
     "weft.autodiff.custom": ("checkpoint", "custom_jvp", "custom_vjp", "stop_gradient"),
     "weft.autodiff.derivatives": ("grad", "hessian", "jacobian", "jvp", "value_and_grad", "vjp"),

@@ -15,6 +15,7 @@ from weft.compiler.driver.deadline import deadline
 from weft.compiler.driver.extension import Extension
 from weft.compiler.driver.options import Changes, Options
 from weft.compiler.driver.session import Session
+from weft.compiler.frontend.graph_file_names import SUFFIX
 from weft.compiler.machine.artifact.artifact import Compiled, check_runs_on
 from weft.compiler.machine.artifact.artifact import load as load_artifact
 from weft.compiler.machine.artifact.cache import Cache, default_cache
@@ -22,6 +23,7 @@ from weft.compiler.machine.bindings.names import base_name
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.budget import MAX_BYTES, MAX_NODES, TIMEOUT, Budget
+from weft.dialects.errors import OptionError
 from weft.distributed.world import world
 from weft.probing.watching import watching
 
@@ -120,6 +122,30 @@ def _save_graph(
 
     base_name(path)
     save_graph(source_of(model, specs), path, session())
+
+
+def save_graph(
+    model: Source | Graph | _Built | Callable[..., Any],
+    path: str | os.PathLike[str],
+    specs: Sequence[Any] = (),
+    *,
+    extensions: Sequence[Extension] = (),
+) -> None:
+    """Writes the graph of a program as it was made, before anything is optimised, as a file
+    (`.mlir`) that `weft.compile` and `weft compile` take, with whatever options, and its weights
+    beside it: of a weft.Graph, of what `weft.trace` or `weft.step` gave, of a function or what
+    `weft.jit` gave, for arguments like `specs`, or of a model. Raises as `weft.compile` does, and
+    OptionError for a path without that suffix.
+    """
+    from weft.compiler.driver.emit import save_graph
+
+    output = Path(path)
+    if output.suffix != SUFFIX:
+        raise OptionError(f"save_graph requires a path that ends with {SUFFIX}, got {output}")
+    base_name(output)
+    source = source_of(model, specs)
+    session = Session(options_of(source), extensions=tuple(extensions))
+    save_graph(source, output, session, optimised=False)
 
 
 def source_of(model: Any, specs: Sequence[Any]) -> Source | ImportedModel:

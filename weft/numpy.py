@@ -15,7 +15,7 @@ import numpy as _np
 from weft.array.operators import ArrayOperators, axis_of, users_line
 from weft.array_api import creation, dtypes
 from weft.array_api.dtypes import __array_namespace_info__ as __array_namespace_info__
-from weft.array_api.table import FUNCTIONS, LINALG, OBJECTS, PASSED
+from weft.array_api.table import FOURIER, FUNCTIONS, LINALG, OBJECTS, PASSED
 from weft.compiler.deferred import deferred
 from weft.dialects.errors import MissingNameError, OptionError
 from weft.distributed.mesh import P
@@ -94,7 +94,8 @@ _NAMES: dict[str, Any] = {
                 "ones", "zeros"),
     **_standard(dtypes, "astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type", "float16",
                 "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
-                "uint32", "uint64"),
+                "uint32", "uint64", "complex64", "complex128"),
+    "fft": SimpleNamespace(**FOURIER),
     "linalg": SimpleNamespace(**LINALG, LinAlgError=_np.linalg.LinAlgError),
     "bool": _np.bool_, "pi": _np.pi, "e": _np.e, "inf": _np.inf, "nan": _np.nan, "newaxis": None,
     "erf": erf, "softmax": softmax, "log_softmax": log_softmax, "shard": shard,

@@ -26,11 +26,12 @@ from weft.distributed.mesh import Mesh, P
 from weft.distributed.world import World
 from weft.distributed.world import world as current_world
 from weft.eager.tensor import AbsentTensor, Tensor, elements, give_up, make_absent
-from weft.tracing.spec import described_examples, options_for
+from weft.tracing.spec import described_examples, options_for, spec_of
 from weft.tracing.survey.stored import StoredProgram, found_or_made, stored_program
-from weft.trees import Structure, flatten, unflatten
+from weft.trees import Structure, flatten, tree_map, unflatten
 
 if TYPE_CHECKING:
+    from weft.compiler.frontend.imported import ImportedModel
     from weft.distributed import pipeline, placement
     from weft.probing import inside, watching
     from weft.tracing import donations
@@ -67,8 +68,11 @@ class Step:
         pairs: Sequence[tuple[int, int]],
         in_place: bool,
         placed: placement.Placement | None = None,
+        imported: Callable[[], ImportedModel] | None = None,
     ):
         self.executable, self.pairs, self.in_place = executable, pairs, in_place
+        if imported is not None:
+            self.imported = imported
         self._placement = placed
         self._elsewhere = _elsewhere(executable)
         self._inputs, self._outputs = trees
@@ -258,7 +262,10 @@ def step(
     world = current_world() if chosen.mesh else World()
     making = _Making(function, examples, donate, chosen, threads, trap_nan, world)
     executable, (trees, pairs) = found_or_made(making.entry, making.loaded, making.made)
-    return Step(executable, trees, donate, pairs, not trap_nan, _placement(executable, world))
+    placed = _placement(executable, world)
+    specs, name = tree_map(spec_of, examples), chosen.prefix
+    again = lambda: donations.donating(function, *specs, donate=donate, name=name)[0]  # noqa: E731
+    return Step(executable, trees, donate, pairs, not trap_nan, placed, again)
 
 
 class _Making(Struct, frozen=True):

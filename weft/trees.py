@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast, overload
 
+import numpy as np
 from msgspec import Struct
 
+from weft.array.complex_numbers import Complex
+from weft.array.interleaved import from_interleaved
 from weft.array.operators import users_line
 from weft.dialects.errors import WeftError
 
@@ -25,11 +28,16 @@ class Structure(Struct, frozen=True):
 
 LEAF: Final = Structure(None)
 
+KNOWN: Final = (complex, np.ndarray, np.generic)
+"""Types of complex numbers whose elements are known."""
 
-def flatten(tree: Any, name: str = "") -> tuple[list[tuple[str, Any]], Structure]:
+
+def flatten(
+    tree: Any, name: str = "", whole: bool = False
+) -> tuple[list[tuple[str, Any]], Structure]:
     """The leaves with their paths, such as `params.hidden.weight`, and the tree without them.
 
-    None is a tree without leaves.
+    None is a tree without leaves; complex numbers are two leaves, unless they are `whole`.
     """
     node_type = cast("type[Any]", type(tree))
     if tree is None:
@@ -40,20 +48,34 @@ def flatten(tree: Any, name: str = "") -> tuple[list[tuple[str, Any]], Structure
     elif isinstance(tree, tuple | list):
         values = cast("Sequence[Any]", tree)
         children = [(str(position), value) for position, value in enumerate(values)]
+    elif not whole and (parts := parts_of(tree)) is not None:
+        children, node_type = list(zip(("real", "imag"), parts, strict=True)), Complex
     else:
         return [(name, tree)], LEAF
     leaves: list[tuple[str, Any]] = []
     below: list[tuple[str, Structure]] = []
     for key, value in children:
-        found, structure = flatten(value, f"{name}.{key}" if name else key)
+        found, structure = flatten(value, f"{name}.{key}" if name else key, whole)
         leaves += found
         below.append((key, structure))
     return leaves, Structure(node_type, tuple(below))
 
 
-def flatten_exactly(value: Any) -> tuple[list[Any], Structure]:
+def parts_of(value: Any) -> tuple[Any, Any] | None:
+    """Those of complex numbers, which are two leaves."""
+    if isinstance(value, Complex):
+        return value.parts
+    kind = "c" if isinstance(value, complex) else getattr(getattr(value, "dtype", None), "kind", "")
+    if kind == "c" and isinstance(value, KNOWN):
+        array: Any = np.asarray(value)
+        return np.asarray(array.real, order="C"), np.asarray(array.imag, order="C")
+    return None
+
+
+def flatten_exactly(value: Any, whole: tuple[type, ...] = ()) -> tuple[list[Any], Structure]:
     """The leaves of a value of a program, and the value without them. Containers are lists, tuples
-    and dicts of Python's own types, and named tuples; all else is a leaf, None too.
+    and dicts of Python's own types, and named tuples; complex numbers are two leaves, unless they
+    are of the types `whole`; all else is a leaf, None too.
     """
     node_type = cast("type[Any]", type(value))
     if (
@@ -64,12 +86,14 @@ def flatten_exactly(value: Any) -> tuple[list[Any], Structure]:
         children = list[tuple[Any, Any]](enumerate(cast("Sequence[Any]", value)))
     elif node_type is dict:
         children = list(cast("dict[Any, Any]", value).items())
+    elif not (whole and isinstance(value, whole)) and (parts := parts_of(value)) is not None:
+        children, node_type = list[tuple[Any, Any]](enumerate(parts)), Complex
     else:
         return [value], LEAF
     leaves: list[Any] = []
     below: list[tuple[Any, Structure]] = []
     for key, child in children:
-        found, structure = flatten_exactly(child)
+        found, structure = flatten_exactly(child, whole)
         leaves += found
         below.append((key, structure))
     return leaves, Structure(node_type, tuple(below))
@@ -98,6 +122,8 @@ def _unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:
     if structure.node_type is dict:
         return {key: _unflatten(each, leaves) for key, each in structure.below}
     values = [_unflatten(each, leaves) for _, each in structure.below]
+    if structure.node_type is Complex and all(isinstance(each, KNOWN) for each in values):
+        return from_interleaved(np.stack(values, -1))
     if hasattr(structure.node_type, "_fields"):  # a named tuple
         return structure.node_type(*values)
     return structure.node_type(values)

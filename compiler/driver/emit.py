@@ -7,7 +7,7 @@ from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 
-from weft.compiler.driver.pipeline import plan_model, read_graph
+from weft.compiler.driver.pipeline import import_model, plan_model, read_graph
 from weft.compiler.driver.session import Session
 from weft.compiler.frontend.from_graph_file import graph_text, has_weights, write_weights
 from weft.compiler.frontend.graph_file_names import weights_path
@@ -49,19 +49,22 @@ def assembly_text(module: ModuleOp) -> str:
     )
 
 
-def save_graph(source: Source | ImportedModel, output: Path, session: Session) -> None:
-    """Writes the optimised graph as a graph file, and its weights beside it. Raises OptionError for
-    one with buckets, each of which has a graph.
+def save_graph(
+    source: Source | ImportedModel, output: Path, session: Session, *, optimised: bool = True
+) -> None:
+    """Writes the graph, optimised or as it was made, as a graph file, and its weights beside it.
+    Raises OptionError for one with buckets, each of which has a graph.
     """
     if session.options.buckets.sizes:
         raise OptionError("a graph file requires one program, got buckets")
-    imported = read_graph(source, session)
+    read = read_graph if optimised else import_model
+    imported = read(source, session)
     digest = None
     if has_weights(imported.module):
         with replacing(weights_path(output)) as out:
             digest = write_weights(imported.module, imported.weights, out)
     with replacing(output) as out:
-        out.write(graph_text(imported.module, digest).encode())
+        out.write(graph_text(imported.module, digest, optimised=optimised).encode())
 
 
 def llvm_modules(module: ModuleOp) -> Iterator[tuple[str, str]]:

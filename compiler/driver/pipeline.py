@@ -194,12 +194,17 @@ def compile_loops(text: str, options: Options) -> Compiled:
     return assemble([level], WeightStore(), session.options, session.report)
 
 
+def import_model(source: Source | ImportedModel, session: Session) -> ImportedModel:
+    """Imports a model. Raises as compile_model does."""
+    with session.report.stage("import"):
+        return read_model(source, session.options, session.extensions, budget=session.budget)
+
+
 def read_graph(source: Source | ImportedModel, session: Session) -> ImportedModel:
     """Imports a model and optimises its graph; the report says what each pass did. Raises as
     compile_model does.
     """
-    with session.report.stage("import"):
-        imported = read_model(source, session.options, session.extensions, budget=session.budget)
+    imported = import_model(source, session)
     optimize_graph(imported.module, WeftContext(imported.weights), session)
     return imported
 

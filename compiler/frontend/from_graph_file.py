@@ -1,4 +1,5 @@
-"""A graph file -> graph: the text of an optimised graph, and its weights in a file beside it.
+"""A graph file -> graph: the text of a graph, which says whether it is optimised yet, and its
+weights in a file beside it.
 
 `net.mlir` is what `weft-opt` reads too, with a version and the SHA-256 of `net.weights`; that holds
 a magic, the size of its head, the head (JSON: dtype, shape and place by key) and the tensors, each
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import numpy as np
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, i64
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i64
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.hints import isa
@@ -31,19 +32,24 @@ from weft.dialects.weights import Array, WeightStore, byte_blocks
 
 VERSION: Final = 3
 DIGEST: Final = "weft.weights_sha256"
+UNOPTIMISED: Final = "weft.unoptimised"
 ALIGNMENT: Final = 64
 _MAGIC: Final = b"WEFTWGT1"
 _FRONT: Final = struct.Struct("<8sQ")
 _BLOCK: Final = 1 << 20
 
 
-def graph_text(module: ModuleOp, weights_digest: str | None = None) -> str:
-    """The text of an optimised graph, stamped with the version of the format and the digest of its
-    weights, where it has some; whoever compiles it says for what target.
+def graph_text(
+    module: ModuleOp, weights_digest: str | None = None, *, optimised: bool = True
+) -> str:
+    """The text of a graph, stamped with the version of the format, the digest of its weights, where
+    it has some, and whether it has yet to be optimised; whoever compiles it says for what target.
     """
     copy = module.clone()
     copy.attributes.clear()
     copy.attributes[STAMP] = IntegerAttr(VERSION, i64)
+    if not optimised:
+        copy.attributes[UNOPTIMISED] = UnitAttr()
     if weights_digest is not None:
         copy.attributes[DIGEST] = StringAttr(weights_digest)
     return f"{copy!s}\n"
@@ -105,6 +111,8 @@ def read_graph(path: Path) -> ImportedModel:
     if not isa(stamp, IntegerAttr) or stamp.value.data != VERSION:
         rule = f"requires a graph file of version {VERSION}, as this weft writes it"
         raise ModelError(f"{path} {rule}, got {'none' if stamp is None else stamp}")
+    if module.attributes.pop(UNOPTIMISED, None) is not None:
+        del module.attributes[STAMP]  # which says that nothing is left to do
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
     mains = [each for each in functions if len(functions) == 1 or each.sym_name.data == MAIN]
     if len(mains) != 1:

@@ -45,7 +45,7 @@ def jitted():
 
 
 def traced():
-    return weft.trace(layer, X)(X)[0]
+    return weft.trace(layer, X)(X)
 
 
 def step():
@@ -89,4 +89,5 @@ def test_weft_numpy_imports_no_module_of_numpys_that_tensors_do_not_need():
         [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
     )
     found = {name for name in shown.stdout.split() if name.startswith("numpy.")}
-    assert found <= {"numpy.typing", "numpy._typing._add_docstring"}
+    needed = {name for name in found if name.startswith("numpy.fft")}  # whose functions it has
+    assert found - needed <= {"numpy.typing", "numpy._typing._add_docstring"}

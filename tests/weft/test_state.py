@@ -184,8 +184,7 @@ def test_w4_state_that_is_handed_in_and_out_goes_everywhere():
     model, expected = network(), network()
     of_eager(expected, X)
     traced = weft.trace(lambda b, x: model.apply_updating(b, x)[1], model.buffers(), X, naive=True)
-    found = traced(*(each.numpy() for each in model.buffers().values()), X)
-    same(dict(zip(model.buffers(), found, strict=True)), held(expected))
+    same(traced({name: each.numpy() for name, each in model.buffers().items()}, X), held(expected))
     optimizer = optim.sgd(0.1)
 
     def train(parameters, buffers, state, x):

@@ -24,8 +24,6 @@ from weft.array.elementwise import (
     log,
     log1p,
     logical_and,
-    maximum,
-    minimum,
     negative,
     round,
     sqrt,
@@ -83,6 +81,8 @@ def _log10(x: Any) -> Any:
 def _log_to(x: Any, base: float) -> Any:
     x = x.as_float()
     found = log(x) * (1.0 / float(_numpy.log(base)))
+    if x.dtype.kind == "c":
+        return found
     whole = round(found)
     slack = 1e-3 if x.dtype.itemsize > 2 else 8e-3
     near = abs(whole - found) <= abs(whole) * slack  # not of infinities: their difference is NaN
@@ -108,7 +108,8 @@ def _copysign(x: Any, y: Any) -> Any:
 def _hypot(x: Any, y: Any) -> Any:
     """The roots of sums of two squares, which do not overflow on the way."""
     x, y = (abs(each.as_float()) for each in x.promoted(y))
-    high, low = maximum(x, y), minimum(x, y)
+    swaps = less(x, y)  # one order, whose derivatives belong together at ties
+    high, low = where(swaps, y, x), where(swaps, x, y)
     ratio = low / where(high == 0, 1.0, high)
     return where(isinf(high), high, where(isinf(low), low, high * sqrt(1.0 + ratio * ratio)))
 

@@ -14,12 +14,13 @@ from typing import Any, Final, Self, cast
 import numpy as np
 
 from weft.array import elementwise, products, rearrangements, reductions, selections
-from weft.array.in_place import InPlace
 from weft.array.operators import Axes, axes_of, axis_of, by_rows, listed, users_line
+from weft.array.parts import Parts
 from weft.dialects.errors import WeftError
 
 METHODS: Final = (
-    "all", "any", "argmax", "argmin", "argsort", "astype", "clip", "clone", "contiguous", "copy",
+    "all", "any", "argmax", "argmin", "argsort", "astype", "clip", "clone", "conj", "conjugate",
+    "contiguous", "copy",
     "cumprod", "cumsum", "diagonal", "dot", "fill", "flatten", "item", "max", "mean", "min",
     "nonzero", "permute", "prod", "ravel", "repeat", "reshape", "round", "searchsorted", "sort",
     "split", "squeeze", "std", "sum", "swapaxes", "take", "tolist", "trace", "transpose", "var",
@@ -43,7 +44,7 @@ SAME: Final = frozenset((
 """Those that give the array itself, where NumPy's do; what others give is another array."""
 
 
-class ArrayMethods(InPlace):
+class ArrayMethods(Parts):
     """A tensor with the methods of arrays. Those do not take `out`; functions do."""
 
     __slots__ = ()

@@ -12,6 +12,7 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache, lru_cache
+from importlib import import_module
 from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeGuard, cast
@@ -56,6 +57,8 @@ def number_dtype(number_type: type, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype of a Python number beside a tensor: the tensor's, but for an int beside bools and
     a float beside integers, which are those of 64 bits.
     """
+    if issubclass(number_type, complex):
+        return np.result_type(dtype, np.complex64)
     if issubclass(number_type, float):
         return dtype if dtype.kind not in "biu" else np.dtype(np.float64)
     return np.dtype(np.int64) if dtype.kind == "b" and number_type is not bool else dtype
@@ -73,7 +76,7 @@ def is_number(value: Any) -> TypeGuard[float]:
     """Whether it is a number of Python, which takes the dtype of a tensor beside it; scalars of
     NumPy's have their own, though some are floats of Python too.
     """
-    return isinstance(value, bool | int | float) and not isinstance(value, np.generic)
+    return isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic)
 
 
 def axis_of(axis: Any, rank: int) -> int:
@@ -276,6 +279,8 @@ class ArrayOperators(metaclass=ArrayClass):
         if casting != "unsafe" and not np.can_cast(self.dtype, wanted, casting):
             rule = f"astype requires what casting={casting!r} allows"
             raise TypeError(f"{users_line()}: {rule}, got {self.dtype} to {wanted}")
+        if wanted.kind == "c" and self.dtype.kind != "c":
+            return import_module("weft.array.complex_numbers").from_real(self, wanted)
         return self.cast(wanted)
 
     def duplicate(self) -> Self:

@@ -35,7 +35,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 def _vecdot(x: Any, y: Any, axis: int) -> Any:
     first, second = (moveaxis(each, axis, -1) for each in x.promoted(y))
-    return _kept(sum(first * second, -1), first)
+    return _kept(sum((first.conj() if first.dtype.kind == "c" else first) * second, -1), first)
 
 
 def _kept(total: Any, x: Any) -> Any:
@@ -59,12 +59,9 @@ def tensordot(x1: Any, x2: Any, /, *, axes: int | Sequence[Sequence[int]] = 2) -
 def _contracted(x: Any, y: Any, left: Sequence[int], right: Sequence[int]) -> Any:
     rows = [axis for axis in range(x.ndim) if axis not in left]
     columns = [axis for axis in range(y.ndim) if axis not in right]
-    inner: Any = 1
-    for axis in left:
-        inner = x.shape[axis] * inner
     heads = (*(x.shape[axis] for axis in rows), *(y.shape[axis] for axis in columns))
-    flat = permute_dims(x, [*rows, *left]).reshape((_size(x, rows), inner))
-    other = permute_dims(y, [*right, *columns]).reshape((inner, _size(y, columns)))
+    flat = permute_dims(x, [*rows, *left]).reshape((_size(x, rows), _size(x, left)))
+    other = permute_dims(y, [*right, *columns]).reshape((_size(y, right), _size(y, columns)))
     return matmul(flat, other).reshape(heads)
 
 

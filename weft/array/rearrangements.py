@@ -165,9 +165,25 @@ def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = 
     if axis is None and x.ndim != 1:
         return roll(x.reshape(-1), shift, 0).reshape(x.shape)
     axes = [axis or 0] if axis is None or isinstance(axis, int) else [*axis]
-    shifts = [shift] * len(axes) if isinstance(shift, int) else shift
-    moves = [*zip(axes, shifts, strict=True)]
-    return x.rolled(moves)
+    given: Any = shift
+    shifts: list[Any] = [*given] if isinstance(shift, tuple | list) else [given] * len(axes)
+    for position, by in zip(axes, shifts, strict=True):
+        x = _rotated(x, axis_of(position, x.ndim), by) if is_unknown(by) else x
+    moves = [(position, by if isinstance(by, int) else int(by))
+             for position, by in zip(axes, shifts, strict=True) if not is_unknown(by)]  # fmt: skip
+    return x.rolled(moves) if moves else x
+
+
+def is_unknown(value: Any) -> bool:
+    """Whether it is a tensor whose elements a call finds."""
+    return isinstance(value, ArrayOperators) and not value.has_values
+
+
+def _rotated(x: Any, axis: int, by: Any) -> Any:
+    """The elements along an axis moved on by a number of places that a call finds."""
+    ones = by.constant(np.asarray(1, np.int64)).broadcast_to(x.shape[axis : axis + 1])
+    places = ones.cumsum(0) - 1 - by
+    return x.op("gather", x, places % ones.sum(), axis=axis)
 
 
 def tile(x: Any, repetitions: Sequence[int]) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from weft.array.operators import ArrayOperators, listed, users_line
 from weft.array.views import Views
 from weft.dialects.errors import WeftError
-from weft.eager.tensor import Tensor
+from weft.eager.tensor import Tensor, tensor_of
 
 Size = int | Sequence[int]
 
@@ -90,12 +90,12 @@ def linspace(
     """So many numbers at equal distances, both ends among them, or the first alone."""
     chosen = np.dtype(_dtype(dtype, device))
     if num < 2 or chosen.kind != "f" or not endpoint or {type(start), type(stop)} - _NUMBERS:
-        return Tensor.of(_spaced(start, stop, num, dtype=chosen, endpoint=endpoint))
+        return tensor_of(_spaced(start, stop, num, dtype=chosen, endpoint=endpoint))
     positions = np.arange(num, dtype=np.float64)
     positions *= (stop - start) / (num - 1)
     positions += start
     positions[-1] = stop
-    return Tensor.of(positions.astype(chosen))
+    return tensor_of(positions.astype(chosen))
 
 
 def eye(
@@ -119,7 +119,7 @@ def full_like(x: Any, fill_value: float, *, dtype: Any = None, device: Any = Non
     if type(x) is Tensor and type(fill_value) in _NUMBERS:
         array = np.empty(x.shape, dtype or x.dtype)
         array.fill(fill_value)
-        return Tensor.of(array)
+        return tensor_of(array)
     return x.lifted(fill_value).astype(dtype or x.dtype).broadcast_to(x.shape).duplicate()
 
 
@@ -136,10 +136,11 @@ def ones_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
 empty_like = zeros_like
 
 
-def _made(array: Any) -> Tensor:
+def _made(array: Any) -> Any:
     """A tensor of an array that is made here, whose elements NumPy has row by row."""
-    found = Tensor.of(array)
-    found.views = Views(rows=True)
+    found = tensor_of(array)
+    for part in getattr(found, "parts", (found,)):
+        part.views = Views(rows=True)
     return found
 
 

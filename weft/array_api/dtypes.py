@@ -14,10 +14,11 @@ _numpy: Any = np  # whose overloads ask for more than arrays
 int8, int16, int32, int64 = np.int8, np.int16, np.int32, np.int64
 uint8, uint16, uint32, uint64 = np.uint8, np.uint16, np.uint32, np.uint64
 float16, float32, float64 = np.float16, np.float32, np.float64
+complex64, complex128 = np.complex64, np.complex128
 
 NAMES: Final = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-                "float32", "float64")  # fmt: skip
-"""Those of the standard that weft computes with; it has no complex numbers."""
+                "float32", "float64", "complex64", "complex128")  # fmt: skip
+"""Those of the standard."""
 
 
 class Floats(Struct, frozen=True):
@@ -98,7 +99,7 @@ class Info:
         """Dtypes of numbers of Python."""
         return {
             "real floating": np.dtype("float64"),
-            "complex floating": None,
+            "complex floating": np.dtype("complex128"),
             "integral": np.dtype("int64"),
             "indexing": np.dtype("int64"),
         }

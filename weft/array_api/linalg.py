@@ -103,11 +103,14 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Any:
         column = take(rest, k, -1)
         root = sqrt(take(column, k, -1))
         found = where(positions >= k, column / root.reshape((*root.shape, 1)), 0.0)
-        return rest - _column(found) * _row(found), found
+        across = found.conj() if x.dtype.kind == "c" else found
+        return rest - _column(found) * _row(across), found
 
     _, columns = scan(round_, x, positions)
     lower = moveaxis(columns, 0, -1)
-    return matrix_transpose(lower) if upper else lower
+    if not upper:
+        return lower
+    return matrix_transpose(lower.conj() if x.dtype.kind == "c" else lower)
 
 
 def _eliminated(matrix: Any, right: Any) -> tuple[Any, Any]:

@@ -11,7 +11,7 @@ from weft.array.composites import leader
 from weft.array.operators import ArrayOperators, is_number, listed, users_line
 from weft.array.rearrangements import stack
 from weft.dialects.errors import WeftError
-from weft.eager.tensor import Tensor
+from weft.eager.tensor import tensor_of
 
 _numpy: Any = np  # whose overloads ask for more than arrays
 
@@ -83,6 +83,12 @@ def known(size: Any, who: str) -> int:
     raise refuse(f"{who} requires sizes that are known", size)
 
 
+def size_of(x: Any, axis: int) -> Any:
+    """The size of an axis, as a tensor where a call names it."""
+    size = x.shape[axis]
+    return size if is_integer(size) else x.real.recording.dims(size)
+
+
 def constant(value: Any, who: str) -> np.ndarray[Any, Any]:
     """Elements that a definition needs while it runs. Raises WeftError where a call has them."""
     if isinstance(value, ArrayOperators) and not value.has_values:
@@ -120,4 +126,4 @@ def as_tensors(found: Any, arguments: Sequence[Any]) -> Any:
     if not isinstance(found, np.ndarray):
         return found
     array = cast("np.ndarray[Any, Any]", found)
-    return Tensor.of(array) if array.ndim and array.dtype.kind in "biuf" else array
+    return tensor_of(array) if array.ndim and array.dtype.kind in "biufc" else array

@@ -23,7 +23,9 @@ from weft.array_api.functions import (
     calculus,
     choosing,
     decompositions,
+    eigenvalues,
     elements,
+    fourier,
     histograms,
     joining,
     making,
@@ -38,7 +40,7 @@ from weft.array_api.ufuncs import UFUNCS, imported
 _MODULES: Final = (shapes, elements, joining, statistics, histograms, calculus, choosing, making)
 _NOTHING: Final = frozenset((
     "array", "asanyarray", "ascontiguousarray", "copy",
-    "fromfunction", "isrealobj", "iscomplexobj",
+    "fromfunction",
 ))  # fmt: skip
 """Functions that take anything, and make tensors of it."""
 
@@ -48,8 +50,7 @@ def entry(function: Callable[..., Any], own: Any) -> Callable[..., Any]:
     and an argument that it does not take refused with the user's line.
     """
     name = function.__name__
-    signature = inspect.signature(function)
-    takes_out = "out" in signature.parameters
+    takes_out = "out" in inspect.signature(function).parameters
 
     @wraps(function)
     def called(*arguments: Any, **named: Any) -> Any:
@@ -59,6 +60,7 @@ def entry(function: Callable[..., Any], own: Any) -> Callable[..., Any]:
         try:
             found = function(*arguments, **named)
         except TypeError as error:
+            signature = inspect.signature(function)  # not kept: keys of programs take in closures
             try:
                 signature.bind(*arguments, **named)
             except TypeError as unfit:
@@ -128,14 +130,19 @@ def _entries(owner: Any, found: Mapping[str, Callable[..., Any]]) -> dict[str, C
     }
 
 
-_OF_MATRICES: Final = _definitions(matrices) | _definitions(decompositions)
+_OF_MATRICES: Final = {
+    name: each
+    for module in (matrices, decompositions, eigenvalues)
+    for name, each in _definitions(module).items()
+}
+_POLYNOMIALS: Final = ("poly", "polyfit", "roots")
 
 
 def _functions() -> dict[str, Callable[..., Any]]:
     found: dict[str, Callable[..., Any]] = {name: _method(name) for name in _BY_METHOD}
     for module in _MODULES:
         found |= _definitions(module)
-    found["polyfit"] = decompositions.polyfit
+    found |= {name: _OF_MATRICES[name] for name in _POLYNOMIALS}
     found |= {"amax": found["max"], "amin": found["min"], "around": found["round"]}
     for module, names in _STANDARD:
         found |= {name: getattr(module, name) for name in names}
@@ -148,14 +155,17 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = _functions()
 
 LINALG: Final[Mapping[str, Callable[..., Any]]] = {
     **{name: getattr(linalg, name) for name in linalg.__all__},
-    **_entries(np.linalg, {k: f for k, f in _OF_MATRICES.items() if k != "polyfit"}),
+    **_entries(np.linalg, {k: f for k, f in _OF_MATRICES.items() if hasattr(np.linalg, k)}),
 }
 """Those of `numpy.linalg`, by its names."""
+
+FOURIER: Final[Mapping[str, Callable[..., Any]]] = _entries(np.fft, _definitions(fourier))
+"""Those of `numpy.fft`, by its names."""
 
 
 def _by_object() -> dict[Any, Callable[..., Any]]:
     found: dict[Any, Callable[..., Any]] = {}
-    for owner, names in ((np.linalg, LINALG), (np, FUNCTIONS)):
+    for owner, names in ((np.fft, FOURIER), (np.linalg, LINALG), (np, FUNCTIONS)):
         for name, function in names.items():
             own = getattr(owner, name, None)
             if own is not None:
@@ -180,7 +190,8 @@ PASSED: Final = (
     "set_printoptions", "get_printoptions", "printoptions", "generic", "number", "integer",
     "signedinteger", "unsignedinteger", "inexact", "floating", "bool_", "int_", "intp", "uint",
     "uintp", "half", "single", "double", "byte", "ubyte", "short", "ushort", "intc", "uintc",
-    "long", "ulong", "longlong", "ulonglong", "True_", "False_", "exceptions", "base_repr",
+    "complexfloating", "csingle", "cdouble", "long", "ulong", "longlong", "ulonglong", "True_",
+    "False_", "exceptions", "base_repr",
     "binary_repr", "common_type", "typename", "array2string", "array_repr", "array_str",
     "mask_indices",
 )  # fmt: skip

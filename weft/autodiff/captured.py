@@ -27,8 +27,9 @@ class Captured(Recording):
         input_type = declared(given.dtype.name, given.shape)
         return Traced(self, self.inputs.insert_arg(input_type, len(self.inputs.args)))
 
-    def constant(self, array: Any) -> Traced:
-        return self.held(array) if array.size > INLINE_ELEMENTS else super().constant(array)
+    def constant(self, array: Any) -> Any:
+        is_large = array.size > INLINE_ELEMENTS and array.dtype.kind != "c"
+        return self.held(array) if is_large else super().constant(array)
 
     def computed(self, results: Sequence[Traced]) -> list[Tensor]:
         """The values of traced tensors."""

@@ -56,7 +56,7 @@ def value_and_grad(function: Function, argnums: Positions = 0, has_aux: bool = F
 def _is_one_float(value: ArrayOperators) -> bool:
     size = value.size
     return (size == 1 or (isinstance(size, Expr) and size.constant == 1)) and (
-        value.dtype.kind not in "biu"
+        value.dtype.kind not in "biuc"
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft.autodiff.vjp import is_traced
 from weft.compiler.deferred import deferred
+from weft.trees import flatten, unflatten
 
 if TYPE_CHECKING:
     from weft.autodiff import captured
@@ -16,15 +17,18 @@ else:
 
 
 def one_kernel(function: Callable[..., Sequence[Any]]) -> Callable[..., Sequence[Any]]:
-    """The function, from tensors to several: on tensors with values it is traced, and runs as one
-    kernel that is compiled once for its shapes.
+    """The function, from trees of tensors to several: on tensors with values it is traced, and runs
+    as one kernel that is compiled once for its shapes.
     """
 
     @wraps(function)
     def called(*operands: Any) -> Sequence[Any]:
-        if is_traced(operands):
-            return function(*operands)
+        leaves, structure = flatten(operands)
+        if is_traced([leaf for _, leaf in leaves]):
+            return tuple(function(*operands))
         recording = captured.Captured()
-        return recording.computed(function(*map(recording.held, operands)))
+        held = iter([recording.held(leaf) for _, leaf in leaves])
+        results, shape = flatten(tuple(function(*unflatten(structure, held))))
+        return unflatten(shape, iter(recording.computed([leaf for _, leaf in results])))
 
     return called

@@ -4,11 +4,12 @@ the kernel by one look into a dictionary.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from weft.array.complex_numbers import Complex
 from weft.array.composites import leader
 from weft.array.operators import ArrayOperators, Axes, axes_of
 from weft.eager.abstract_values import AbstractValue, number
@@ -217,11 +218,27 @@ def _slowly_composed(
     attributes: Mapping[str, Any],
 ) -> Any:
     first = leader(*operands)
-    if not first.has_values:
+    if not first.has_values or any(isinstance(each, Complex) for each in operands):
+        if first.has_values:
+            return ArrayOperators.composed(first, function, operands, attributes)
         return first.composed(function, operands, attributes)
     values = [self.lifted(each) for each in operands]
     template = composite_of(function, frozen(attributes), len(values))
     return computed(type(self), template, values)[0]
+
+
+def composed_all(
+    self: Tensor,
+    function: Callable[..., Any],
+    operands: Sequence[Any],
+    attributes: Mapping[str, Any],
+) -> Sequence[Any]:
+    """All results of a function of tensors, by one kernel where all have values."""
+    first = leader(*operands)
+    if not first.has_values:
+        return first.composed_all(function, operands, attributes)
+    template = composite_of(function, frozen(attributes), len(operands))
+    return computed(type(self), template, [self.lifted(each) for each in operands])
 
 
 def _reduction(tensor: type[Tensor]) -> Any:
@@ -281,7 +298,7 @@ def install(tensor: type[Tensor]) -> None:
             operator = _warning(tensor, operator, WARNED[method])
         methods[f"__{method}__"] = operator
     methods |= {"apply": _apply(tensor), "op": _op(tensor), "reduced": _reduction(tensor)}
-    methods |= {"composed": _composed(tensor)}
+    methods |= {"composed": _composed(tensor), "composed_all": composed_all}
     for name, method in methods.items():
         setattr(tensor, name, method)
     for method in REVERSED:

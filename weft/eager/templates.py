@@ -72,11 +72,13 @@ class Composite(Struct, frozen=True, eq=False):
         return dict(self.attributes)
 
     def build(self, recording: Recording, operands: Sequence[SSAValue]) -> list[SSAValue]:
-        """Appends the function's operators; the value of its one result."""
+        """Appends the function's operators; the values of its results."""
         from weft.tracing.traced import Traced
 
         traced = [Traced(recording, operand) for operand in operands]
-        return [self.function(*traced, **self.named).value]
+        found = self.function(*traced, **self.named)
+        several = cast("tuple[Any, ...]", found if isinstance(found, tuple) else (found,))
+        return [each.value for each in several]
 
 
 class Program(Struct, frozen=True, eq=False):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
+from weft.array.complex_numbers import complex_of
 from weft.array.methods import ArrayMethods
 from weft.array.operators import ArrayOperators, listed, order_of, users_line
 from weft.array.views import Link, Permuted, Repeated, Reshaped, linked, lost, reshaped
@@ -42,6 +43,12 @@ class Tensor(ArrayMethods):
     _abstract: AbstractValue
     _node: Node | None  # the operator that gave it, where a derivative is being recorded
     _position: int  # among that operator's results
+
+    def __new__(cls, value: Any, dtype: Any = None) -> Any:
+        """A tensor; of complex numbers a `Complex`."""
+        if _is_complex(value, dtype):
+            return complex_of(np.array(value, dtype, order="C"), Tensor.of)
+        return object.__new__(cls)
 
     def __init__(self, value: Any, dtype: Any = None):
         source = elements(value) if isinstance(value, Tensor) else value
@@ -319,12 +326,26 @@ class Tensor(ArrayMethods):
         return duplicate(self)
 
 
+def _is_complex(value: Any, dtype: Any) -> bool:
+    """Whether an array of the value has complex numbers."""
+    if dtype is not None:
+        return np.dtype(dtype).kind == "c"
+    if isinstance(value, list | tuple):
+        return np.asarray(cast("Any", value)).dtype.kind == "c"
+    return isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c"
+
+
 _BASIC: Final = frozenset((int, slice, type(None), type(Ellipsis)))
 """What an index may hold besides arrays."""
 
 
 array_of: Final[Callable[[Tensor], Array]] = attrgetter("_array")
 """The array that holds a tensor's elements, which nothing may change."""
+
+
+def tensor_of(array: Array) -> Any:
+    """A tensor of an array that nothing changes from now on; of complex numbers a `Complex`."""
+    return complex_of(array, Tensor.of) if array.dtype.kind == "c" else Tensor.of(array)
 
 
 def elements(x: Tensor) -> Array:

@@ -46,7 +46,7 @@ class _Trapped(Executable):
         imported: ImportedModel,
     ) -> None:
         self.metadata = executable.metadata
-        self.compile_watched = None
+        self.compile_watched = self.pipeline = None
         self._executable = executable
         self._exposed = exposed
         self._function = function

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec import Struct
 
-from weft.eager.tensor import Tensor, array_of
+from weft.array.interleaved import interleaved
+from weft.eager.tensor import Tensor, array_of, tensor_of
 from weft.source.signature import is_value
-from weft.trees import flatten_exactly, unflatten
+from weft.trees import KNOWN, flatten_exactly, unflatten
 
 if TYPE_CHECKING:
     from weft.source.jit import Compilation
@@ -34,7 +35,7 @@ def sign(arguments: Iterable[Any], parts: list[object], arrays: list[Any]) -> bo
         argument_type = each.__class__
         if argument_type is np.ndarray:
             parts.append((each.dtype, each.shape))
-            arrays.append(each)
+            arrays.append(interleaved(each) if each.dtype.kind == "c" else each)
         elif argument_type is Tensor:
             array = array_of(each)
             parts.append((Tensor, array.dtype, array.shape))
@@ -53,7 +54,8 @@ def sign(arguments: Iterable[Any], parts: list[object], arrays: list[Any]) -> bo
                 return False
         elif is_value(each):
             parts.append(argument_type)
-            arrays.append(np.asarray(each))
+            array = np.asarray(each)
+            arrays.append(interleaved(array) if array.dtype.kind == "c" else array)
         else:
             return False
     return True
@@ -98,12 +100,12 @@ def as_array(leaf: Any) -> Any:
 
 def as_tensor(leaf: Any) -> Any:
     """A result for a caller whose arguments are weft's tensors."""
-    return Tensor.of(np.asarray(leaf)) if _is_array(leaf) else leaf
+    return tensor_of(np.asarray(leaf)) if _is_array(leaf) else leaf
 
 
 def as_tensors(found: Any) -> Any:
     """Results for a caller whose arguments are weft's tensors."""
-    leaves, form = flatten_exactly(found)
+    leaves, form = flatten_exactly(found, KNOWN)
     return unflatten(form, [as_tensor(leaf) for leaf in leaves])
 
 

@@ -9,18 +9,19 @@ from __future__ import annotations
 from types import CellType, ModuleType
 from typing import Any, cast
 
-import numpy as np
 from msgspec import Struct, field
 from xdsl.ir import Block
 
+from weft.array.complex_numbers import separated
+from weft.array.interleaved import interleaved
 from weft.dialects.graph.core.dtypes import element_type
 from weft.dialects.graph.core.types import tensor
 from weft.dialects.weights import Array as NumpyArray
-from weft.eager.tensor import Tensor
-from weft.source.program import Captured, Guard, Read, elements_of
+from weft.source.program import Captured, Guard, Read, elements_of, is_held
 from weft.source.recording import SourceRecording
 from weft.source.values import Array
-from weft.tracing.traced import Traced, hint_of
+from weft.tracing.recognize import is_traced_tensor
+from weft.tracing.traced import hint_of
 
 
 class Captures(Struct):
@@ -59,7 +60,7 @@ class Captures(Struct):
 
     def adopt(self, value: Any, name: str) -> Any:
         """A value that an object that it captures holds: an array becomes an input."""
-        if isinstance(value, np.ndarray | Tensor):
+        if is_held(value):
             read = lambda: value  # noqa: E731
             return self._capture((id(value),), name, read, elements_of(value, name), value)
         if type(value) in (list, dict):
@@ -75,9 +76,9 @@ class Captures(Struct):
 
     def _read(self, key: tuple[object, ...], name: str, read: Read, keep: object) -> Any:
         value = read()
-        if isinstance(value, Traced):  # which the program has put there for a while
-            return value
-        if isinstance(value, np.ndarray | Tensor):
+        if is_traced_tensor(value):
+            return value  # which the program has put there for a while
+        if is_held(value):
             return self._capture(key, name, read, elements_of(value, name), keep)
         if key not in self.guards:
             self._kept.append(keep)
@@ -97,20 +98,22 @@ class Captures(Struct):
     def _capture(
         self, key: tuple[object, ...], name: str, read: Read, array: NumpyArray, keep: object
     ) -> Any:
-        if array.dtype.kind not in "biuf" and array.dtype.name != "bfloat16":
+        if array.dtype.kind not in "biufc" and array.dtype.name != "bfloat16":
             return array
         if key not in self._arrays:
             self._kept.append(keep)
             self._arrays[key] = self._input(name, read, array)
-        return self._arrays[key]
+        found = self._arrays[key]
+        return separated(found) if array.dtype.kind == "c" else found
 
     def _input(self, name: str, read: Read, array: NumpyArray) -> Array:
         r = self.recording
+        pairs = interleaved(array) if array.dtype.kind == "c" else array
         if self.frozen:
-            found = r.constant(array)
+            found = r.constant(pairs)
             return Array(r, found.value, f"{name}, which is outside of this function")
         self.captured.append(Captured(name, read, array.dtype, array.shape))
-        tensor_type = tensor(array.shape, element_type(array.dtype))
+        tensor_type = tensor(pairs.shape, element_type(pairs.dtype))
         value = self.entry.insert_arg(tensor_type, len(self.entry.args))
         value.name_hint = hint_of(name).replace(".", "_")
         return Array(r, value, f"{name}, which is outside of this function")

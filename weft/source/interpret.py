@@ -14,6 +14,8 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 
+from weft.array.complex_numbers import Complex
+from weft.array.interleaved import from_interleaved
 from weft.array.operators import RUNNING, users_line
 from weft.dialects.graph import EffectOp
 from weft.dialects.graph.core.types import type_of
@@ -34,7 +36,7 @@ from weft.state import kept_while_traced
 from weft.tracing.printing import Text
 from weft.tracing.spec import Spec, names_of
 from weft.tracing.traced import Traced
-from weft.trees import flatten_exactly, unflatten
+from weft.trees import KNOWN, flatten_exactly, unflatten
 
 STACK = 20_000
 """Python's own calls within each other: a few dozen for each of the program."""
@@ -67,10 +69,10 @@ def read_function(
     recording.line = lambda: str(run.location)
     recording.read = lambda called, args, given: call(run, called, args, given, run.location)
     location = _start(function)
-    given, forms = flatten_exactly((list(arguments), dict(named)))
+    given, forms = flatten_exactly((list(arguments), dict(named)), KNOWN)
     names = _argument_names(function, arguments, named)
     values = [
-        recording.argument(leaf.type, name) if isinstance(leaf, Spec) else leaf
+        leaf.argument(recording, name) if isinstance(leaf, Spec) else leaf
         for leaf, name in zip(given, names, strict=True)
     ]
     entered, entered_by_name = unflatten(forms, values)
@@ -107,7 +109,7 @@ def _argument_names(function: Any, arguments: Sequence[Any], named: Mapping[str,
     names: list[str] = []
     parameters = names_of(function, len(arguments))
     for parameter, value in [*zip(parameters, arguments, strict=True), *named.items()]:
-        leaves, _ = flatten_exactly(value)
+        leaves, _ = flatten_exactly(value, KNOWN)
         several = len(leaves) > 1
         names += [f"{parameter}_{n}" if several else parameter for n in range(len(leaves))]
     return names
@@ -115,11 +117,14 @@ def _argument_names(function: Any, arguments: Sequence[Any], named: Mapping[str,
 
 def _finished(run: Run, function: Any, returned: Any, location: Location) -> SourceGraph:
     recording = run.recording
-    leaves, form = flatten_exactly(_unspread(run, returned, location))
+    leaves, form = flatten_exactly(_unspread(run, returned, location), (*KNOWN, Complex))
     outputs: list[SSAValue] = []
     results: list[Static | Result] = []
     for leaf in leaves:
-        if isinstance(leaf, Traced):
+        if isinstance(leaf, Complex):
+            results.append(Result(len(outputs), from_interleaved))
+            outputs.append(leaf.pairs.value)
+        elif isinstance(leaf, Traced):
             results.append(
                 Result(len(outputs), leaf.python_type if isinstance(leaf, Number) else None)
             )

@@ -26,12 +26,12 @@ from weft.eager.tape import DEPTH, is_recorded
 from weft.eager.tensor import Tensor
 from weft.source.cached_calls import MOST_CACHED, UNKNOWN, CachedCall, as_tensors, is_value, sign
 from weft.source.program import Program
-from weft.source.signature import array_in, kept_leaf, key_of, selects, shown_value
+from weft.source.signature import array_in, elements_in, kept_leaf, key_of, selects, shown_value
 from weft.source.stored import constants_of, entry_of, found_program, keep_program
 from weft.state import Change, as_before, put_back_on_error
 from weft.tracing.recognize import is_traced_tensor
 from weft.tracing.spec import FunctionChanges, Spec, names_of, options_for
-from weft.trees import Structure, flatten_exactly, unflatten
+from weft.trees import KNOWN, Structure, flatten_exactly, unflatten
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ArrayAttr, StringAttr
@@ -68,7 +68,7 @@ class Compilation(Struct, frozen=True):
 
     def call(self, arrays: Sequence[Any]) -> Any:
         """Runs it on the arrays among the arguments."""
-        captured = (each.read() for each in self.program.captured)
+        captured = (each.fetch() for each in self.program.captured)
         outputs = self.executable(*arrays, *captured)
         self.program.keep(outputs)
         return self.program.rebuilt(outputs)
@@ -117,7 +117,7 @@ class Jitted:
         signature: tuple[object, ...] | None = None,
     ) -> Any:
         """A call that finds out what each argument is; with a signature it is remembered."""
-        leaves, form = flatten_exactly((list(arguments), named))
+        leaves, form = flatten_exactly((list(arguments), named), KNOWN)
         traced = next((leaf for leaf in leaves if is_traced_tensor(leaf)), None)
         if traced is not None:
             return traced.recording.run(self.source_function, *arguments, **named)
@@ -137,7 +137,7 @@ class Jitted:
         key = (form, *map(selects, leaves, specs))
         compilation = self._find(key, leaves, specs, form, named)
         arrays = [
-            np.asarray(array_in(leaf), spec.dtype) if spec is not None else array_in(leaf)
+            array_in(leaf if spec is None else np.asarray(elements_in(leaf), spec.dtype))
             for leaf, spec in zip(leaves, specs, strict=True)
             if spec is not None or is_value(leaf)
         ]
@@ -175,7 +175,9 @@ class Jitted:
         def forward(*tensors: Any) -> Any:
             arguments, named = entered(tensors, others)
             with put_back_on_error() as log:
-                found = self._run(flatten_exactly((arguments, named))[0], form, arguments, named)
+                found = self._run(
+                    flatten_exactly((arguments, named), KNOWN)[0], form, arguments, named
+                )
             changes.extend(log)
             return found, (tensors, others)
 
@@ -247,7 +249,7 @@ class Jitted:
                 spec = self._specs.get(name)
             else:
                 spec = self._specs[position] if position < len(self._specs) else None
-            found += [spec] * len(flatten_exactly(value)[0])
+            found += [spec] * len(flatten_exactly(value, KNOWN)[0])
         return found
 
     def _find(

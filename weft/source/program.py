@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 from msgspec import Struct
 
+from weft.array.complex_numbers import Complex
+from weft.array.interleaved import from_interleaved, interleaved
 from weft.array.operators import users_line
 from weft.dialects.errors import WeftError
 from weft.dialects.weights import Array
@@ -67,6 +69,13 @@ def elements_of(value: Any, name: str) -> Array:
     return array_of(value)
 
 
+def is_held(value: Any) -> bool:
+    """Whether it is an array or a tensor with values."""
+    return isinstance(value, np.ndarray | Tensor) or (
+        isinstance(value, Complex) and value.has_values
+    )
+
+
 class Captured(Struct, frozen=True):
     """An array that it captures, which is an input of the graph."""
 
@@ -78,7 +87,9 @@ class Captured(Struct, frozen=True):
     def fetch(self) -> Array | None:
         """The array now; None where it has another dtype or shape."""
         array = elements_of(self.read(), self.name)
-        return array if array.dtype == self.dtype and array.shape == self.shape else None
+        if array.dtype != self.dtype or array.shape != self.shape:
+            return None
+        return interleaved(array) if array.dtype.kind == "c" else array
 
 
 class Static(Struct, frozen=True):
@@ -88,10 +99,12 @@ class Static(Struct, frozen=True):
 
 
 class Result(Struct, frozen=True):
-    """A leaf that is an output: its number, and the class of a number of Python."""
+    """A leaf that is an output: its number, and the class of a number of Python, or what makes
+    NumPy's complex numbers of it.
+    """
 
     number: int
-    python_type: type | None
+    python_type: Callable[[Any], Any] | None
 
 
 class Kept(Struct, frozen=True):
@@ -138,7 +151,13 @@ class Program(Struct, frozen=True):
         """`rebuilt`, made once for what wraps arrays."""
         form, leaves = self.form, self.leaves
         kept = {n: wrap(leaf.value) for n, leaf in enumerate(leaves) if isinstance(leaf, Static)}
-        converters = [leaf.python_type or wrap for leaf in leaves if isinstance(leaf, Result)]
+        results = [leaf for leaf in leaves if isinstance(leaf, Result)]
+        converters = [
+            (lambda output: wrap(from_interleaved(output)))
+            if leaf.python_type is from_interleaved
+            else leaf.python_type or wrap
+            for leaf in results
+        ]
         if form == LEAF and not kept:
             (only,) = converters
             return lambda outputs: only(outputs[0])
@@ -152,7 +171,9 @@ class Program(Struct, frozen=True):
         return rebuilt
 
 
-def _as_python(output: Any, python_type: type | None) -> Any:
-    if python_type is not None:
+def _as_python(output: Any, python_type: Callable[[Any], Any] | None) -> Any:
+    if python_type is from_interleaved:
+        output = from_interleaved(output)
+    elif python_type is not None:
         return python_type(output)
     return output if output.ndim else output[()]

@@ -72,8 +72,9 @@ class SourceRecording(Recording):
         value.name_hint = name
         return Array(self, value, "the caller's")
 
-    def constant(self, array: NumpyArray) -> Array:
-        return self.array(super().constant(array).value)
+    def constant(self, array: NumpyArray) -> Any:
+        found = super().constant(array)
+        return self.array(found.value) if isinstance(found, Traced) else found
 
     def results(self, name: str, *operands: Traced, **attributes: Any) -> list[Traced]:
         return [self.array(each.value) for each in super().results(name, *operands, **attributes)]

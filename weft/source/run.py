@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
+from weft.array.complex_numbers import Complex
 from weft.dialects.errors import SourceError, WeftError
 from weft.source.captures import Captures
 from weft.source.recording import SourceRecording
 from weft.source.syntax import Code, Location
-from weft.source.undo_log import MISSING, Names, NameSlot, UndoLog
+from weft.source.undo_log import MISSING, ArraySlot, Names, NameSlot, UndoLog
 from weft.source.values import Array, Number, Undefined
 
 if TYPE_CHECKING:
@@ -128,11 +129,29 @@ class Run(Struct, eq=False):
                 raise value.error
             advice = f"give {name} a value before"
             raise location.refuse("a name requires a value on every way", value.reason, advice)
-        if isinstance(value, Array) and value.stale:
+        arrays = value.parts if isinstance(value, Complex) else (value,)
+        stale = [each for each in arrays if isinstance(each, Array) and each.stale]
+        if not all(map(self._read_again, stale)):
             rule = "a part of an array requires that the array stays as it is"
             got = f"{name}, whose array was changed since"
             raise location.refuse(rule, got, "take a copy: x[i].copy()")
         return value
+
+    def _read_again(self, array: Array) -> bool:
+        """Gives a part of an array that was changed since the elements that it shows now; whether
+        it is known which these are.
+        """
+        view = array.part_of
+        if view is None or view.index is None or array.shown:
+            return False
+        if any(isinstance(each, Array) for each in view.index):
+            return False  # of an array without axes NumPy makes a copy, of a scalar a view
+        if view.base.stale and not self._read_again(view.base):
+            return False
+        now = self.recording.index(self.recording, view.base, view.index)
+        self.undo_log.assign(ArraySlot(array), now)
+        array.viewing(view.base, view.index)
+        return True
 
     def flag(self, frame: Frame, name: str) -> bool | Number:
         """A flag of a call."""

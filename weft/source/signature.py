@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
+from weft.array.complex_numbers import Complex
+from weft.array.interleaved import interleaved
 from weft.dialects.errors import InputError
 from weft.dialects.weights import Array
 from weft.eager.tensor import Tensor, array_of
@@ -25,7 +27,7 @@ def kept_leaf(leaf: Any, spec: Spec | None) -> Any:
     tensor = is_value(leaf)
     if spec is None and not tensor:
         return leaf
-    array: Array = np.asarray(array_in(leaf))
+    array: Array = np.asarray(elements_in(leaf))
     if spec is None:
         return Spec(array.dtype.name, array.shape)
     if tensor and array.dtype != np.dtype(spec.dtype) or array.ndim != len(spec.shape):
@@ -34,9 +36,17 @@ def kept_leaf(leaf: Any, spec: Spec | None) -> Any:
     return spec
 
 
-def array_in(leaf: Any) -> Any:
+def elements_in(leaf: Any) -> Any:
     """The array of a tensor; anything else as it is."""
     return array_of(leaf) if isinstance(leaf, Tensor) else leaf
+
+
+def array_in(leaf: Any) -> Any:
+    """What a call is given for a leaf: the array of a tensor, which is one of pairs for complex
+    numbers; anything else as it is.
+    """
+    found = elements_in(leaf)
+    return interleaved(found) if is_value(found) and found.dtype.kind == "c" else found
 
 
 def selects(leaf: Any, spec: Spec | None) -> object:
@@ -73,6 +83,8 @@ def shown_value(value: Any) -> str:
     """A value, or the type of a tensor, as explanations show it."""
     if isinstance(value, Spec):
         return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+    if isinstance(value, Complex):
+        return f"complex of {shown_value(value.real)}"
     if isinstance(value, list | tuple):
         inside = ", ".join(map(shown_value, value))  # pyright: ignore[reportUnknownArgumentType]
         return f"({inside})" if isinstance(value, tuple) else f"[{inside}]"

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
+from weft.array.complex_numbers import Complex
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.weights import digest_of
 from weft.eager.tensor import Tensor, array_of
@@ -96,8 +97,12 @@ def constants_of(survey: Survey, program: Program) -> tuple[tuple[int, str], ...
     elements of them are part of its code.
     """
     observations = (survey.observations.get(key) for key in program.keys)
+    held = [observation.value for observation in observations if observation is not None]
+    alone = [each for each in held if id(each) not in survey.shared]
     read = {
-        id(observation.value) for observation in observations if observation is not None
+        id(part)
+        for each in alone
+        for part in (each.parts if isinstance(each, Complex) else (each,))
     } - survey.shared
     arrays = enumerate(survey.arrays)
     return tuple((number, _digest(array)) for number, array in arrays if id(array) not in read)

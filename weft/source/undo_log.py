@@ -10,6 +10,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from weft.array.complex_numbers import Complex
 from weft.source.values import Array
 
 Names: TypeAlias = dict[str, Any]
@@ -240,12 +241,13 @@ def _holds(holder: Any, array: Array) -> bool:
     """
     if isinstance(holder, Array):
         return False
-    if isinstance(holder, list | tuple | set):
-        values: Any = holder
+    if isinstance(holder, list | tuple | set | Complex):
+        values: Any = holder.parts if isinstance(holder, Complex) else holder
     elif isinstance(holder, dict):
         values = holder.values()
     else:
         values = vars(holder).values() if hasattr(holder, "__dict__") else ()
     return any(
-        each is array or (isinstance(each, tuple) and _holds(each, array)) for each in values
+        each is array or (isinstance(each, tuple | Complex) and _holds(each, array))
+        for each in values
     )

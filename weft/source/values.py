@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct
 from xdsl.ir import SSAValue
 
+from weft.array.complex_numbers import Complex
 from weft.array.methods import ArrayMethods
 from weft.dialects.errors import SourceError
 from weft.dialects.expr import Expr
@@ -114,6 +115,9 @@ class Array(Traced):
     def transpose(self, *axes: Any) -> Any:
         return ArrayMethods.transpose(self, *axes)
 
+    def duplicate(self) -> Array:
+        return self.recording.array(self.value)
+
     def replace(self, value: SSAValue) -> None:
         """Gives it other elements."""
         object.__setattr__(self, "value", value)
@@ -160,7 +164,7 @@ class Undefined(Struct, frozen=True):
 
 def is_dynamic(value: Any) -> bool:
     """Whether only a call knows the value."""
-    return isinstance(value, Traced)
+    return isinstance(value, Traced | Complex)
 
 
 def is_number(value: Any) -> bool:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct
 
+from weft.array.complex_numbers import Complex, separated
+from weft.array.interleaved import part_dtype
 from weft.compiler.deferred import deferred
 from weft.compiler.driver.options import FunctionChanges, Options
 from weft.compiler.machine.bindings.names import c_identifier
@@ -19,6 +21,7 @@ from weft.trees import flatten
 if TYPE_CHECKING:
     from weft.dialects.graph.core.types import TensorType
     from weft.tracing import traced
+    from weft.tracing.traced import Recording
 else:
     traced = deferred("weft.tracing.traced")
 
@@ -32,23 +35,40 @@ class Spec(Struct, frozen=True):
     shape: tuple[Dim, ...] = ()
 
     @property
+    def is_complex(self) -> bool:
+        """Whether it is of complex numbers, which are pairs of reals along a last axis."""
+        return np.dtype(self.dtype).kind == "c"
+
+    @property
     def type(self) -> TensorType:
         """The tensor type. Raises OptionError for names that the text of a graph does not have."""
+        if self.is_complex:
+            return traced.declared(part_dtype(np.dtype(self.dtype)).name, (*self.shape, 2))
         return traced.declared(self.dtype, self.shape)
+
+    def argument(self, recording: Recording, name: str) -> Any:
+        """A further input of a graph, as the program sees it."""
+        found = recording.argument(self.type, name)
+        return separated(found) if self.is_complex else found
 
 
 def spec_of(example: Any) -> Spec:
     """The type of an example: an array, a tensor, a number or a Spec."""
     if isinstance(example, Spec):
         return example
-    array = array_of(example) if isinstance(example, Tensor) else np.asarray(example)
+    array: Any = array_of(example) if isinstance(example, Tensor) else example
+    array = array if isinstance(array, Complex) else np.asarray(array)
     return Spec(array.dtype.name, array.shape)
 
 
-def described_examples(function: Callable[..., Any], examples: Sequence[Any]) -> str:
-    """The trees of examples, by the names of parameters, and the types of their leaves."""
+def described_examples(
+    function: Callable[..., Any], examples: Sequence[Any], *, whole: bool = False
+) -> str:
+    """The trees of examples, by the names of parameters, and the types of their leaves; complex
+    arrays are `whole` as in `record`.
+    """
     named = dict(zip(names_of(function, len(examples)), examples, strict=True))
-    leaves, structure = flatten(named)
+    leaves, structure = flatten(named, whole=whole)
     return f"{structure} {[(name, spec_of(leaf)) for name, leaf in leaves]}"
 
 

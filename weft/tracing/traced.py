@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from weft.array.complex_numbers import Complex, complex_of
 from weft.array.indexing import parsed
 from weft.array.methods import ArrayMethods
 from weft.array.operators import ArrayOperators, listed, order_of, users_line
@@ -110,11 +111,17 @@ class Recording:
         value.name_hint = hint_of(name)
         return Traced(self, value)
 
-    def constant(self, array: Array) -> Traced:
+    def constant(self, array: Array) -> Any:
         """An array that the program brought along."""
+        if array.dtype.kind == "c":
+            return complex_of(array, self.constant)
         b = self.builder()
         constant = ConstantOp.stored("constant", array, self.weights, b.location)
         return Traced(self, b.builder.insert(constant).results[0])
+
+    def array(self, value: SSAValue) -> Traced:
+        """A value of the graph as a tensor."""
+        return Traced(self, value)
 
     def held(self, tensor: Any) -> Traced:
         """A tensor with values that the program read."""
@@ -248,22 +255,28 @@ class Traced(ArrayMethods):
 
     def results(self, name: str, *operands: Any, **attributes: Any) -> list[Any]:
         """All results of a graph operator."""
-        return self.recording.results(name, *map(self.lifted, operands), **attributes)
+        given = [self.lifted(each) for each in operands]
+        for each in given:
+            if isinstance(each, Complex):
+                return each.results(name, *given, **attributes)
+        return self.recording.results(name, *given, **attributes)
 
     def extent(self, value: Any) -> int | Expr:
         """A size: a number, or an expression over names."""
         return self.recording.extent(value)
 
-    def constant(self, value: Any) -> Traced:
+    def constant(self, value: Any) -> Any:
         """An array that the program brought along."""
         return self.recording.constant(np.asarray(value))
 
-    def lifted(self, other: Any) -> Traced:
+    def lifted(self, other: Any) -> Any:
         """A number, an array or a tensor as a part of this graph."""
         if isinstance(other, Traced):
             if other.recording is not self.recording:
                 raise WeftError(f"{users_line()}: a graph requires tensors of one trace, got two")
             return other
+        if isinstance(other, Complex):
+            return Complex([self.lifted(each) for each in other.parts])
         if isinstance(other, ArrayOperators):
             return self.recording.held(other)
         return super().lifted(other)

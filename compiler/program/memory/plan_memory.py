@@ -213,10 +213,13 @@ def _joined(
             kernel = kernels.get(op.kernel)
             permitted[op.kernel] = [] if kernel is None else in_place_arguments(kernel)
         roots = [root(argument) for argument in op.arguments]
+        taken: list[Lifetime] = []  # by a result that nothing reads, which ends where it begins
         for pair in permitted[op.kernel]:
             operand = by_value.get(op.arguments[pair.operand])
             result = by_value.get(op.arguments[pair.result])
             if operand is None or result is None or operand is result:
+                continue
+            if any(each is operand for each in taken):
                 continue
             if operand.branch is not branch_of(op):
                 continue  # a branch at the same time may read it
@@ -224,6 +227,7 @@ def _joined(
                 continue  # read as another argument too, perhaps in another order
             if operand.last == number == result.first and operand.size == result.size:
                 operand.last = result.last
+                taken.append(operand)
                 later = [result.alloc, *result.followers]
                 operand.followers += later
                 by_value |= {alloc.result: operand for alloc in later}

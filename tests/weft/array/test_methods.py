@@ -24,6 +24,8 @@ NUMPYS = {
     "argsort": lambda x: (x.argsort(), x.argsort(0), x.argsort(axis=None, kind="stable")),
     "astype": lambda x: (x.astype(np.float32), x.astype("int64", copy=False)),
     "clip": lambda x: (x.clip(-0.5, 0.5), x.clip(max=0), x.clip(min=0.0)),
+    "conj": lambda x: x.conj(),
+    "conjugate": lambda x: (x * 1j).conjugate().imag,
     "copy": lambda x: x.copy(),
     "cumprod": lambda x: (x.cumprod(), x.cumprod(1)),
     "cumsum": lambda x: (x.cumsum(), x.cumsum(axis=0), x.cumsum(1, dtype=np.float32)),
@@ -112,7 +114,7 @@ def test_w5_every_method_has_a_call():
     assert {*CALLS, *BESIDE} == {*METHODS}
     own = {name for name, each in vars(ArrayMethods).items() if inspect.isfunction(each)}
     assert {name for name in own if not name.startswith("_")} | {
-        "astype", "nonzero", "reshape", "transpose",
+        "astype", "conj", "conjugate", "nonzero", "reshape", "transpose",
     } == {*METHODS}  # fmt: skip
     for kind in (ArrayMethods, ArrayOperators):
         numpys = [name for name in vars(kind) if name in NUMPYS and hasattr(np.ndarray, name)]
@@ -239,10 +241,10 @@ def test_w5_sizes_that_a_call_knows():
 
 
 PROTOCOL = {
-    "T", "apply", "as_float", "as_wide", "broadcast_to", "cast", "composed", "constant", "dtype",
-    "extent", "has_values", "lifted", "mT", "ndim", "number", "numbers", "op", "promoted",
-    "duplicate", "promoting", "reduced", "regrouped", "require_within", "results", "rolled",
-    "shape", "shaped", "showing", "size",
+    "T", "apply", "as_float", "as_wide", "broadcast_to", "cast", "composed", "composed_all",
+    "constant", "dtype", "duplicate", "extent", "has_values", "imag", "lifted", "mT", "ndim",
+    "number", "numbers", "op", "promoted", "promoting", "real", "reduced", "regrouped",
+    "require_within", "results", "rolled", "shape", "shaped", "showing", "size",
 }  # fmt: skip
 """What arrays of every mode have beside the methods: functions of arrays are written in it."""
 

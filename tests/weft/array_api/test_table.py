@@ -19,7 +19,7 @@ import weft
 import weft.numpy as wnp
 from tests.weft.array_api.numpy_left_out import LEFT_OUT, PARAMETERS_LEFT_OUT
 from weft import Spec
-from weft.array_api.table import FUNCTIONS, LINALG
+from weft.array_api.table import FOURIER, FUNCTIONS, LINALG
 from weft.array_api.ufuncs import Ufunc
 from weft.dialects.graph.core.evaluate import evaluate_block
 from weft.source.interpret import read_function
@@ -37,7 +37,7 @@ GIVEN = (X, V, I, S, N)
 
 def examples():
     """The expressions in docstrings, by the names of functions."""
-    for table in (FUNCTIONS, LINALG):
+    for table in (FUNCTIONS, LINALG, FOURIER):
         for name, function in table.items():
             definition = inspect.unwrap(getattr(function, "function", function))
             found = re.findall(r">>> (.*)", function.__doc__ or "")
@@ -147,13 +147,15 @@ def test_examples_give_what_numpy_does_when_they_are_compiled_from_source(tmp_pa
 def test_each_name_of_numpy_is_in_the_table_or_left_out_for_a_reason():
     names = {name for name in dir(np) if not name.startswith("_")}
     names |= {f"linalg.{name}" for name in dir(np.linalg) if not name.startswith("_")}
+    names |= {f"fft.{name}" for name in dir(np.fft) if not name.startswith("_")}
     have = {*wnp.__all__, *(f"linalg.{name}" for name in LINALG)}
+    have |= {f"fft.{name}" for name in FOURIER}
     assert names - have == {*LEFT_OUT}
 
 
 def test_each_parameter_of_numpy_is_taken_or_left_out_for_a_reason():
     lacking = set()
-    for owner, table in ((np, FUNCTIONS), (np.linalg, LINALG)):
+    for owner, table in ((np, FUNCTIONS), (np.linalg, LINALG), (np.fft, FOURIER)):
         for name, function in table.items():
             own = getattr(owner, name, None)
             if own is None or isinstance(own, np.ufunc) or isinstance(function, Ufunc):
@@ -169,7 +171,7 @@ def test_each_parameter_of_numpy_is_taken_or_left_out_for_a_reason():
 
 
 def test_what_weft_numpy_lacks_is_refused_with_the_line():
-    with pytest.raises(weft.WeftError, match=r"test_table.py:\d+: weft.numpy has no 'fft'"):
-        wnp.fft  # noqa: B018
+    with pytest.raises(weft.WeftError, match=r"test_table.py:\d+: weft.numpy has no 'frexp'"):
+        wnp.frexp  # noqa: B018
     with pytest.raises(weft.WeftError, match=r"test_table.py:\d+: median requires its parameters"):
         wnp.median(weft.Tensor(X), depth=1)

@@ -41,7 +41,7 @@ def test_values_of_a_model_are_watched_by_name():
 def test_values_of_a_program_are_watched_by_the_names_it_gives():
     exe = weft.trace(layers, X, W)
     y, shares, hidden = exe.watch("shares", "hidden")(X, W)
-    np.testing.assert_array_equal(y, exe(X, W)[0])
+    np.testing.assert_array_equal(y, exe(X, W))
     np.testing.assert_allclose(hidden, np.tanh(X @ W) * 0.5, rtol=1e-5)
     np.testing.assert_allclose(shares, np.exp(hidden), rtol=1e-6)
     with pytest.raises(weft.OptionError, match=r"names of values \(hidden, shares\), got other"):
@@ -98,7 +98,7 @@ def test_the_line_that_gives_an_infinity_is_named():
 
     mask = X.min(-1, keepdims=True) < X
     exe = weft.trace(shares, X, mask, trap_nan=True)
-    (y,) = exe(X, mask)  # infinities of the mask are the program's own
+    y = exe(X, mask)  # infinities of the mask are the program's own
     assert np.isfinite(y).all()
     zero = np.where(np.eye(5, 4) > 0, 0, X).astype(np.float32)
     with pytest.raises(

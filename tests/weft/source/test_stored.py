@@ -9,10 +9,12 @@ import weft
 import weft.numpy as wnp
 from weft import nn
 from weft.source import interpret
+from weft.tracing import trace as recording
 
 X = np.ones((2, 3), np.float32)
 WEIGHT = np.arange(9, dtype=np.float32).reshape(3, 3)
 SCALE = 2.0
+ROOTS, TURN = np.array([1j, 2.0, -1j]), weft.Tensor(np.array([0.5j, 1.0, 2j]))
 
 
 @pytest.fixture
@@ -112,6 +114,68 @@ def test_prints_happen_in_calls_of_found_functions(readings, capfd):
     assert len(readings) == 1
 
 
+def turned(x, z=1j):
+    return {"z": [x * ROOTS * z, 3j], "back": wnp.fft.ifft(TURN * ROOTS).real}
+
+
+@pytest.mark.parametrize("name", ["ROOTS", "TURN"])
+@pytest.mark.parametrize("wrap", [np.asarray, weft.Tensor])
+def test_a_found_function_reads_complex_numbers_in_each_call(readings, monkeypatch, name, wrap):
+    def check(function):
+        found, wanted = function(wrap(ROOTS * 2)), turned(ROOTS * 2)
+        assert found["z"][1] == 3j
+        for got, right in ((found["z"][0], wanted["z"][0]), (found["back"], wanted["back"])):
+            assert type(got) is type(wrap(np.asarray(right)))
+            np.testing.assert_allclose(np.asarray(got), np.asarray(right), atol=1e-12)
+
+    check(weft.jit(turned))
+    found = weft.jit(turned)
+    check(found)
+    monkeypatch.setitem(turned.__globals__, name, turned.__globals__[name] * 1.5)
+    check(found)
+    check(weft.jit(turned))
+    assert readings == [turned]
+
+
+def test_a_found_trace_takes_and_returns_the_same_trees(monkeypatch, tmp_path):
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "cache"))
+    calls, record = list[object](), recording.record
+    monkeypatch.setattr(recording, "record", lambda *a, **n: calls.append(a) or record(*a, **n))
+
+    def function(pair, w):
+        return {"all": (pair["z"] * w + TURN, w.sum()), "none": None}
+
+    given = {"z": ROOTS}, np.ones(3)
+    first, again = weft.trace(function, *given), weft.trace(function, *given)
+    assert len(calls) == 1
+    for each in (first, again):
+        found = each(*given)
+        np.testing.assert_allclose(found["all"][0], ROOTS + np.asarray(TURN))
+        assert found["all"][0].dtype == np.complex128
+        assert (found["all"][1], found["none"]) == (3.0, None)
+        with pytest.raises(weft.InputError, match="arguments like its examples"):
+            each(ROOTS, np.ones(3))
+    assert str(first.imported().module) == str(again.imported().module)
+    other = TURN * 2
+    monkeypatch.setitem(function.__globals__, "TURN", other)
+    found = weft.trace(function, *given)(*given)
+    np.testing.assert_allclose(found["all"][0], ROOTS + np.asarray(other))
+
+
+def test_a_found_step_has_the_same_graph_and_complex_state(monkeypatch, tmp_path):
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "cache"))
+
+    def update(state, x):
+        return {"z": state["z"] * 1j + x}, x.sum()
+
+    steps = [weft.step(update, {"z": ROOTS}, X[0], donate=(0,)) for _ in range(2)]
+    for each in steps:
+        found, _ = each({"z": weft.Tensor(ROOTS)}, X[0])
+        np.testing.assert_allclose(np.asarray(found["z"]), ROOTS * 1j + X[0])
+    first, again = (str(each.imported().module) for each in steps)
+    assert first == again
+
+
 def test_trees_of_a_class_without_a_name_are_not_kept(monkeypatch, tmp_path):
     monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "cache"))
     local = namedtuple("local", "first second")
@@ -137,7 +201,7 @@ def test_a_trace_is_found_and_watched(monkeypatch, tmp_path):
         return function(x)
 
     first, again = weft.trace(function, X), weft.trace(function, X)
-    np.testing.assert_array_equal(first(X)[0], again(X)[0])
+    np.testing.assert_array_equal(first(X), again(X))
     np.testing.assert_array_equal(again.watch("double")(X)[1], X * 2)
     weft.trace(counted, X)
     weft.trace(counted, X)

@@ -156,6 +156,29 @@ def test_what_cannot_be_told_has_no_hash(what):
     assert digest(UNKNOWN[what]) is None
 
 
+def test_functions_of_weft_numpy_have_hashes():
+    functions = [
+        lambda x: wnp.stack([x, x]),
+        lambda x: wnp.linalg.norm(x),
+        lambda x: wnp.fft.ifft(wnp.fft.fft(x) * 1j).real,
+        lambda x: wnp.sum(x),
+    ]
+    hashes = {digest(each) for each in functions}
+    assert len(hashes) == len(functions)
+    assert None not in hashes
+
+
+def test_complex_numbers_are_their_parts():
+    def of(z):
+        return lambda x: x * z
+
+    z = np.array([1j, 2.0])
+    for wrap in (np.asarray, weft.Tensor):
+        assert digest(of(wrap(z))) not in (digest(of(wrap(z.conj()))), None)
+        types = [digest(of(wrap(each)), contents=False) for each in (z, z.conj(), z.real)]
+        assert types[0] == types[1] != types[2]
+
+
 def test_layers_are_what_they_hold():
     first, second = (nn.Sequential(nn.Dense(3, 3), nn.ReLU()) for _ in range(2))
     assert digest(lambda x: first(x)) is not None

@@ -12,7 +12,7 @@ from weft.array.elementwise import matmul, where
 from weft.array.operators import axes_of, axis_of, listed
 from weft.array.rearrangements import concat, flip, moveaxis
 from weft.array.selections import take
-from weft.array_api.operands import known, leaves, operand, refuse
+from weft.array_api.operands import known, leaves, operand, refuse, size_of
 
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
@@ -123,7 +123,8 @@ def interp(
         xp, fp = take(xp, order), take(fp, order)
         xp = concat([xp[-1:] - period, xp, xp[:1] + period])
         fp = concat([fp[-1:], fp, fp[:1]])
-    after = selections.searchsorted(xp, x, side="right").clip(1, known(xp.shape[0], "interp") - 1)
+    last = size_of(xp, 0) - 1
+    after = selections.searchsorted(xp, x, side="right").clip(1, last)
     low, high = take(xp, after - 1), take(xp, after)
     start, end = take(fp, after - 1), take(fp, after)
     slope = (end - start) / where(high == low, 1.0, high - low)
@@ -164,12 +165,13 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
     """The sums of products of a vector with another one at all shifts.
 
     >>> np.correlate(v, v[:2]), np.correlate(v, v[:2], "full"), np.correlate(v[:2], v, "same")
+    >>> np.correlate(v + 1j, 2j * v[:2])
     """
     a, v = operand(a, v).promoted(operand(v, a))
     long, short = known(a.shape[0], "correlate"), known(v.shape[0], "correlate")
     if short <= long:
-        return _windowed(a, v, mode, long, short)
-    return _windowed(v, a, mode, short, long)[::-1]
+        return _windowed(a, v.conj(), mode, long, short)
+    return _windowed(v.conj(), a, mode, short, long)[::-1]
 
 
 def inner(a: Any, b: Any, /) -> Any:
@@ -193,10 +195,10 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 def vdot(a: Any, b: Any, /) -> Any:
     """The sum of the products of all elements.
 
-    >>> np.vdot(x, x)
+    >>> np.vdot(x, x), np.vdot(x * 1j, x + 2j)
     """
     a, b = operand(a, b), operand(b, a)
-    return inner(a.reshape(-1), b.reshape(-1))
+    return inner(a.conj().reshape(-1), b.reshape(-1))
 
 
 def outer(a: Any, b: Any, out: Any = None) -> Any:
@@ -210,7 +212,7 @@ def outer(a: Any, b: Any, out: Any = None) -> Any:
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """The sums of products along an axis.
 
-    >>> np.vecdot(x, v)
+    >>> np.vecdot(x, v), np.vecdot(x * 1j, v)
     """
     return products.vecdot(operand(x1, x2), operand(x2, x1), axis=axis)
 
@@ -226,9 +228,9 @@ def matvec(x1: Any, x2: Any, /) -> Any:
 def vecmat(x1: Any, x2: Any, /) -> Any:
     """Products of vectors and matrices.
 
-    >>> np.vecmat(v, x)
+    >>> np.vecmat(v, x), np.vecmat(v * 1j, x)
     """
-    return matmul(operand(x1, x2)[..., None, :], operand(x2, x1))[..., 0, :]
+    return matmul(operand(x1, x2).conj()[..., None, :], operand(x2, x1))[..., 0, :]
 
 
 def kron(a: Any, b: Any) -> Any:

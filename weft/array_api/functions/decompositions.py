@@ -5,6 +5,7 @@ what is made of them. The rotations are loops of the graph; derivatives have rul
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -38,13 +39,14 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     def reflect(k: Any, state: Any) -> Any:
         q, r = state
         column = where(steps >= k, take(r, k, 1), 0.0)
-        size = vector_norm(column)
-        head = where(take(column, k, 0) >= 0, size, -size)
+        size, first = vector_norm(column), take(column, k, 0)
+        head = where(first == 0, 1.0, sign(first)) * size
         direction = column + where(steps == k, head, 0.0)
-        scale = (direction * direction).sum()
+        across = direction.conj() if a.dtype.kind == "c" else direction
+        scale = (direction * across).sum().real
         weight = where(scale == 0, 0.0, 2.0 / where(scale == 0, 1.0, scale))
-        r = r - weight * direction.reshape(-1, 1) * matmul(direction, r)
-        return q - weight * matmul(q, direction).reshape(-1, 1) * direction, r
+        r = r - weight * direction.reshape(-1, 1) * matmul(across, r)
+        return q - weight * matmul(q, direction).reshape(-1, 1) * across, r
 
     q, r = fori_loop(0, min(rows - 1, columns), reflect, (identity, a))
     r = where(np.tril(np.ones((rows, columns), bool), -1), 0.0, r)
@@ -64,9 +66,17 @@ def eigh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803  NumPy's name
     size = _square(a, "eigh")
     low = np.tril(np.ones((size, size), bool), -1)
     half = where(low if UPLO == "L" else low.T, a, 0.0)
-    whole = half + half.T + where(np.eye(size, dtype=bool), a, 0.0)
-    found = custom_jvp(_eigh, _eigh_rule)(whole)
+    whole = half + half.T.conj() + where(np.eye(size, dtype=bool), a.real, 0.0)
+    if whole.dtype.kind == "c":
+        found = _complex("eigh_of_complex", whole)
+    else:
+        found = custom_jvp(_eigh, _eigh_rule)(whole)
     return np.linalg._linalg.EighResult(*found)  # pyright: ignore
+
+
+def _complex(name: str, *arguments: Any) -> Any:
+    """What a function of complex matrices gives, which is made of those of reals here."""
+    return getattr(import_module("weft.array_api.functions.eigenvalues"), name)(*arguments)
 
 
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803  NumPy's name
@@ -89,6 +99,8 @@ def svd(
     if a.ndim != 2:
         raise refuse("svd requires a matrix", list(a.shape))
     rows, columns = (known(each, "svd") for each in a.shape)
+    if a.dtype.kind == "c":
+        return _complex("singular_values", a, compute_uv)
     if rows < columns:
         u, s, vh = svd(a.T, full_matrices)
         found = matrix_transpose(vh), s, matrix_transpose(u)
@@ -126,6 +138,8 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None
     a = operand(a).as_float()
     given = rcond if rtol is None else rtol
     part = 1e-15 if given is None else given
+    if a.dtype.kind == "c":
+        return _complex("halved", pinv(_complex("doubled", a), part))
 
     def plain(a: Any) -> Any:
         u, s, vh = svd(a, False)
@@ -156,7 +170,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     s = svdvals(a)
     x = matmul(pinv(a, part), b)
     rest = b - matmul(a, x)
-    squares = (rest * rest).sum(0).reshape(-1)
+    squares = (abs(rest) ** 2).sum(0).reshape(-1)
     residuals = squares if rows > columns else squares[:0]
     return x, residuals, (s > s[0] * part).sum().astype(np.int32), s
 
@@ -310,6 +324,6 @@ def polyfit(
     if w is not None:
         w = operand(w, x)
         powers, y = powers * w.reshape(-1, 1), (y.T * w).T
-    scale = sqrt((powers * powers).sum(0))
+    scale = sqrt((abs(powers) ** 2).sum(0))
     part = known(x.shape[0], "polyfit") * float(np.finfo(x.dtype).eps) if rcond is None else rcond
     return (lstsq(powers / scale, y, part)[0].T / scale).T

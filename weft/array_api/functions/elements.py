@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.array.composed import copysign, logaddexp, nextafter, trunc
+from weft.array.composed import atan2, copysign, logaddexp, nextafter, trunc
 from weft.array.elementwise import (
     abs,
     exp,
@@ -26,7 +26,7 @@ from weft.array.elementwise import (
 )
 from weft.array.rearrangements import concat
 from weft.array.reductions import all, any, cumulative_sum
-from weft.array.selections import diff
+from weft.array.selections import diff, sort
 from weft.array_api.operands import operand
 from weft.tracing.control import while_loop
 
@@ -349,34 +349,44 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * n
 
 
 def real(val: Any) -> Any:
-    """The elements themselves: there are no complex ones.
+    """The real parts.
 
-    >>> np.real(x)
+    >>> np.real(x), np.real(v + 2j)
     """
-    return val
+    return operand(val).real
 
 
 def imag(val: Any) -> Any:
-    """Zeros: there are no complex elements.
+    """The imaginary parts.
 
-    >>> np.imag(x)
+    >>> np.imag(x), np.imag(v * 2j)
     """
-    return operand(val) * 0
+    return operand(val).imag
 
 
 def conjugate(x: Any) -> Any:
-    """The elements themselves, which have no imaginary parts.
+    """The numbers with the other imaginary parts.
 
-    >>> np.conjugate(x)
+    >>> np.conjugate(x), np.conj(v * 1j + 1)
     """
-    return operand(x).copy()
+    return operand(x).conj()
 
 
 conj = conjugate
 
 
+def angle(z: Any, deg: bool = False) -> Any:
+    """The angles of complex numbers, counted from the positive reals.
+
+    >>> np.angle(v - 0.5 + 1j), np.angle(v * 1j, deg=True), np.angle(v - 0.5)
+    """
+    z = operand(z)
+    found = atan2(z.imag, z.real)
+    return found * (180.0 / np.pi) if deg else found
+
+
 def real_if_close(a: Any, tol: float = 100) -> Any:
-    """The elements themselves: there are no complex ones.
+    """The elements themselves; complex numbers stay such, since their type cannot depend on them.
 
     >>> np.real_if_close(x)
     """
@@ -384,32 +394,41 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
 
 
 def isreal(x: Any) -> Any:
-    """True for each element.
+    """Whether each element has no imaginary part.
 
-    >>> np.isreal(x)
+    >>> np.isreal(x), np.isreal(v + (v > 0.5) * 1j)
     """
-    return isnan(x) | ~isnan(x)
+    return operand(x).imag == 0
 
 
 def iscomplex(x: Any) -> Any:
-    """False for each element.
+    """Whether each element has an imaginary part.
 
-    >>> np.iscomplex(x)
+    >>> np.iscomplex(x), np.iscomplex(v + (v > 0.5) * 1j)
     """
-    return isnan(x) & ~isnan(x)
+    return operand(x).imag != 0
 
 
 def isrealobj(x: Any) -> bool:
-    """True: there are no complex elements.
+    """Whether the dtype is none of complex numbers.
 
-    >>> np.isrealobj(x)
+    >>> np.isrealobj(x), np.isrealobj(x * 1j)
     """
-    return True
+    return not iscomplexobj(x)
 
 
 def iscomplexobj(x: Any) -> bool:
-    """False: there are no complex elements.
+    """Whether the dtype is one of complex numbers.
 
-    >>> np.iscomplexobj(x)
+    >>> np.iscomplexobj(x), np.iscomplexobj(x * 1j)
     """
-    return False
+    return operand(x).dtype.kind == "c"
+
+
+def sort_complex(a: Any) -> Any:
+    """The elements as complex numbers, sorted by their real parts, then by the imaginary ones.
+
+    >>> np.sort_complex(v), np.sort_complex(v * (1 - 2j))
+    """
+    a = operand(a)
+    return sort(a if a.dtype.kind == "c" else a.astype(np.complex128))

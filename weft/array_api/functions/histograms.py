@@ -11,6 +11,7 @@ from weft.array import selections
 from weft.array.elementwise import where
 from weft.array.rearrangements import concat
 from weft.array_api.operands import is_integer, known, operand, refuse
+from weft.dialects.expr import maximum
 
 
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
@@ -36,9 +37,10 @@ def _bins(numbers: Any, least: int) -> Any:
         if array.size and array.min() < 0:
             raise refuse("bincount requires numbers from 0", array.min())
         return numbers.constant(np.zeros(builtins.max(int(array.max(initial=-1)) + 1, least), int))
-    start = numbers.constant(np.asarray([least - 1]))
+    start = numbers.constant(np.asarray([-1]))
     size = concat([numbers, start]).max() + 1
-    extent = numbers.recording.bound(size, "bins")
+    found = numbers.recording.bound(size, "bins")
+    extent = maximum([found, least]) if least else found
     return numbers.constant(np.asarray(0)).broadcast_to((extent,))
 
 

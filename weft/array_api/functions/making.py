@@ -14,7 +14,7 @@ from weft.array.rearrangements import concat, stack
 from weft.array_api.creation import asarray
 from weft.array_api.creation import full_like as _full_like
 from weft.array_api.operands import holds_tensors, is_integer, known, leaves, operand, refuse
-from weft.eager.tensor import Tensor
+from weft.eager.tensor import Tensor, tensor_of
 
 _numpy: Any = np  # whose overloads ask for more than arrays
 
@@ -164,7 +164,7 @@ def _number(value: Any, name: str) -> Any:
 def _tensors(found: Any) -> Any:
     if isinstance(found, tuple):
         return tuple(map(_tensors, cast("tuple[Any, ...]", found)))
-    return Tensor.of(found)
+    return tensor_of(found)
 
 
 identity, tri, logspace, geomspace = map(
@@ -183,7 +183,7 @@ def fromfunction(
 ) -> Any:
     """What a function returns for the indices of each axis."""
     grids = _numpy.indices(tuple(listed(shape)), dtype=dtype)
-    return function(*(Tensor.of(each) for each in grids), **kw)
+    return function(*(tensor_of(each) for each in grids), **kw)
 
 
 # Functions of slices --------------------------------------------------------------------------
@@ -262,7 +262,7 @@ def _part(part: Any) -> Any:
     if isinstance(part, str):
         raise refuse("np.r_ and np.c_ require arrays, numbers and slices", repr(part))
     if isinstance(part, slice):
-        return Tensor.of(_numpy.r_[part])
+        return tensor_of(_numpy.r_[part])
     return array(part) if not isinstance(part, ArrayOperators) else part
 
 

@@ -20,7 +20,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 from weft.cli.opt.options import SetOptionsPass, SetTargetPass
 from weft.cli.opt.targets import OUTPUTS
 from weft.compiler.driver.lowering import LOWERING, passes_between
-from weft.compiler.frontend.from_graph_file import DIGEST
+from weft.compiler.frontend.from_graph_file import DIGEST, UNOPTIMISED
 from weft.compiler.frontend.graph_file_names import STAMP
 from weft.compiler.graph.batch.batch import VmapPass
 from weft.compiler.graph.check_indices import CheckIndicesPass
@@ -192,7 +192,7 @@ def _weft_errors_as_diagnostics() -> Generator[None]:
 
 def _check_attributes(module: ModuleOp) -> None:
     """Refuses what a module says of its compilation and no pass would read."""
-    choices = (DIGEST, OPTIONS, STAMP, TARGET)
+    choices = (DIGEST, OPTIONS, STAMP, TARGET, UNOPTIMISED)
     unknown = [key for key in module.attributes if key.startswith("weft.") and key not in choices]
     if unknown:
         rule = f"a module requires attributes out of {', '.join(sorted(choices))}"

@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
+from weft.array.complex_numbers import Complex
 from weft.array.methods import SAME, VIEWS
 from weft.array_api.table import BY_OBJECT, OBJECTS
 from weft.dialects.graph import ConstantOp
@@ -34,12 +35,13 @@ from weft.source.values import Array, Number, Spread
 from weft.tracing.printing import Text
 from weft.tracing.printing import print as weft_print
 from weft.tracing.traced import Traced
-from weft.trees import flatten_exactly, unflatten
+from weft.trees import KNOWN, flatten_exactly, unflatten
 
 _NATIVE: Final = {"weft", "xdsl", "numpy", *sys.stdlib_module_names}
 _READ: Final = ("weft.nn",)
 """Modules of weft's own that are read like a user's."""
 _ARRAYS: Final = (
+    "weft.array.complex_numbers",
     "weft.array.methods",
     "weft.array.operators",
     "weft.source.values",
@@ -219,6 +221,9 @@ def _other(
     for value in values:
         _require_fresh(value, location)
     dynamic = texts or any(map(holds_dynamic, values))
+    ufunc = getattr(function, "__self__", None)
+    if dynamic and isinstance(ufunc, np.ufunc) and ufunc in BY_OBJECT:
+        function = getattr(BY_OBJECT[ufunc], function.__name__)
     if function is reduce:
         return _reduce(run, arguments, location)
     if _is_hashable(function) and function in BUILTINS and (dynamic or function in ALWAYS):
@@ -276,9 +281,11 @@ def _seen(run: Run, name: str, given: Sequence[Any], found: Any) -> Any:
     arguments, and what is no view is no other name of an argument either.
     """
     leaves, tree = flatten_exactly(found)
-    first = next((each for each in given if isinstance(each, Array)), None)
+    given = flatten_exactly(list(given), KNOWN)[0]
+    shown_ = [each for each in given if isinstance(each, Array)][: len(leaves)] or [None]
     seen: list[Any] = []
-    for leaf in leaves:
+    for position, leaf in enumerate(leaves):
+        first = shown_[position % len(shown_)]
         same = any(leaf is each for each in given)
         if isinstance(leaf, Array) and not (same and name in SAME):
             leaf = run.recording.array(leaf.value) if same else leaf
@@ -401,7 +408,7 @@ def _constant_of(run: Run, value: Any) -> Any:
 
 def holds_dynamic(value: Any) -> bool:
     """Whether a value is one that only a call knows, or holds one."""
-    if isinstance(value, Traced | Iterations | Spread):
+    if isinstance(value, Traced | Iterations | Spread | Complex):
         return True
     if isinstance(value, list | tuple):
         return any(map(holds_dynamic, cast("Sequence[Any]", value)))
@@ -415,8 +422,8 @@ def _require_fresh(value: Any, location: Location) -> None:
     if isinstance(value, Array) and value.stale:
         rule = "a part of an array requires that the array stays as it is"
         raise location.refuse(rule, "one that was changed since", "take a copy: x[i].copy()")
-    if isinstance(value, list | tuple):
-        for each in cast("Sequence[Any]", value):
+    if isinstance(value, list | tuple | Complex):
+        for each in value.parts if isinstance(value, Complex) else cast("Sequence[Any]", value):
             _require_fresh(each, location)
 
 

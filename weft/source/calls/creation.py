@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.array.complex_numbers import Complex
+from weft.array.interleaved import part_dtype
 from weft.dialects.graph.core.dtypes import element_type
 from weft.dialects.graph.core.types import ShapeAttr
 from weft.source.expressions.iteration import iterations_of, range_of, stacked
@@ -17,7 +19,7 @@ from weft.source.values import Array, Spread
 from weft.tracing.traced import Traced
 
 
-def tensor_of(run: Run, value: Any, location: Location) -> Traced:
+def tensor_of(run: Run, value: Any, location: Location) -> Any:
     """A value as a tensor: lists are put together."""
     if isinstance(value, list | tuple):
         parts = [
@@ -29,6 +31,10 @@ def tensor_of(run: Run, value: Any, location: Location) -> Traced:
 
 def _filled(run: Run, shape: Any, value: Any, dtype: Any = None) -> Any:
     """A tensor of one value."""
+    if isinstance(value, Complex) or np.dtype(dtype or type(value)).kind == "c":
+        whole: Any = value if isinstance(value, Complex) else np.asarray(value, dtype)
+        element = None if dtype is None else part_dtype(np.dtype(dtype))
+        return Complex([_filled(run, shape, each, element) for each in (whole.real, whole.imag)])
     scalar = value if isinstance(value, Traced) else None
     if scalar is None:
         b = run.recording.builder()
@@ -71,7 +77,7 @@ def _eye(
 
 
 def _asarray(run: Run, location: Location, value: Any, dtype: Any = None) -> Any:
-    if isinstance(value, Array) and (dtype is None or np.dtype(dtype) == value.dtype):
+    if isinstance(value, Array | Complex) and (dtype is None or np.dtype(dtype) == value.dtype):
         return value
     return _array(run, location, value, dtype)
 
@@ -82,7 +88,8 @@ def _array(
     if not copy:
         return _asarray(run, location, value, dtype)
     x = tensor_of(run, value, location)
-    return run.recording.array((x if dtype is None else x.astype(dtype)).value)
+    found = x if dtype is None else x.astype(dtype)
+    return found.duplicate() if isinstance(found, Complex) else run.recording.array(found.value)
 
 
 CREATION: Final[Mapping[str, Callable[..., Any]]] = {

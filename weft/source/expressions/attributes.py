@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from types import FunctionType, MethodType, ModuleType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
+from weft.array.complex_numbers import Complex
 from weft.array.methods import METHODS
 from weft.source.calls.container_methods import CHANGING, change
 from weft.source.expressions.conditions import refused_text
@@ -29,6 +30,8 @@ def attribute(run: Run, holder: Any, name: str, text: str, location: Location) -
     """An attribute. Raises SourceError for one that tensors lack, AttributeError for others."""
     if isinstance(holder, Traced):
         return _of_tensor(run, holder, name, location)
+    if isinstance(holder, Complex):
+        return _of_complex(run, holder, name, location)
     if isinstance(holder, Text):
         raise refused_text(location, f"its method {name}")
     holder_type = type(holder)
@@ -105,6 +108,24 @@ def _of_tensor(run: Run, holder: Traced, name: str, location: Location) -> Any:
             raise location.refuse(rule, name, f"it has shape, size, ndim, dtype, T and {choices}")
 
 
+def _of_complex(run: Run, holder: Complex, name: str, location: Location) -> Any:
+    if name in ("shape", "size"):
+        return _of_tensor(run, holder.real, name, location)
+    if name in ("item", "tolist"):
+        advice = f"x.real.{name}() and x.imag.{name}() are numbers of Python"
+        raise location.refuse(f"{name} requires real numbers", holder.dtype, advice)
+    if name == "fill":
+        return lambda value: set_element(run, holder, ..., value, location)
+    if name.startswith("_") or not hasattr(type(holder), name):
+        return _of_tensor(run, holder.real, f"_{name}", location)
+    return Complex(_viewing(holder)) if name == "T" else getattr(holder, name)
+
+
+def _viewing(holder: Complex) -> list[Any]:
+    """The parts of a transpose, which show the parts of the array."""
+    return [each.transpose().viewing(each, None) for each in holder.parts]
+
+
 @dataclass(frozen=True, eq=False)
 class AttributeSlot(Slot):
     """An attribute of an object that the program made."""
@@ -132,9 +153,13 @@ class AttributeSlot(Slot):
 
 def assign_attribute(run: Run, holder: Any, name: str, value: Any, location: Location) -> None:
     """`holder.name = value`."""
+    is_part = isinstance(holder, Complex) and name in ("real", "imag")
+    if is_part:
+        set_element(run, getattr(holder, name), ..., value, location)
+        return
     is_lent = (id(holder), name) in run.lent
     if is_state(holder, name) and not is_lent and not run.undo_log.is_made(holder):
-        change_state(run, holder, name, value, location)
+        change_state(run, cast("Any", holder), name, value, location)
         return
     if not run.undo_log.is_made(holder) and not is_lent:
         rule = "an assignment to an attribute requires an object that this call has made"

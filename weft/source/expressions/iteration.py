@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 from msgspec import Struct
 
+from weft.array.complex_numbers import Complex
 from weft.dialects.errors import TypeInferenceError
 from weft.dialects.expr import Expr, maximum, minimum
 from weft.source.expressions.indexing import item
@@ -43,6 +44,8 @@ def iterations_of(run: Run, value: Any, location: Location) -> Iterations:
         return Iterations(Expr.of(len(value)), lambda i: r.number(Expr.of(start) + i * step))
     if isinstance(value, Number) or (isinstance(value, Traced) and not value.ndim):
         raise location.refuse("a loop requires something with elements", shown(value), "range(n)?")
+    if isinstance(value, Complex):
+        return Iterations(value.real.type.shape[0], lambda i: value[r.number(i)])
     if isinstance(value, Traced):
         array = cast("Array", value)
         return Iterations(array.type.shape[0], lambda i: item(r, array, r.number(i)))
@@ -63,7 +66,7 @@ def _known(values: Sequence[Any]) -> Iterations:
 
 def elements(run: Run, value: Any, location: Location) -> list[Any]:
     """All elements of a value whose number of elements is known."""
-    if isinstance(value, Iterations | Traced):
+    if isinstance(value, Iterations | Traced | Complex):
         iterations = iterations_of(run, value, location)
         count = iterations.count.constant
         if count is None:
@@ -85,10 +88,10 @@ def elements(run: Run, value: Any, location: Location) -> list[Any]:
     return found
 
 
-def stacked(run: Run, values: list[Any], location: Location) -> Array:
+def stacked(run: Run, values: list[Any], location: Location) -> Any:
     """A list that loops of the graph appended to as an array, an element a row."""
     r = run.recording
-    parts: list[Traced] = []
+    parts: list[Any] = []
     for each in values:
         if isinstance(each, Spread):
             if each.rows is None:
@@ -97,16 +100,16 @@ def stacked(run: Run, values: list[Any], location: Location) -> Array:
                 raise location.refuse(rule, "a look into it", advice)
             parts.append(each.rows)
         else:
-            tensor = each if isinstance(each, Traced) else r.constant(np.asarray(each))
-            parts.append(tensor.reshape((1, *tensor.type.shape)))
+            tensor = each if isinstance(each, Traced | Complex) else r.constant(np.asarray(each))
+            parts.append(tensor.reshape((1, *tensor.shape)))
     try:
         joined = parts[0]
         if len(parts) > 1:
             common = np.result_type(*(part.promoting for part in parts))
-            joined = r.apply("concat", *(part.astype(common) for part in parts), axis=0)
+            joined = joined.op("concat", *(part.astype(common) for part in parts), axis=0)
     except TypeInferenceError as error:
         raise location.refuse("a list requires elements of one shape", str(error)) from error
-    return r.array(joined.value)
+    return joined if isinstance(joined, Complex) else r.array(joined.value)
 
 
 def range_of(run: Run, ends: Sequence[Any], location: Location) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
+from weft.array.complex_numbers import Complex
 from weft.dialects.errors import WeftError
 from weft.eager.tensor import Tensor
 from weft.source.expressions.conditions import as_condition, negation, refused_text
@@ -45,6 +46,8 @@ def operate(run: Run, node_type: type[ast.AST], left: Any, right: Any, location:
         return found
     if isinstance(left, Text) or isinstance(right, Text):
         raise refused_text(location, "an operator on it")
+    if is_complex(left) or is_complex(right):
+        return made(run, native(location, PLAIN[node_type], left, right))
     if isinstance(left, Traced) or isinstance(right, Traced):
         if isinstance(left, str) and node_type is ast.Mod:
             raise location.refuse("formatting requires values that are known", "a tensor")
@@ -62,6 +65,12 @@ def _as_array(run: Run, value: Any, location: Location) -> Any:
     return value
 
 
+def is_complex(value: Any) -> bool:
+    """Whether it is complex, a number or numbers; then the arrays' own operators apply."""
+    return isinstance(value, complex | Complex) or getattr(
+        getattr(value, "dtype", None), "kind", "") == "c"  # fmt: skip
+
+
 def _require_array(value: Any, location: Location) -> None:
     if not (isinstance(value, Traced | np.ndarray | np.generic) or is_number(value)):
         raise location.refuse("an operator requires numbers or tensors", shown(value))
@@ -69,7 +78,7 @@ def _require_array(value: Any, location: Location) -> None:
 
 def made(run: Run, value: Any) -> Any:
     """What Python's own operators gave: new lists may be changed, arrays are of the graph."""
-    if isinstance(value, np.ndarray | Tensor):
+    if isinstance(value, np.ndarray | Tensor) or (isinstance(value, Complex) and value.has_values):
         return run.recording.constant(np.asarray(value))
     return run.undo_log.make(value) if type(value) in (list, dict, set) else value
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.array.complex_numbers import Complex
 from weft.dialects.errors import TypeInferenceError
 from weft.dialects.expr import Expr
 from weft.source.recording import SourceRecording
@@ -56,9 +57,9 @@ def binary(r: SourceRecording, node_type: type[ast.AST], left: Any, right: Any) 
     return tensors(node_type, as_tensor(r, left, right), as_tensor(r, right, left))
 
 
-def as_tensor(r: SourceRecording, value: Any, other: Any = None) -> Traced:
+def as_tensor(r: SourceRecording, value: Any, other: Any = None) -> Any:
     """A number or array as a value of the graph; a Python number takes the dtype of a tensor."""
-    if isinstance(value, Traced):
+    if isinstance(value, Traced | Complex):
         return value
     if is_number(value):
         return Number(r, type(value), r.scalar(type(value), value))

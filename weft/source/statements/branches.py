@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct, field
 from xdsl.ir import Block, SSAValue
 
+from weft.array.complex_numbers import Complex
 from weft.dialects.errors import SourceError
 from weft.dialects.graph import EffectOp, IfOp, YieldOp
 from weft.dialects.graph.core.types import type_of
@@ -21,7 +22,7 @@ from weft.source.syntax import Location
 from weft.source.undo_log import MISSING, Change, NameSlot, Slot
 from weft.source.values import Array, Number, Undefined, is_scalar
 from weft.tracing.traced import Traced
-from weft.trees import described, flatten_exactly, unflatten
+from weft.trees import described, flatten_exactly, parts_of, unflatten
 
 Key = tuple[object, ...]
 Thunk = Callable[[], None]
@@ -158,6 +159,8 @@ class _Joiner(Struct):
                 nothing = unflatten(tree, [MISSING] * len(leaves))
                 pair = (nothing, present) if missing is first else (present, nothing)
                 return self._container(what, *pair)
+        if not same(first, second) and None not in (pair := _pairs(first, second)):
+            return Complex([self.value(what, *sides) for sides in zip(*pair, strict=True)])
         if isinstance(first, tuple | list | dict) or isinstance(second, tuple | list | dict):
             return self._container(what, first, second)
         return self._leaf(what, first, second, raw)
@@ -200,6 +203,15 @@ class _Joiner(Struct):
         rule = f"{what} requires a tensor or number, or one value on every way"
         advice = "choose with a condition that is known while compiling, or give both one form"
         raise self.location.refuse(rule, f"{first} and {second}", advice)
+
+
+def _pairs(first: Any, second: Any) -> list[Any]:
+    """The parts of two complex values, of which one may be missing."""
+    parts = [parts_of(each) for each in (first, second)]
+    if parts == [None, None]:
+        return parts
+    values = zip((first, second), parts, strict=True)
+    return [(MISSING, MISSING) if each is MISSING else part for each, part in values]
 
 
 def _is_within(value: SSAValue, block: Block) -> bool:

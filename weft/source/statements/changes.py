@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from weft.array.complex_numbers import Complex
 from weft.source.expressions.iteration import elements, stacked
 from weft.source.expressions.operations import operate
 from weft.source.expressions.operators import as_tensor
@@ -24,7 +25,11 @@ from weft.tracing.traced import Traced
 def set_element(run: Run, holder: Any, index: Any, value: Any, location: Location) -> None:
     """`holder[index] = value`."""
     method = getattr(type(holder), "__setitem__", None)
-    if isinstance(holder, Array):
+    if isinstance(holder, Complex):
+        given = as_complex(run, value, holder, location)
+        for part, elements_ in zip(holder.parts, given.parts, strict=True):
+            set_element(run, part, index, elements_, location)
+    elif isinstance(holder, Array):
         parts = cast("tuple[Any, ...]", index if isinstance(index, tuple) else (index,))
         if isinstance(value, list | tuple):
             value = stacked(run, list(cast("Sequence[Any]", value)), location)
@@ -45,6 +50,13 @@ def set_element(run: Run, holder: Any, index: Any, value: Any, location: Locatio
     else:
         rule = "an assignment to an element requires an array, list or dict of this call"
         raise location.refuse(rule, shown(holder), "copy it first: np.array(x), x.copy(), list(x)")
+
+
+def as_complex(run: Run, value: Any, holder: Complex, location: Location) -> Complex:
+    """A value for elements of complex numbers."""
+    if isinstance(value, list | tuple):
+        value = stacked(run, list(cast("Sequence[Any]", value)), location)
+    return holder.lifted(value).astype(holder.dtype, copy=False)
 
 
 def replace(run: Run, array: Array, value: Traced, location: Location) -> None:
@@ -78,6 +90,11 @@ def in_place(
     run: Run, node_type: type[ast.AST], before: Any, value: Any, location: Location
 ) -> Any:
     """`x += y`: arrays and lists are changed, everything else is replaced."""
+    if isinstance(before, Complex) and before.ndim:
+        after = as_complex(run, operate(run, node_type, before, value, location), before, location)
+        for part, elements_ in zip(before.parts, after.parts, strict=True):
+            replace(run, part, elements_.broadcast_to(part.shape), location)
+        return before
     if isinstance(before, Array) and before.ndim:
         after = operate(run, node_type, before, value, location)
         if np.can_cast(after.dtype, before.dtype, "same_kind"):

@@ -8,6 +8,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Final, cast
 
+from weft.array.complex_numbers import Complex
 from weft.dialects.errors import SourceError, WeftError
 from weft.source.calls.functions import Function
 from weft.source.expressions.attributes import assign_attribute
@@ -136,6 +137,8 @@ def _augmented(run: Run, frame: Frame, node: ast.AugAssign, location: Location) 
     if isinstance(holder, Traced):
         parts = cast("tuple[Any, ...]", index if isinstance(index, tuple) else (index,))
         before = run.recording.array(read(run.recording, holder, parts).value)
+    elif isinstance(holder, Complex):
+        before = element(run, holder, index, location).duplicate()
     else:
         before = element(run, holder, index, location)
     after = in_place(run, node_type, before, run.evaluate(run, frame, node.value), location)

@@ -19,12 +19,14 @@ from types import (
     MemberDescriptorType,
     MethodType,
     ModuleType,
+    SimpleNamespace,
 )
 from typing import Any, Final, cast
 
 import numpy as np
 from msgspec import Struct, field
 
+from weft.array.complex_numbers import Complex
 from weft.dialects.weights import digest_of
 from weft.eager.tape import is_differentiated
 from weft.eager.tensor import Tensor, array_of
@@ -116,6 +118,8 @@ class Survey(Struct):
         self._kept.append(value)
         if isinstance(value, np.ndarray | Tensor):
             return self._array(value, name)
+        if isinstance(value, Complex):
+            return self._complex(value, name)
         if isinstance(value, type):
             return self._class(value, name)
         return self._visit_of(value)(value, name)
@@ -153,7 +157,7 @@ class Survey(Struct):
         fixed: bool = False,
     ) -> None:
         """Notes a place, at which `fixed` values stay, and visits what is there."""
-        guarded = not fixed and not isinstance(value, np.ndarray | Tensor)
+        guarded = not fixed and not isinstance(value, np.ndarray | Tensor | Complex)
         self.observations.setdefault(key, Observation(name, read, value, guarded))
         self.visit(value, name)
 
@@ -171,6 +175,13 @@ class Survey(Struct):
             if self.bytes > MOST_BYTES:
                 raise Unknown(f"{name} is one of arrays that take too long to hash")
             self._say(digest_of(array))
+
+    def _complex(self, value: Complex, name: str) -> None:
+        """Complex numbers: the arrays of their parts."""
+        self._say("complex")
+        self.observations.setdefault((id(value),), Observation(name, lambda: value, value, False))
+        for part in value.parts:
+            self.visit(part, name)
 
     def _items(self, value: Any, name: str) -> None:
         """A list, a tuple or a dict; lists and dicts may change."""
@@ -213,7 +224,8 @@ class Survey(Struct):
                 self._note((id(cell),), variable, read, content, fixed=known)
         self.visit(function.__defaults__, f"the defaults of {name}")
         self.visit(function.__kwdefaults__, f"the defaults of {name}")
-        own = {key: each for key, each in vars(function).items() if key != "__wrapped__"}
+        left_out = ("__wrapped__", "__signature__") if known else ("__wrapped__",)
+        own = {key: each for key, each in vars(function).items() if key not in left_out}
         self.visit(tuple(own.items()), f"attributes of {name}")
 
     def _code(self, function: FunctionType, name: str) -> None:
@@ -238,11 +250,13 @@ class Survey(Struct):
     def _chain(self, module: ModuleType, attributes: list[str], names: set[str], name: str) -> None:
         """What attributes of a module lead to."""
         value: Any = module
+        known = is_known_module(module, names)
         for position, attribute in enumerate(attributes):
             if not hasattr(value, attribute):
                 raise Unknown(f"{name} has no {attribute} yet")
             value, name = getattr(value, attribute), f"{name}.{attribute}"
-            if not isinstance(value, ModuleType):
+            inner = known and value.__class__ is SimpleNamespace and position + 1 < len(attributes)
+            if not isinstance(value, ModuleType) and not inner:  # such as weft.numpy.fft
                 self._say("module", *attributes[: position + 1])
                 return self.visit(value, name)
         return self._module(value, names, name)

@@ -58,15 +58,21 @@ class Pair(Struct, frozen=True, eq=False):
         return Pair(self.imag, -self.real)
 
 
+def _ordered(x: Term, y: Term) -> tuple[Term, Term]:
+    """The greater and the lesser one of two, whose derivatives are those of one order at ties."""
+    swaps = x < y
+    return swaps.where(y, x), swaps.where(x, y)
+
+
 def magnitude(z: Pair) -> Term:
     """`|z|`, without squares that leave the range."""
     x, y = z.real.math("abs"), z.imag.math("abs")
-    large, small = x.maximum(y), x.minimum(y)
+    large, small = _ordered(x, y)
     zero = large.equals(0)
     ratio = small / zero.where(1.0, large)
     found = large * (ratio * ratio + 1.0).math("sqrt")
     infinite = x.equals(math.inf) | y.equals(math.inf)
-    return infinite.where(math.inf * (x * 0.0 + 1.0).maximum(1.0), zero.where(large, found))
+    return infinite.where(math.inf, zero.where(large, found))
 
 
 def exponential(z: Pair) -> Pair:
@@ -86,7 +92,7 @@ def exponential_minus_one(z: Pair) -> Pair:
 def logarithm(z: Pair) -> Pair:
     """`log(z)`; where `|z|` is near 1 by the difference of its square from 1."""
     x, y = z.real.math("abs"), z.imag.math("abs")
-    large, small = x.maximum(y), x.minimum(y)
+    large, small = _ordered(x, y)
     near = (large > 0.5) & (large < 2.0)
     safe = near.where(large, 1.0)
     other = near.where(small, 0.0)

@@ -158,6 +158,25 @@ def conjugate_gradients(a, b):
     return x
 
 
+def writes_through_views(x):
+    """Views that are read after the array, and other views, were written to."""
+    a = np.zeros((3, 4))
+    row, column = a[1], a[:, 2]
+    part = row[1:3]
+    a[1, 2] = x[0]
+    column[0] = x[1]
+    total = row.sum() + part.sum()
+    row += 2.0
+    for i in range(50):
+        a[1, 1] += x[i % 3]
+        total = total + row[1] + part[0]
+    if x[0] > 0:
+        a[1] = x[2] * row
+    kept = part.copy()
+    a *= 2
+    return a, row, column, part, total, kept
+
+
 _rng = np.random.default_rng(0)
 _m = _rng.normal(size=(5, 5))
 _spd = _m @ _m.T + 5 * np.eye(5)
@@ -172,6 +191,7 @@ PROGRAMS = [
     (exponential_series, (np.float64(1.5),), (np.float64(-3),)),
     (mandelbrot, (np.float64(0.1), np.float64(0.2)), (np.float64(1), np.float64(1))),
     (logistic_map, (np.float64(0.3), np.float64(3.2))),
+    (writes_through_views, (np.array([1.5, -2, 3]),), (np.array([-1.5, -2, 3]),)),
     (horner, (_rng.normal(size=40), np.float64(0.9))),
     (runge_kutta, (np.array([1.0, 0.0]), np.float64(0.01), np.int64(100))),
     (fast_power, (np.float64(1.1), 13), (np.float64(1.1), 0)),

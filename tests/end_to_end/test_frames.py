@@ -12,7 +12,7 @@ import weft
 from tests.support.small_models import dense_model
 from weft.compiler.driver import compile_kernels
 
-MOST = 8
+MOST = 9
 
 
 def names_above(frame: FrameType | None) -> Iterator[str]:

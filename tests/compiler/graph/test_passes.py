@@ -20,6 +20,7 @@ from weft.compiler.graph.fuse.fuse_attention import FuseAttentionPass
 from weft.compiler.graph.fuse.fuse_matmuls import FuseMatmulsPass
 from weft.compiler.graph.fuse.recognize_gelu import RecognizeGeluPass
 from weft.compiler.graph.fuse.recognize_norms import RecognizeNormsPass
+from weft.compiler.graph.partition.cut_stages import CutStagesPass
 from weft.compiler.graph.partition.partition import PartitionPass
 from weft.compiler.graph.passes import GRAPH_PASSES
 from weft.compiler.graph.simplify.fold_constants import FoldConstantsPass
@@ -319,7 +320,8 @@ def _result(module: ModuleOp, x: np.ndarray, weights: WeightStore) -> np.ndarray
 def test_random_graphs_have_something_for_each_pass():
     idle = dict.fromkeys(GRAPH_PASSES)
     del idle[UnifySizesPass]  # which is for named sizes, and these are numbers
-    del idle[PartitionPass]  # which is for many ranks, and has random graphs of its own
+    del idle[PartitionPass]  # which is for many ranks, and has random graphs of its own,
+    del idle[CutStagesPass]  # as this one has
     for kind, number in product(KINDS, range(3)):
         graph = _Graph()
         module = graph.module(graph.step(kind, graph.block.args[0], number))

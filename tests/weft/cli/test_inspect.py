@@ -28,7 +28,7 @@ def test_reads_an_artifact(weft_command: Command, dense_folder: Path):
 @pytest.mark.usefixtures("own_kernels")
 def test_compiles_a_model_and_times_its_stages(weft_command: Command, dense_folder: Path):
     text = weft_command.succeeds("inspect", dense_folder / "dense.onnx")
-    stages = text.split("stages\n")[1]
+    stages = text.split("\nstages\n")[1]
     assert "ms" in stages
     assert {"import", "weft-fuse", "schedule", "llvm"} <= set(stages.split())
 

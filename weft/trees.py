@@ -65,11 +65,12 @@ def parts_of(value: Any) -> tuple[Any, Any] | None:
     """Those of complex numbers, which are two leaves."""
     if isinstance(value, Complex):
         return value.parts
-    kind = "c" if isinstance(value, complex) else getattr(getattr(value, "dtype", None), "kind", "")
-    if kind == "c" and isinstance(value, KNOWN):
-        array: Any = np.asarray(value)
-        return np.asarray(array.real, order="C"), np.asarray(array.imag, order="C")
-    return None
+    if not isinstance(value, KNOWN):
+        return None
+    array: Any = np.asarray(value)
+    if array.dtype.kind != "c":
+        return None
+    return np.asarray(array.real, order="C"), np.asarray(array.imag, order="C")
 
 
 def flatten_exactly(value: Any, whole: tuple[type, ...] = ()) -> tuple[list[Any], Structure]:

@@ -8,7 +8,7 @@ import pytest
 
 import weft
 import weft.numpy as wnp
-from tests.models.convolutional import build_lenet
+from tests.models.convolutional import build_lenet, build_resnet50
 from tests.models.transformers import build_bert
 from tests.support.browser import CHROMIUM, Browser
 from weft.view import Page, Run, page
@@ -42,7 +42,17 @@ def loops_page() -> Page:
     return weft.jit(repeated).view(m, x, np.int64(3))
 
 
+def resnet50_page() -> Page:
+    return page(build_resnet50(), run=Run(threads=2))
+
+
+def bert_page() -> Page:
+    return page(build_bert(batch=1, sequence=128), run=Run(threads=2))
+
+
 MAKERS = {"conv": conv_page, "transformer": transformer_page, "loops": loops_page}
+LARGE = {"resnet50": resnet50_page, "bert": bert_page}
+"""Opened with `WEFT_STRESS=1` alone: they take a minute to make."""
 
 
 @pytest.fixture(scope="session")
@@ -51,7 +61,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Pag
 
     def get(name: str) -> tuple[Page, Path]:
         if name not in made:
-            built = MAKERS[name]()
+            built = (MAKERS | LARGE)[name]()
             made[name] = built, built.save(folder / f"{name}.html")
         return made[name]
 

@@ -1,5 +1,6 @@
 """The page in a browser: each panel shows what the data says, and a click marks all of them."""
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.support.browser import Browser
-from tests.weft.view.conftest import MAKERS, WATCHED
+from tests.weft.view.conftest import LARGE, MAKERS, WATCHED
 from weft.view import Page, View
 from weft.view.records import Build, Kernel, OutputDifference, Parting
 
@@ -35,7 +36,7 @@ def finished(kernel: Kernel) -> list[str]:
     return lines
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", [*MAKERS, *(LARGE if "WEFT_STRESS" in os.environ else ())])
 def test_no_request_leaves_the_page_and_no_script_fails(browser: Browser, pages: Pages, name: str):
     opened(browser, pages, name, "graph")
     for panel in PANELS:

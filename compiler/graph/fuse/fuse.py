@@ -133,7 +133,8 @@ def _absorbs(consumer: Group, producer: Group, value: SSAValue) -> bool:
     anchor = consumer.anchor
     assert anchor is not None, "a group without an anchor absorbs anything"
     if anchor.REUSES_OPERANDS:
-        packed = isinstance(anchor, MatmulOp) and value == anchor.operands[1]
+        operand = anchor.PACKED_OPERAND
+        packed = operand is not None and value == anchor.operands[operand]
         return all(
             (isinstance(op, IndexMapOp) and (packed or not has_set_conflicts(op))) or widens(op)
             for op in producer.members

@@ -10,7 +10,7 @@ from functools import cache
 from itertools import count
 from typing import Any, Final
 
-from weft.compiler.machine.python.printing import array_at, dtype_named
+from weft.compiler.machine.python.printing import arrays_at, kept_address
 from weft.dialects.errors import InputError
 from weft.dialects.printed import placeholders
 from weft.dialects.weights import Array
@@ -60,14 +60,7 @@ def raise_failure() -> None:
 @cache
 def host_caller() -> int:
     """The address of a function that calls Python's for contexts, as `weft_options` takes it."""
-    function = _CALL(_call)
-    _KEPT.append(function)
-    address = ctypes.cast(function, ctypes.c_void_p).value
-    assert address is not None, "a function has an address"
-    return address
-
-
-_KEPT: Final[list[object]] = []
+    return kept_address(_CALL(_call))
 
 
 def _call(user: object, text: bytes, values: int, dims: int) -> int:
@@ -94,14 +87,7 @@ def _parameters(text: str) -> tuple[int, list[tuple[str, int]]]:
 
 def _run(text: str, values: int, dims: int) -> None:
     taken, parameters = _parameters(text)
-    sizes = ctypes.cast(dims, ctypes.POINTER(ctypes.c_int64))
-    addresses = ctypes.cast(values, ctypes.POINTER(ctypes.c_void_p))
-    arrays: list[Array] = []
-    read = 0
-    for number, (name, rank) in enumerate(parameters):
-        shape = [sizes[read + axis] for axis in range(rank)]
-        read += rank
-        arrays.append(array_at(addresses[number], dtype_named(name), shape))
+    arrays = arrays_at(parameters, values, dims)
     function = _FUNCTIONS.get(_name(text))
     if function is None:
         raise InputError(f"a program requires a function that is held, got none for {text}")

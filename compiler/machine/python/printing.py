@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
 
-from weft.dialects.printed import filled
+from weft.dialects.printed import filled, placeholders
+from weft.dialects.weights import Array
 
 _NUMBERS: Final[Mapping[str, Callable[[Any], Any]]] = {"int": int, "float": float, "bool": bool}
 _PRINT: Final = ctypes.CFUNCTYPE(
@@ -22,14 +23,18 @@ _PRINT: Final = ctypes.CFUNCTYPE(
 @cache
 def printer() -> int:
     """The address of a function that prints for contexts, as `weft_options` takes it."""
-    function = _PRINT(_print)
+    return kept_address(_PRINT(_print))
+
+
+_KEPT: Final[list[object]] = []
+
+
+def kept_address(function: Any) -> int:
+    """The address of a function for native code, which is there from now on."""
     _KEPT.append(function)
     address = ctypes.cast(function, ctypes.c_void_p).value
     assert address is not None, "a function has an address"
     return address
-
-
-_KEPT: Final[list[object]] = []
 
 
 def _print(user: object, text: bytes, values: int, dims: int) -> None:
@@ -38,18 +43,22 @@ def _print(user: object, text: bytes, values: int, dims: int) -> None:
 
 def printed(text: str, values: int, dims: int) -> str:
     """The text with values in its places, out of a table of addresses and one of dims."""
+    parts = [content.split(",", 2) for content in placeholders(text)]
+    arrays = arrays_at([(name, int(rank)) for name, rank, _ in parts], values, dims)
+    return filled(text, lambda number, _: _shown(arrays[number], parts[number][2]))
+
+
+def arrays_at(parameters: Iterable[tuple[str, int]], values: int, dims: int) -> list[Array]:
+    """Arrays of these dtypes and ranks, in place, out of a table of addresses and one of dims."""
     sizes = ctypes.cast(dims, ctypes.POINTER(ctypes.c_int64))
     addresses = ctypes.cast(values, ctypes.POINTER(ctypes.c_void_p))
+    arrays: list[Array] = []
     read = 0
-
-    def shown(number: int, content: str) -> str:
-        nonlocal read
-        name, rank, form = content.split(",", 2)
-        shape = [sizes[read + axis] for axis in range(int(rank))]
-        read += int(rank)
-        return _shown(array_at(addresses[number], dtype_named(name), shape), form)
-
-    return filled(text, shown)
+    for number, (name, rank) in enumerate(parameters):
+        shape = [sizes[read + axis] for axis in range(rank)]
+        read += rank
+        arrays.append(array_at(addresses[number], dtype_named(name), shape))
+    return arrays
 
 
 def dtype_named(name: str) -> np.dtype[Any]:

@@ -109,6 +109,8 @@ class GraphOp(InferTypeOp):
     """Whether an element of an operand is read for many elements of
     the result, as by a contraction.
     """
+    PACKED_OPERAND: ClassVar[int | None] = None
+    """The operand that schedules copy into panels first, so that each element is read once."""
     COMMUTES: ClassVar[bool] = False
     """Whether both operands may change places, but for the bits of a NaN."""
     traits = traits_def(Pure())

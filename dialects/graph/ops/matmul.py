@@ -149,6 +149,7 @@ class MatmulOp(ProductOp):
 
     name = "graph.matmul"
     ONNX: ClassVar = OnnxName("MatMul")
+    PACKED_OPERAND: ClassVar = 1
 
     def total_element(self) -> Attribute:
         lhs, rhs = (each.element for each in self.tensor_types())

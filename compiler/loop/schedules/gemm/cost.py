@@ -99,7 +99,7 @@ class _Product:
         self.loads = self._loads()
         self.transposed = problem.result.along[plan.column].lanes != 1
         self.contiguous_rows = plan.row is not None and problem.result.along[plan.row].step == 1
-        self.result_step = self._bytes_of_result_rows(problem)
+        self.result_row = self._bytes_of_result_row(problem)
         self.step = self._bytes_along_k(problem)
         self.row_step = self._bytes_along_rows()
         self.apart = self._rows_apart(problem)
@@ -119,11 +119,10 @@ class _Product:
             return 0
         return (step.constant or 0) * self.panel.bits // 8
 
-    def _bytes_of_result_rows(self, problem: Problem) -> int:
-        """How far apart rows of tiles are stored; 0 where that varies."""
+    def _bytes_of_result_row(self, problem: Problem) -> int:
+        """How far apart rows are stored; 0 where that varies."""
         step = None if self.plan.row is None else problem.result.along[self.plan.row].step
-        rows = 0 if step is None else (step.constant or 0)
-        return rows * self.plan.rows * problem.result.bits // 8
+        return 0 if step is None else (step.constant or 0) * problem.result.bits // 8
 
     def _loads(self) -> float:
         """Loads of a vector of the panel: one, or one for each lane that is gathered."""
@@ -292,9 +291,8 @@ class _Product:
         piece of a page after another where L2 does not keep it and panels are the loop outside.
         """
         all_bytes = self.panel_bytes + self.other_bytes + self.result_bytes
-        row = self.result_step // self.plan.rows
-        far = self.result_bytes / self.others > kept_bytes(row, self.target)
-        apart = self.result_step >= PAGE and min(self.panels, self.tiles) > 1
+        far = self.result_bytes / self.others > kept_bytes(self.result_row, self.target)
+        apart = self.result_row * self.plan.rows >= PAGE and min(self.panels, self.tiles) > 1
         written = 2 * self.result_bytes * (SCATTERED if far and apart and panels_first else 1)
         return (self.panel_bytes + self.other_bytes + written) / self._bandwidth(all_bytes)
 

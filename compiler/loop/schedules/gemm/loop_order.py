@@ -133,8 +133,9 @@ def kept_bytes(row: int | None, target: Target) -> int:
 
 def _row_bytes(store: StoreOp) -> int | None:
     """The bytes of the last dim of what is stored to, where that is constant."""
-    *_, columns = store.buffer_type.shape
-    return None if columns.constant is None else columns.constant * _bytes(store)
+    shape = store.buffer_type.shape
+    columns = shape[-1].constant if shape else 1
+    return None if columns is None else columns * _bytes(store)
 
 
 def _bytes(access: AccessOp) -> int:

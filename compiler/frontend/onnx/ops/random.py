@@ -64,15 +64,16 @@ def _reference_seed(node: OnnxNode) -> int | None:
     return int(seed) & WORD if math.isfinite(seed) else None
 
 
-def _reference_uniform(node: OnnxNode, seed: int, size: Expr) -> Term:
-    """A vector of f64 from 0 up to but not including 1, two words of the generator each."""
+def _reference_uniform(node: OnnxNode, seed: int, shape: Sequence[Expr]) -> Term:
+    """Numbers of f64 from 0 up to but not including 1, two words of the generator each."""
+    size = product(shape)
     words = Term(node.b, node.b.mersenne_twister(count=shape_attr([size * 2]), seed=seed))
     pairs = words.reshape((size, 2))
     high, low = (
         _upper(node, pairs.part(1, at, 1).value, unused).cast(F64)
         for at, unused in enumerate((5, 6))
     )
-    return ((high * 2.0**26 + low) * 2.0**-53).reshape((size,))
+    return ((high * 2.0**26 + low) * 2.0**-53).reshape(shape)
 
 
 def _target(node: OnnxNode, *, is_like: bool) -> tuple[Shape, Attribute]:
@@ -106,30 +107,20 @@ def import_normal(node: OnnxNode, *, is_like: bool) -> Sequence[SSAValue]:
 
 
 def import_bernoulli(node: OnnxNode) -> Sequence[SSAValue]:
-    """1 with the probability that the operand gives, else 0."""
+    """1 with the probability that the operand gives, else 0. The reference asks for probabilities
+    up to a half whether a number lies at the upper end.
+    """
     chances = Term(node.b, node.operand(0))
     element, seed = chances.type.element, _reference_seed(node)
     if seed is None:
         drawn = _uniform(node, chances.shape, element)
         hits = drawn < chances.cast(drawn.type.element)
     else:
-        hits = _reference_hits(node, seed, chances.cast(F64))
+        drawn, wide = _reference_uniform(node, seed, chances.shape), chances.cast(F64)
+        hits = ((wide <= 0.5) & (drawn > 1 - wide)) | ((wide > 0.5) & (drawn <= wide))
     if node.has("dtype"):
         element = onnx_element(node.integer("dtype", TensorProto.FLOAT))
     return [hits.cast(element).value]
-
-
-def _reference_hits(node: OnnxNode, seed: int, chances: Term) -> Term:
-    """Where NumPy's `binomial(1, chances)` is 1: it draws nothing for a probability of 0, and for
-    those up to a half asks whether the number lies at the upper end.
-    """
-    size, b = product(chances.shape), node.b
-    draws = (chances < 0.0) | (chances > 0.0)
-    counts = draws.reshape((size,)).cast(I64).value
-    before = Term(b, b.cumsum(counts, axis=0, exclusive=True, reverse=False))
-    drawn = _reference_uniform(node, seed, size).take(before, 0).reshape(chances.shape)
-    rare = (chances <= 0.5) & (drawn > 1 - chances)
-    return rare | ((chances > 0.5) & (drawn <= chances))
 
 
 def import_multinomial(node: OnnxNode) -> Sequence[SSAValue]:
@@ -161,10 +152,9 @@ def import_dropout(node: OnnxNode) -> Sequence[SSAValue]:
     if node.constants.constant_array(training) is None:
         dropped = x.of(node.reshape(training, [])).where(dropped, 0.0)
     if seed is None:
-        drawn = _uniform(node, x.shape, F32)
+        kept = _uniform(node, x.shape, F32) >= dropped
     else:
-        drawn = _reference_uniform(node, seed, product(x.shape)).reshape(x.shape)
-    kept = drawn >= dropped
+        kept = _reference_uniform(node, seed, x.shape) >= dropped
     scaled = x.cast(wide) / (1 - dropped).cast(wide)
     return [kept.where(scaled, 0.0).cast(x.type.element).value, kept.value]
 

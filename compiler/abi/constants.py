@@ -8,6 +8,10 @@ WORKSPACE_ALIGNMENT: Final = 64
 MOST_THREADS: Final = 1024
 THREADS_VARIABLE: Final = "WEFT_NUM_THREADS"
 
+IMAGE_SIZE: Final = "image_size"
+IMAGE_PIXELS: Final = "image_pixels"
+"""Functions of the host that decode images; the pixels' name goes on with a dot and a format."""
+
 
 class Status(IntEnum):
     """The results of `m_run` and its like."""

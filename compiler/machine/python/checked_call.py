@@ -154,8 +154,9 @@ class CheckedCall:
         """
         if status == Status.CANCELLED:
             raise_pending()
-            raise_failure()
-            raise CancelledError(f"{self._prefix} {self._reason(self.context)}")
+            reason = f"{self._prefix} {self._reason(self.context)}"
+            raise_failure(reason)
+            raise CancelledError(reason)
         reason = self._reason(self.context)
         if status == Status.LOST_RANK:
             raise RankError(f"{self._prefix} {reason}")

@@ -74,7 +74,7 @@ class Executable(_Callable):
         self.metadata = dict(metadata or {})
         shared = None if base is None else base._checked
         self._host_functions = functions_called(self.metadata)
-        caller = host_caller() if self._host_functions else 0
+        caller = host_caller() if self.metadata.get("host_calls") else 0
         self._checked = CheckedCall(
             library, prefix, signature, threads, weights, shared, host_caller=caller
         )

@@ -31,6 +31,7 @@ STREAMS = 1 << 8
 STATE = 624
 """Words of MT19937's state."""
 MIDDLE = 397
+"""How far the other word of three lies ahead from which each follows."""
 
 
 @irdl_op_definition
@@ -115,21 +116,34 @@ class MersenneTwisterOp(GraphOp):
         return [np.frombuffer(state.bytes(4 * count), "<u4").astype(np.uint32)]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
+        """Blocks of as many words as the state has lie behind it, and take its place. They are
+        computed in thirds, in which no word follows from another.
+        """
         (count,) = self.result_type.shape
-        words = b.temporary([count + STATE], UI32)
+        words, blocks = b.temporary([2 * STATE], UI32), count // STATE
         b.store(words, [0], b.constant(self.seed.value.data, UI32))
         with b.loops([STATE - 1]) as (i,):
             before = b.load(words, [i])
             mixed = (before ^ before.shift_right(30)) * 0x6C078965
             b.store(words, [i + 1], mixed + b.index(i + 1, UI32))
-        with b.loops([count]) as (i,):
-            pair = b.load(words, [i]) & 0x80000000 | b.load(words, [i + 1]) & 0x7FFFFFFF
-            word = b.load(words, [i + MIDDLE]) ^ pair.shift_right(1) ^ (pair & 1) * 0x9908B0DF
-            b.store(words, [i + STATE], word)
-            word = word ^ word.shift_right(11)
-            word = word ^ (word.shift_left(7) & 0x9D2C5680)
-            word = word ^ (word.shift_left(15) & 0xEFC60000)
-            b.store(results[0], [i], word ^ word.shift_right(18))
+        with b.loops([blocks]) as (block,):
+            with b.loops([3, STATE // 3]) as (third, j):
+                i = third * (STATE // 3) + j
+                b.store(results[0], [block * STATE + i], self._next(b, words, i))
+            with b.loops([STATE]) as (i,):
+                b.store(words, [i], b.load(words, [i + STATE]))
+        with b.loops([count - blocks * STATE]) as (i,):
+            b.store(results[0], [blocks * STATE + i], self._next(b, words, i))
+
+    def _next(self, b: LoopBuilder, words: SSAValue, i: Expr) -> Scalar:
+        """Stores the word that follows from those at an index, and returns its tempered bits."""
+        pair = b.load(words, [i]) & 0x80000000 | b.load(words, [i + 1]) & 0x7FFFFFFF
+        word = b.load(words, [i + MIDDLE]) ^ pair.shift_right(1) ^ (pair & 1) * 0x9908B0DF
+        b.store(words, [i + STATE], word)
+        word = word ^ word.shift_right(11)
+        word = word ^ (word.shift_left(7) & 0x9D2C5680)
+        word = word ^ (word.shift_left(15) & 0xEFC60000)
+        return word ^ word.shift_right(18)
 
 
 OPS: tuple[type[GraphOp], ...] = (RandomBitsOp, MersenneTwisterOp)

@@ -58,7 +58,7 @@ def raise_failure(reason: str) -> None:
     error = getattr(_FAILED, "error", None)
     _FAILED.error = None
     if isinstance(error, InputError):
-        raise InputError(f"{reason}: {error}") from error
+        raise type(error)(f"{reason}: {error}") from error
     if error is not None:
         raise error
 

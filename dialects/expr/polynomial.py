@@ -34,7 +34,7 @@ from weft.dialects.interval import Range
 class Expr:
     """A polynomial over atoms; immutable, hashable, with Python's arithmetic operators."""
 
-    __slots__ = ("_atoms", "_hash", "_text", "constant", "terms")
+    __slots__ = ("_atoms", "_hash", "_operators", "_text", "constant", "terms")
 
     terms: Mapping[Monomial, int]
     constant: int | None
@@ -44,6 +44,7 @@ class Expr:
         self.terms = terms
         self.constant = (terms.get(()) if len(terms) == 1 else None) if terms else 0
         self._hash: int | None = None
+        self._operators: bool | None = None
         self._atoms: tuple[Atom, ...] | None = None
         self._text: str | None = None
 
@@ -171,6 +172,8 @@ class Expr:
         """Whether the expression is `coefficient(atom) * atom + rest`,
         neither of which mentions the atom.
         """
+        if not self.has_operators():
+            return not any(monomial.count(atom) > 1 for monomial in self.terms)
         return not any(
             monomial.count(atom) > 1 or any(_is_within(atom, other) for other in monomial)
             for monomial in self.terms
@@ -178,6 +181,11 @@ class Expr:
 
     def has_operators(self) -> bool:
         """Whether there is a quotient, a remainder or an extremum in the expression."""
+        if self._operators is None:
+            self._operators = self._find_operators()
+        return self._operators
+
+    def _find_operators(self) -> bool:
         for monomial in self.terms:  # several times as fast as `any`
             for atom in monomial:
                 if type(atom) in OPERATORS:
@@ -190,9 +198,35 @@ class Expr:
         """The expression with atoms replaced, simplified anew; as far as `ranges` of the atoms
         allow, if there are any.
         """
+        if self.constant is not None:
+            return self
+        if not self.has_operators():
+            return self._substituted(values, ranges)
         if not values or not self._mentions(values):
             return self if ranges is None else self.simplify(ranges)
         return self._map(lambda atom: _replace(atom, values, ranges))
+
+    def _substituted(
+        self, values: Mapping[Atom, Expr], ranges: Mapping[Atom, Range] | None
+    ) -> Expr:
+        """The expression, which has no operators, with atoms replaced, as most are: in one pass."""
+        terms: dict[Monomial, int] = {}
+        replaced = False
+        for monomial, factor in self.terms.items():
+            product: Expr | None = None
+            for position, atom in enumerate(monomial):
+                value = values.get(atom)
+                if value is not None:
+                    replaced = True
+                    if ranges is not None:
+                        value = value.simplify(ranges)
+                    if len(monomial) > 1:
+                        value = value * (product or Expr({monomial[:position]: 1}))
+                    product = value
+                elif product is not None:
+                    product = Expr.atom(atom) * product
+            add_terms(terms, {monomial: 1} if product is None else product.terms, factor)
+        return _rejoin(terms) if replaced else self
 
     def _mentions(self, values: Mapping[Atom, Expr]) -> bool:
         if any(atom in values for atom in self.atoms()):

@@ -72,12 +72,10 @@ def may_clash(first: AccessOp, second: AccessOp, relations: Sequence[Relation]) 
     if root_buffer(first.buffer) is not root_buffer(second.buffer):
         return False
     shared = _with_shared_loops(first, second, relations)
-    related = _within_allocation(shared, root_buffer(first.buffer))
+    related = _in_allocation(shared, root_buffer(first.buffer))
     if related is None:
         return False
-    if first.buffer is not second.buffer:
-        return True
-    return not _independent(first, second, related)
+    return first.buffer is not second.buffer or not _independent(first, second, related)
 
 
 Site = tuple[SSAValue, tuple[Expr, ...], Block | None]
@@ -119,30 +117,24 @@ def _with_shared_loops(
     return [*relations, *(Relation(loop, loop, "*") for loop in shared)]
 
 
-def _within_allocation(
-    relations: Sequence[Relation], buffer: SSAValue
-) -> Sequence[Relation] | None:
+def _in_allocation(relations: Sequence[Relation], buffer: SSAValue) -> Sequence[Relation] | None:
     """The relations among iterations that see the same allocation; None where there are none."""
-    if not _is_allocated(buffer):
+    if type(buffer) is not OpResult:
         return relations
     related: list[Relation] = []
     for each in relations:
-        if each.first is not each.second or not allocated_in(buffer, each.first):
-            related.append(each)
-        elif each.direction in "<>":
-            return None
-        else:
+        if each.first is each.second and allocated_in(buffer, each.first):
+            if each.direction in "<>":
+                return None
             related.append(Relation(each.first, each.second, "="))
+        else:
+            related.append(each)
     return related
 
 
 def allocated_in(buffer: SSAValue, loop: ForOp) -> bool:
     """Whether each iteration of the loop has a buffer of its own."""
-    return _is_allocated(buffer) and is_defined_inside(buffer, loop)
-
-
-def _is_allocated(buffer: SSAValue) -> bool:
-    return type(buffer) is OpResult
+    return type(buffer) is OpResult and is_defined_inside(buffer, loop)
 
 
 def _independent(first: AccessOp, second: AccessOp, relations: Sequence[Relation]) -> bool:

@@ -25,6 +25,7 @@ from weft.dialects.loop.ops import (
     ForOp,
     IfOp,
     LoadOp,
+    PrefetchOp,
     StoreOp,
     SubscriptedOp,
     WhileOp,
@@ -85,6 +86,7 @@ def accesses_in(root: Operation) -> list[AccessOp]:
 
 
 _ACCESSES = (LoadOp, StoreOp)
+_NESTED = frozenset((ForOp, LoadOp, StoreOp, PrefetchOp, IndexOp, AllocOp))
 
 
 def _collect_accesses(root: Operation, found: list[AccessOp]) -> None:
@@ -429,24 +431,18 @@ def move_ops(ops: Sequence[Operation], block: Block) -> None:
 
 def is_simple(op: Operation) -> bool:
     """Whether an operation is neither a branch, a `while`, nor unknown to the legality test."""
-    return _is_simple_type(type(op))
-
-
-@cache
-def _is_simple_type(operation: type[Operation]) -> bool:
-    known = (ForOp, SubscriptedOp, IndexOp, AllocOp)
-    return issubclass(operation, known) or _is_scalar_type(operation)
+    return type(op) in _NESTED or _is_scalar(type(op))
 
 
 def is_pure(op: Operation) -> bool:
     """Whether an operation only computes a value from its operands."""
-    return type(op) is IndexOp or _is_scalar_type(type(op))
+    return type(op) is IndexOp or _is_scalar(type(op))
 
 
 @cache
-def _is_scalar_type(operation: type[Operation]) -> bool:
-    known = (GeluOp, DotBytesOp, FieldOp)
-    return issubclass(operation, known) or operation.name.startswith(("arith.", "math."))
+def _is_scalar(operation: type[Operation]) -> bool:
+    own = issubclass(operation, (GeluOp, DotBytesOp, FieldOp))
+    return own or operation.name.startswith(("arith.", "math."))
 
 
 def is_branch(op: Operation) -> bool:

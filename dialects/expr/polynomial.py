@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, reduce
+from itertools import chain
 
 from weft.dialects import interval
 from weft.dialects.errors import WeftError
@@ -182,15 +183,9 @@ class Expr:
     def has_operators(self) -> bool:
         """Whether there is a quotient, a remainder or an extremum in the expression."""
         if self._operators is None:
-            self._operators = self._find_operators()
+            kinds = map(type, chain.from_iterable(self.terms))
+            self._operators = not OPERATORS.isdisjoint(kinds)
         return self._operators
-
-    def _find_operators(self) -> bool:
-        for monomial in self.terms:  # several times as fast as `any`
-            for atom in monomial:
-                if type(atom) in OPERATORS:
-                    return True
-        return False
 
     def substitute(
         self, values: Mapping[Atom, Expr], ranges: Mapping[Atom, Range] | None = None
@@ -209,23 +204,18 @@ class Expr:
     def _substituted(
         self, values: Mapping[Atom, Expr], ranges: Mapping[Atom, Range] | None
     ) -> Expr:
-        """The expression, which has no operators, with atoms replaced, as most are: in one pass."""
+        """The expression, which has no operators, with atoms replaced: as most are, in one pass."""
         terms: dict[Monomial, int] = {}
         replaced = False
         for monomial, factor in self.terms.items():
-            product: Expr | None = None
-            for position, atom in enumerate(monomial):
-                value = values.get(atom)
-                if value is not None:
-                    replaced = True
-                    if ranges is not None:
-                        value = value.simplify(ranges)
-                    if len(monomial) > 1:
-                        value = value * (product or Expr({monomial[:position]: 1}))
-                    product = value
-                elif product is not None:
-                    product = Expr.atom(atom) * product
-            add_terms(terms, {monomial: 1} if product is None else product.terms, factor)
+            if values.keys().isdisjoint(monomial):
+                add_terms(terms, {monomial: factor}, 1)
+                continue
+            replaced = True
+            factors = [values.get(atom) or Expr.atom(atom) for atom in monomial]
+            if ranges is not None:
+                factors = [each.simplify(ranges) for each in factors]
+            add_terms(terms, reduce(lambda left, right: right * left, factors).terms, factor)
         return _rejoin(terms) if replaced else self
 
     def _mentions(self, values: Mapping[Atom, Expr]) -> bool:

@@ -110,7 +110,7 @@ class AddressEmitter:
 
 def is_data(address: Expr) -> bool:
     """Whether lanes go where values that were computed or loaded say."""
-    return any([type(atom) is LaneValues for atom in address.atoms()])
+    return LaneValues in map(type, address.atoms())
 
 
 def covers_first(offsets: Sequence[int]) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from llvmlite import ir
 from msgspec import Struct
@@ -98,6 +98,18 @@ class BodyEmitter:
         self.chunks: dict[tuple[Expr, int], tuple[Expr, Expr]] = {}
         self.lanes: Lanes | None = None
         self.in_parallel = frame.outer is not None
+        self.emitters: Mapping[type[Operation], Callable[[Any], None]] = {
+            ForOp: self._for,
+            LoadOp: self._load,
+            StoreOp: self._store,
+            PrefetchOp: self._prefetch,
+            IndexOp: self._index,
+            ClockOp: self._clock,
+            AllocOp: self._alloc,
+            IfOp: self._if,
+            WhileOp: self._while,
+            arith.ConstantOp: self._constant,
+        }
 
     def block(self, block: Block) -> None:
         """Emits the operations of a block in order."""
@@ -114,7 +126,7 @@ class BodyEmitter:
 
     def operation(self, op: Operation) -> None:
         """Emits one operation."""
-        _EMITTERS.get(type(op), BodyEmitter._scalar)(self, op)
+        self.emitters.get(type(op), self._scalar)(op)
 
     def _load(self, op: LoadOp) -> None:
         storage = self.storage(op.buffer)
@@ -434,17 +446,3 @@ class BodyEmitter:
         if rest.constant != 0:
             with self.control.when(builder.icmp_signed(">", end, last), "part"):
                 self._rest(op, full, rest)
-
-
-_EMITTERS: Final[Mapping[type[Operation], Callable[[BodyEmitter, Any], None]]] = {
-    ForOp: BodyEmitter._for,
-    LoadOp: BodyEmitter._load,
-    StoreOp: BodyEmitter._store,
-    PrefetchOp: BodyEmitter._prefetch,
-    IndexOp: BodyEmitter._index,
-    ClockOp: BodyEmitter._clock,
-    AllocOp: BodyEmitter._alloc,
-    IfOp: BodyEmitter._if,
-    WhileOp: BodyEmitter._while,
-    arith.ConstantOp: BodyEmitter._constant,
-}

@@ -86,7 +86,7 @@ def accesses_in(root: Operation) -> list[AccessOp]:
 
 
 _ACCESSES = (LoadOp, StoreOp)
-_NESTED = frozenset((ForOp, LoadOp, StoreOp, PrefetchOp, IndexOp, AllocOp))
+_OF_KNOWN_EFFECT = frozenset((ForOp, LoadOp, StoreOp, PrefetchOp, IndexOp, AllocOp))
 
 
 def _collect_accesses(root: Operation, found: list[AccessOp]) -> None:
@@ -431,7 +431,7 @@ def move_ops(ops: Sequence[Operation], block: Block) -> None:
 
 def is_simple(op: Operation) -> bool:
     """Whether an operation is neither a branch, a `while`, nor unknown to the legality test."""
-    return type(op) in _NESTED or _is_scalar(type(op))
+    return type(op) in _OF_KNOWN_EFFECT or _is_scalar(type(op))
 
 
 def is_pure(op: Operation) -> bool:

@@ -23,8 +23,8 @@ the same ones twice. A function for which none are found is passed over.
 Drawing. All functions in random order (seed 23), no two of the same text, at most 30 of a
 repository, until there are 500 with inputs.
 
-`draw.py` makes the list, `functions.jsonl`: repository, path and name of each function and the seed
-of its inputs. The functions' text stays where it is. `python -m benchmarks.drawn CHECKOUTS` reads it
-from git directories (CHECKOUTS/owner+name/repo) and says what became of every function: right,
-refused, wrong or an error.
+`draw.py` makes the list, `functions.jsonl`: repository, path and name of each function and the
+seed of its inputs. The functions' text stays where it is. `python -m benchmarks.drawn CHECKOUTS`
+reads it from git directories (CHECKOUTS/owner+name/repo) and says what became of every function:
+right, refused, wrong or an error.
 """

@@ -14,15 +14,17 @@ HERE = Path(__file__).parent
 MODULES = ("numpy", "math", "warnings", "itertools", "functools")
 """What a function may import."""
 LEAST_STATEMENTS, LEAST_NUMPY, MOST_PARAMETERS, MOST_BYTES = 3, 2, 6, 400_000
-ACTING = frozenset(
-    "open exec eval compile globals locals vars input print breakpoint exit quit help memoryview "
-    "setattr delattr super classmethod staticmethod property id hash dir".split()
-)
+ACTING = {
+    "open", "exec", "eval", "compile", "globals", "locals", "vars", "input", "print", "breakpoint",
+    "exit", "quit", "help", "memoryview", "setattr", "delattr", "super", "classmethod",
+    "staticmethod", "property", "id", "hash", "dir",
+}  # fmt: skip
 """Builtins that act on the world, or look at the interpreter."""
-FILES = frozenset(
-    "random load save savez savez_compressed loadtxt savetxt genfromtxt fromfile tofile memmap "
-    "testing ctypeslib DataSource fromregex lib core show_config seterr".split()
-)
+FILES = {
+    "random", "load", "save", "savez", "savez_compressed", "loadtxt", "savetxt", "genfromtxt",
+    "fromfile", "tofile", "memmap", "testing", "ctypeslib", "DataSource", "fromregex", "lib",
+    "core", "show_config", "seterr",
+}  # fmt: skip
 """Attributes of NumPy that read files, draw numbers or look inside it."""
 BUILTINS = frozenset(dir(builtins)) - ACTING
 
@@ -198,6 +200,6 @@ def free_names(node: ast.stmt) -> Iterator[str]:
     if isinstance(node, ast.Assign):
         bound = set()
     for each in ast.walk(node):
-        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
-            if id(each) not in annotations and each.id not in bound:
-                yield each.id
+        read = isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
+        if read and id(each) not in annotations and each.id not in bound:
+            yield each.id

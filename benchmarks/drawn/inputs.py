@@ -1,4 +1,4 @@
-"""Inputs for functions of which nothing but the text is known: the first of many that NumPy takes."""
+"""Inputs for functions of which only the text is known: the first of many that NumPy takes."""
 
 from __future__ import annotations
 

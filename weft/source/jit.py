@@ -25,6 +25,7 @@ from weft.dialects.errors import WeftError
 from weft.eager.tape import DEPTH, is_recorded
 from weft.eager.tensor import Tensor
 from weft.source.cached_calls import MOST_CACHED, UNKNOWN, CachedCall, as_tensors, is_value, sign
+from weft.source.pieces.pieced import Pieced
 from weft.source.program import Program
 from weft.source.signature import array_in, elements_in, kept_leaf, key_of, selects, shown_value
 from weft.source.stored import constants_of, entry_of, found_program, keep_program
@@ -360,6 +361,7 @@ def jit(
     options: Options | None = None,
     threads: int | None = None,
     trap_nan: bool = False,
+    fallback: str = "error",
     **changes: Unpack[Changes],
 ) -> Any:
     """Compiles a function from its source, when it is called and for what it is called with:
@@ -373,13 +375,22 @@ def jit(
     `trap_nan` calls look at every value, and raise InputError that names the line which makes NaN
     or an infinity out of numbers. The options are those of `weft.compile`.
 
-    Raises SourceError, which shows the line, for what cannot be compiled.
+    With `fallback="python"` statements that cannot be compiled are run by Python, and those around
+    them are compiled in pieces, for the sizes of each call; `breaks` and `explain()` of the result
+    list them. Otherwise raises SourceError, which shows the line, for what cannot be compiled.
     """
     require_keywords(changes)
     given = {"options": options, "threads": threads, "trap_nan": trap_nan, **changes}
-    if function is None:
-        return functools.partial(Jitted, specs=specs, options=given)
-    return Jitted(function, specs, given)
+    if fallback not in ("error", "python"):
+        raise WeftError(f"jit requires fallback='error' or 'python', got {fallback!r}")
+
+    def made(function: Callable[..., Any]) -> Any:
+        whole = Jitted(function, specs, given)
+        if fallback == "error":
+            return whole
+        return Pieced(function, whole, lambda piece: Jitted(piece, (), given))
+
+    return made if function is None else made(function)
 
 
 def read_model(function: Callable[..., Any], specs: Sequence[Any]) -> ImportedModel:

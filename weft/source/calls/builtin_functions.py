@@ -27,6 +27,7 @@ from weft.source.expressions.iteration import (
 from weft.source.expressions.operations import operate
 from weft.source.expressions.operators import both, either
 from weft.source.leaves import shown
+from weft.source.pieces.handed_on import handed_on, require_own
 from weft.source.run import Run
 from weft.source.statements.branches import choose
 from weft.source.syntax import Location
@@ -300,7 +301,8 @@ BUILTINS: Final[Mapping[Any, Callable[..., Any]]] = {
     zip: _zip, reversed: _reversed, map: _map, filter: _filter, list: _list, tuple: _tuple,
     dict: _dict, set: _set, sorted: _sorted, isinstance: _isinstance, divmod: _divmod, pow: _pow,
     str: _as_text(""), repr: _as_text("r"), format: _as_text(""),
-    print: _print, weft_print: _print, getattr: _getattr, hasattr: _hasattr, setattr: _setattr,
+    print: _print, weft_print: _print, handed_on: require_own, getattr: _getattr,
+    hasattr: _hasattr, setattr: _setattr,
     **{
         getattr(math, name): _of_math(name) for name in (
             "exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos",
@@ -315,6 +317,6 @@ BUILTINS: Final[Mapping[Any, Callable[..., Any]]] = {
 
 ALWAYS: Final = (
     sum, any, all, map, filter, list, tuple, dict, set, sorted, isinstance, min, max, enumerate,
-    zip, reversed, print, weft_print, getattr, hasattr, setattr,
+    zip, reversed, print, weft_print, getattr, hasattr, setattr, handed_on,
 )  # fmt: skip
 """Functions that are never Python's own, since what they go through may hold tensors."""

@@ -67,10 +67,12 @@ class Compilation(Struct, frozen=True):
                 return f"{captured.name} has another dtype or shape"
         return None
 
-    def call(self, arrays: Sequence[Any]) -> Any:
-        """Runs it on the arrays among the arguments."""
-        captured = (each.fetch() for each in self.program.captured)
+    def call(self, arrays: Sequence[Any], given: Sequence[Any] = ()) -> Any:
+        """Runs it on the arrays among the arguments, which were `given` as these values."""
+        captured = [each.fetch() for each in self.program.captured]
+        self.program.require_writable(given, captured)
         outputs = self.executable(*arrays, *captured)
+        self.program.write(given, outputs)
         self.program.keep(outputs)
         return self.program.rebuilt(outputs)
 
@@ -84,8 +86,11 @@ class Jitted:
         specs: Specs,
         options: Mapping[str, Any],
         acts: bool = True,
+        writes: bool = True,
     ):
-        """Without `acts` nothing is printed and nothing required: that was done by another call."""
+        """Without `acts` nothing is printed and nothing required: that was done by another call.
+        Without `writes` changes of arguments are refused.
+        """
         functools.update_wrapper(self, function, updated=())
         self.source_function = function
         self._specs = specs
@@ -95,6 +100,7 @@ class Jitted:
         self._cached_calls: dict[object, CachedCall] = {}
         self._last: tuple[str, ...] = ()
         self._acts = acts
+        self._writes = writes and not specs
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         if named or DEPTH.count:
@@ -143,11 +149,13 @@ class Jitted:
             if spec is not None or is_value(leaf)
         ]
         tensors = any(isinstance(leaf, Tensor) for leaf in leaves)
-        if signature is not None and len(arrays) == sum(map(is_value, leaves)):
+        given = [leaf for leaf in leaves if is_value(leaf)]
+        kept = signature is not None and len(arrays) == len(given)
+        if kept and not compilation.program.written:
             if len(self._cached_calls) >= MOST_CACHED:
                 self._cached_calls.clear()
             self._cached_calls[signature] = CachedCall.of(compilation, tensors)
-        found = compilation.call(arrays)
+        found = compilation.call(arrays, given)
         return as_tensors(found) if tensors else found
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -303,11 +311,12 @@ class Jitted:
 
     def survey_parts(self) -> tuple[object, ...]:
         """What a program that calls it depends on."""
-        return self.source_function, self._specs, self._options, self._acts
+        return self.source_function, self._specs, self._options, self._acts, self._writes
 
     def _read(self, kept: Sequence[Any], form: Structure) -> interpret.SourceGraph:
         """The graph for arguments, as `_compile` has them."""
-        read = interpret.read_function(self.source_function, *unflatten(form, kept))
+        arguments = unflatten(form, kept)
+        read = interpret.read_function(self.source_function, *arguments, writes=self._writes)
         if not self._acts:
             effects.drop_effects(read.module)
             read = replace(read, states=())
@@ -388,7 +397,7 @@ def jit(
         whole = Jitted(function, specs, given)
         if fallback == "error":
             return whole
-        return Pieced(function, whole, lambda piece: Jitted(piece, (), given))
+        return Pieced(function, whole, lambda piece: Jitted(piece, (), given, writes=False))
 
     return made if function is None else made(function)
 

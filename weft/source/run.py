@@ -74,6 +74,10 @@ class Run(Struct, eq=False):
     """How often the statement that runs is read."""
     regions: int = 0
     """How many regions of the graph are around the statement that runs."""
+    changeable: dict[int, int] = field(default_factory=dict[int, int])
+    """Arguments that the program may change, by identity: which input each is."""
+    changed_arguments: dict[int, str] = field(default_factory=dict[int, str])
+    """The inputs that it changes, and the line of the first change."""
     tries: int = 0
     """How many `try` are around it."""
     lent: set[tuple[int, str]] = field(default_factory=set[tuple[int, str]])

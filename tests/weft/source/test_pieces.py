@@ -44,6 +44,7 @@ def table(x, n):
 
 def views(x):
     y = x[1:]
+    SEEN.append("viewed")
     x[2] = 100.0
     z = y.reshape(2, 2)
     y[0] = 7.0

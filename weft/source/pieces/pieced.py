@@ -101,14 +101,15 @@ class Piece:
         given = [variables.get(name, MISSING) for name in names]
         return self._python(run, locals, Outcome, MISSING, *given)
 
-    def report(self) -> list[str]:
-        """What became of its statements, a line each."""
+    def report(self) -> list[tuple[int, str]]:
+        """What became of its statements, and the line where each starts."""
         if self.broken is not None:
             own = f"line {self.broken.line} is Python's: {self.broken.reason}"
-            return [own, *(line for each in self._pieces for line in each.report())]
+            inner = [line for each in self._pieces for line in each.report()]
+            return sorted([(self.broken.line, own), *inner])
         count = 0 if self._compiled is None else len(self._compiled.compilations)
         done = f"compiled {count} times" if count else "not compiled: no call had arrays for it"
-        return [f"{self._cut.lines}: {done}"]
+        return [(self._cut.statements[0].lineno, f"{self._cut.lines}: {done}")]
 
     def breaks(self) -> list[Break]:
         """The statements that Python runs."""
@@ -190,4 +191,5 @@ class Pieced:
             return f"{name} is run by Python: {self._uncut}"
         if self._top is None:
             return self._whole.explain()
-        return "\n  ".join([f"{name} is compiled in pieces", *self._top.report()])
+        lines = [text for _, text in self._top.report()]
+        return "\n  ".join([f"{name} is compiled in pieces", *lines])

@@ -74,6 +74,9 @@ def replace(run: Run, array: Array, value: Traced, location: Location) -> None:
         run.undo_log.assign(ArraySlot(array), Array(run.recording, value.value))
         array.viewing(view.base, view.index)
         return
+    number = run.changeable.get(id(array))
+    if number is not None:
+        run.changed_arguments.setdefault(number, str(location))
     run.undo_log.assign(ArraySlot(array), Array(run.recording, value.value))
 
 

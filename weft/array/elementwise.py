@@ -106,7 +106,7 @@ asin, acos, atan, asinh, acosh, atanh = (
 )
 floor, ceil, round = (_whole(name, _number(name)) for name in ("floor", "ceil", "round"))
 sign = _unary("sign", np.sign)
-abs, negative = _unary("abs", np.abs), _unary("neg", np.negative)
+abs, negative = _operator_of_one(_python.abs, "abs"), _unary("neg", np.negative)
 bitwise_invert = _operator_of_one(_python.invert, "bitwise_invert")
 positive = _operator_of_one(_python.pos, "positive")
 reciprocal = _unary("reciprocal", np.reciprocal, True)

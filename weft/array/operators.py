@@ -42,8 +42,9 @@ def users_line() -> str:
 
 
 def listed(argument: Any) -> list[Any]:
-    """What stands in a tuple or a list; anything else alone."""
-    return [*cast("Any", argument)] if isinstance(argument, tuple | list) else [argument]
+    """What stands in a tuple, a list or an array of one axis; anything else alone."""
+    several = isinstance(argument, tuple | list) or getattr(argument, "ndim", 0) == 1
+    return [*cast("Any", argument)] if several else [argument]
 
 
 @lru_cache(maxsize=None, typed=True)  # False, 0 and 0.0 are one key otherwise
@@ -390,7 +391,7 @@ class ArrayOperators(metaclass=ArrayClass):
         return self
 
     def __abs__(self) -> Self:
-        return self.apply("abs")
+        return self if self.dtype == np.bool_ else self.apply("abs")
 
     def __invert__(self) -> Self:
         return self.apply("logical_not" if self.dtype == np.bool_ else "bitwise_not")

@@ -42,9 +42,13 @@ def users_line() -> str:
 
 
 def listed(argument: Any) -> list[Any]:
-    """What stands in a tuple, a list or an array of one axis; anything else alone."""
-    several = isinstance(argument, tuple | list) or getattr(argument, "ndim", 0) == 1
-    return [*cast("Any", argument)] if several else [argument]
+    """What stands in a tuple or a list; anything else alone."""
+    return [*cast("Any", argument)] if isinstance(argument, tuple | list) else [argument]
+
+
+def extents(shape: Any) -> list[Any]:
+    """The sizes that stand in a tuple, a list or an array of one axis; anything else alone."""
+    return [*shape] if getattr(shape, "ndim", 0) == 1 else listed(shape)
 
 
 @lru_cache(maxsize=None, typed=True)  # False, 0 and 0.0 are one key otherwise

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.array.operators import ArrayOperators, listed, users_line
+from weft.array.operators import ArrayOperators, extents, users_line
 from weft.array.views import Views
 from weft.dialects.errors import WeftError
 from weft.eager.tensor import Tensor, tensor_of
@@ -60,7 +60,7 @@ def full(shape: Size, fill_value: Any, dtype: Any = None, *, device: Any = None)
     _require_cpu(device)
     if isinstance(fill_value, ArrayOperators):
         filled = fill_value if dtype is None else fill_value.astype(dtype)
-        return filled.broadcast_to(listed(shape)).duplicate()
+        return filled.broadcast_to(extents(shape)).duplicate()
     return _made(np.full(shape, fill_value, dtype))
 
 

@@ -1,9 +1,12 @@
 """NumPy's functions and methods in source mode give what NumPy gives, with its dtypes."""
 
+import math
+
 import numpy as np
 import pytest
 
-from weft import Spec
+import weft
+from weft import SourceError, Spec
 from weft.array.operators import common_dtype
 from weft.dialects.graph.core.evaluate import evaluate_block
 from weft.source.interpret import read_function

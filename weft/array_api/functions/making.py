@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from weft.array.elementwise import where
-from weft.array.operators import ArrayOperators, axis_of, listed
+from weft.array.operators import ArrayOperators, axis_of, extents, listed
 from weft.array.products import diagonal
 from weft.array.rearrangements import concat, stack
 from weft.array_api.creation import asarray
@@ -73,7 +73,7 @@ def full_like(
     a = operand(a, fill_value)
     if shape is None:
         return _full_like(a, fill_value, dtype=dtype)
-    return a.lifted(fill_value).astype(dtype or a.dtype).broadcast_to(listed(shape)).duplicate()
+    return a.lifted(fill_value).astype(dtype or a.dtype).broadcast_to(extents(shape)).duplicate()
 
 
 def zeros_like(

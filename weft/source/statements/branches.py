@@ -283,7 +283,7 @@ def link(run: Run, result: Traced, aliases: Sequence[Array]) -> None:
     for array in aliases:
         if array.owner:
             result.own(array.owner)
-        elif run.undo_log.holds(array):
+        elif run.undo_log.holds(lambda each, array=array: each is array):
             result.own("that of another variable on one way")
             result.shows(array)
 

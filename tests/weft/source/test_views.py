@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft import SourceError
+from weft import InputError, SourceError
 
 X = np.arange(9.0).reshape(3, 3)
 
@@ -73,11 +73,16 @@ def test_bools_that_are_computed_again_choose_as_many():
     np.testing.assert_allclose(weft.jit(by_masks)(X, X.T), by_masks(X, X.T))
 
 
-def test_other_bools_are_refused():
-    def chosen(x):
-        w = x * 1
-        w[x > 1.0] = x[x > 1.5]
+def test_other_bools_have_to_choose_as_many():
+    def chosen(x, least):
+        w = np.stack([x[0], x[1]])
+        w[:, x[2] > least] = w[:, x[2] > 6.5]
+        w[w > 2.5] = x[1]
         return w
 
-    with pytest.raises(SourceError, match="requires updates"):
-        weft.jit(chosen)(X)
+    compiled = weft.jit(chosen)
+    np.testing.assert_allclose(compiled(X, np.float64(6.9)), chosen(X, 6.9))
+    with pytest.raises(InputError, match="requires sizes 3 = count_2, got 3 and 4"):
+        compiled(X + 1, np.float64(6.9))
+    with pytest.raises(InputError, match="requires sizes count = count_1, got 2 and 1"):
+        compiled(X, np.float64(7.9))

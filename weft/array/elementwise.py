@@ -151,8 +151,8 @@ bitwise_right_shift = _operator(_python.rshift, "bitwise_right_shift")
 
 
 def square(x: Any) -> Any:
-    """Each element times itself."""
-    return x * x
+    """Each element times itself; bools count as int8."""
+    return x * (x.astype(np.int8) if isinstance(x, ArrayOperators) and x.dtype == np.bool_ else x)
 
 
 def expm1(x: Any) -> Any:

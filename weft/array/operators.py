@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeGuard, cast
 
 import numpy as np
 
+from weft.array.bools import name_on
 from weft.array.division import floored, whole
 
 NOT_USERS: Final = (f"{Path(__file__).parents[1]}{os.sep}", f"{Path(np.__file__).parent}{os.sep}")
@@ -44,11 +45,6 @@ def users_line() -> str:
 def listed(argument: Any) -> list[Any]:
     """What stands in a tuple or a list; anything else alone."""
     return [*cast("Any", argument)] if isinstance(argument, tuple | list) else [argument]
-
-
-def extents(shape: Any) -> list[Any]:
-    """The sizes that stand in a tuple, a list or an array of one axis; anything else alone."""
-    return [*shape] if getattr(shape, "ndim", 0) == 1 else listed(shape)
 
 
 @lru_cache(maxsize=None, typed=True)  # False, 0 and 0.0 are one key otherwise
@@ -223,7 +219,8 @@ class ArrayOperators(metaclass=ArrayClass):
 
     def apply(self, name: str, *others: Any, **attributes: Any) -> Self:
         """An operator on this tensor and others, brought to one dtype."""
-        return self.op(name, *self.promoted(*others), **attributes)
+        operands = self.promoted(*others)
+        return self.op(name_on(name, operands[0].dtype), *operands, **attributes)
 
     def promoted(self, *others: Any) -> list[Self]:
         """This tensor and others as tensors of one dtype."""

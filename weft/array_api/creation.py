@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.array.operators import ArrayOperators, extents, users_line
+from weft.array.operators import ArrayOperators, users_line
+from weft.array.rearrangements import extents
 from weft.array.views import Views
 from weft.dialects.errors import WeftError
 from weft.eager.tensor import Tensor, tensor_of

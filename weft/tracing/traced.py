@@ -19,7 +19,8 @@ from xdsl.rewriter import InsertPoint
 from weft.array.complex_numbers import Complex, complex_of
 from weft.array.indexing import parsed
 from weft.array.methods import ArrayMethods
-from weft.array.operators import ArrayOperators, extents, listed, order_of, users_line
+from weft.array.operators import ArrayOperators, listed, order_of, users_line
+from weft.array.rearrangements import extents
 from weft.array.views import (
     Link,
     Permuted,

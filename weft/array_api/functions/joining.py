@@ -9,8 +9,8 @@ import numpy as np
 
 from weft.array import rearrangements
 from weft.array.elementwise import where
-from weft.array.operators import axes_of, axis_of, extents, listed
-from weft.array.rearrangements import concat, flip, moveaxis
+from weft.array.operators import axes_of, axis_of, listed
+from weft.array.rearrangements import concat, extents, flip, moveaxis
 from weft.array.selections import take
 from weft.array_api.operands import constant, is_integer, known, operand, operands, refuse
 

@@ -8,9 +8,9 @@ from typing import Any, cast
 import numpy as np
 
 from weft.array.elementwise import where
-from weft.array.operators import ArrayOperators, axis_of, extents, listed
+from weft.array.operators import ArrayOperators, axis_of, listed
 from weft.array.products import diagonal
-from weft.array.rearrangements import concat, stack
+from weft.array.rearrangements import concat, extents, stack
 from weft.array_api.creation import asarray
 from weft.array_api.creation import full_like as _full_like
 from weft.array_api.operands import holds_tensors, is_integer, known, leaves, operand, refuse

@@ -78,7 +78,8 @@ class Source(Struct, frozen=True):
         code = _code_in(outer, name)
         cells = {**self._cells(), HANDED_ON: CellType(handed_on)}
         closure = tuple(cells[each] for each in code.co_freevars)
-        found = FunctionType(code, self.function.__globals__, name, None, closure)
+        around_it: dict[str, Any] = self.function.__globals__  # pyright: ignore
+        found = FunctionType(code, around_it, name, None, closure)
         found.__module__ = self.function.__module__
         found.syntax = code_at(inner, self.code.file)  # pyright: ignore[reportFunctionMemberAccess]
         return found
@@ -137,7 +138,7 @@ class Cut(Struct, frozen=True):
         ins, outs = self.ins(), self.outs()
         for number, name in enumerate(outs):
             others = [_name(each) for each in (*ins, *outs[:number]) if each != name]
-            given = [_name(name), ast.Tuple(others, ast.Load())]
+            given: list[ast.expr] = [_name(name), ast.Tuple(others, ast.Load())]
             checked = ast.Expr(ast.Call(_name(HANDED_ON), given, []))
             body.append(_at(checked, self._last_that_assigns(name)))
         values = ast.Tuple([_name(each) for each in outs], ast.Load())
@@ -220,7 +221,7 @@ class Cut(Struct, frozen=True):
         if all(isinstance(each, _PLAIN) for node in statements for each in ast.walk(node)):
             return [_returning(each, _outcome) for each in statements]
         cut = Cut(self.source, statements)
-        given = [_constant(len(pieces)), ast.Call(_name(LOCALS), [], [])]
+        given: list[ast.expr] = [_constant(len(pieces)), ast.Call(_name(LOCALS), [], [])]
         pieces.append(cut)
         names = ast.Attribute(_name(FOUND), "names", ast.Load())
         body: list[ast.stmt] = [
@@ -289,11 +290,11 @@ def _at(node: Node, like: ast.AST) -> Node:
     return ast.fix_missing_locations(ast.copy_location(node, like))
 
 
-def _name(name: str) -> ast.Name:
+def _name(name: str) -> ast.expr:
     return ast.Name(name, ast.Load())
 
 
-def _constant(value: Any) -> ast.Constant:
+def _constant(value: Any) -> ast.expr:
     return ast.Constant(value)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
@@ -18,11 +18,23 @@ from weft.source.syntax import code_of
 from weft.tracing.recognize import is_traced_tensor
 from weft.trees import KNOWN, flatten_exactly
 
-if TYPE_CHECKING:
-    from weft.source.jit import Jitted
-
 MOST_COMPILATIONS: Final = 8
 """A piece is compiled so often for other values before it is left to Python."""
+
+
+class Compiled(Protocol):
+    """What `jit` gives without a fallback."""
+
+    @property
+    def compilations(self) -> Sequence[Any]:
+        """All compilations."""
+        ...
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any: ...
+
+    def explain(self) -> str:
+        """Why it was compiled."""
+        ...
 
 
 class _Missing:
@@ -52,10 +64,10 @@ class Piece:
     Python's, and those around it are pieces.
     """
 
-    def __init__(self, cut: Cut, jitted: Callable[[FunctionType], Jitted]):
+    def __init__(self, cut: Cut, jitted: Callable[[FunctionType], Compiled]):
         self._cut = cut
         self._make = jitted
-        self._compiled: Jitted | None = None
+        self._compiled: Compiled | None = None
         self._python: FunctionType | None = None
         self._pieces: list[Piece] = []
         self.broken: Break | None = None
@@ -122,7 +134,9 @@ class Pieced:
     be, and in pieces otherwise.
     """
 
-    def __init__(self, function: Callable[..., Any], whole: Jitted, piece: Callable[..., Jitted]):
+    def __init__(
+        self, function: Callable[..., Any], whole: Compiled, piece: Callable[..., Compiled]
+    ):
         """`piece` makes jitted functions of pieces."""
         functools.update_wrapper(self, function, updated=())
         self.source_function = function
@@ -183,8 +197,8 @@ class Pieced:
         return () if self._top is None else tuple(self._top.breaks())
 
     def explain(self) -> str:
-        """What became of the function: as `Jitted.explain` where it is compiled whole, or else a
-        line for each piece and for each statement of Python's.
+        """What became of the function: as `explain` of `Jitted` where it is compiled whole, or else
+        a line for each piece and for each statement of Python's.
         """
         name = getattr(self, "__name__", "the function")
         if self._uncut is not None:

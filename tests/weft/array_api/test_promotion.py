@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import weft
 import weft.numpy as wnp
 from weft import Spec, Tensor
 from weft.source.interpret import read_function

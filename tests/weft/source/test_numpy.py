@@ -174,6 +174,7 @@ def test_functions_of_math_are_numbers_of_python():
 def of_sizes(s, x):
     made = np.ones(s), np.full(s, x[0]), np.broadcast_to(x, s[:1] * 2), np.tile(x, s)
     kinds = np.isscalar(x), np.isscalar(x[0]), np.iterable(x), np.iterable(x[0])
+    kinds += tuple(hasattr(each, "__len__") for each in (x, x[0], float(x[0]), x * 1j))
     return *made, *kinds, np.abs(x > 0), abs(x > 0), np.array(x, order="F", ndmin=2)
 
 

@@ -234,8 +234,10 @@ def _getattr(run: Run, location: Location, holder: Any, name: Any, *default: Any
 
 
 def _hasattr(run: Run, location: Location, holder: Any, name: Any) -> bool:
-    if isinstance(holder, Traced):
-        return hasattr(type(holder), name) and not name.startswith("_")
+    if isinstance(holder, Number):
+        return hasattr(holder.python_type, name)
+    if isinstance(holder, Traced | Complex):
+        return hasattr(np.ndarray if holder.ndim else holder.dtype.type, name)
     _watch_attribute(run, holder, name)
     return hasattr(holder, name)
 

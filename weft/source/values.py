@@ -131,12 +131,12 @@ class Array(Traced):
         """Forgets what it is a part of."""
         object.__setattr__(self, "part_of", None)
 
-    def is_within(self, base: Array, beside: Array) -> bool:
+    def is_within(self, base: Array, apart: Array) -> bool:
         """Whether it is the array or shows parts of it, but as a part of another one."""
-        if self is beside or self is base:
+        if self is apart or self is base:
             return self is base
         views = (self.part_of, *self.shown) if self.part_of else self.shown
-        return any(view.base.is_within(base, beside) for view in views)
+        return any(view.base.is_within(base, apart) for view in views)
 
     def own(self, owner: str) -> None:
         """Says what else the array may be a part of."""

@@ -19,7 +19,7 @@ RUN, LOCALS, OUTCOME, MISSING, FOUND, HANDED_ON = (
 )  # fmt: skip
 """Names of what surrounds pieces, which no program can have."""
 
-Place = tuple[int, int]
+Position = tuple[int, int]
 Node = TypeVar("Node", bound=ast.AST)
 
 _KEPT: Final = (
@@ -148,10 +148,10 @@ class Cut(Struct, frozen=True):
     def _last_that_assigns(self, name: str) -> ast.stmt:
         return [each for each in self.statements if name in stored([each])][-1]
 
-    def at(self, place: Place | None) -> ast.stmt:
-        """The statement at a place; the last one where there is none."""
+    def at(self, position: Position | None) -> ast.stmt:
+        """The statement at a position; the last one where there is none."""
         for node in ast.walk(ast.Module(list(self.statements), [])):
-            if isinstance(node, ast.stmt) and (node.lineno, node.col_offset) == place:
+            if isinstance(node, ast.stmt) and (node.lineno, node.col_offset) == position:
                 return node
         return self.statements[-1]
 

@@ -25,7 +25,6 @@ from weft.dialects.errors import WeftError
 from weft.eager.tape import DEPTH, is_recorded
 from weft.eager.tensor import Tensor
 from weft.source.cached_calls import MOST_CACHED, UNKNOWN, CachedCall, as_tensors, is_value, sign
-from weft.source.pieces.pieced import Pieced
 from weft.source.program import Program
 from weft.source.signature import array_in, elements_in, kept_leaf, key_of, selects, shown_value
 from weft.source.stored import constants_of, entry_of, found_program, keep_program
@@ -40,10 +39,12 @@ if TYPE_CHECKING:
     from weft.dialects.graph.regions import effects
     from weft.probing import inside
     from weft.source import interpret
+    from weft.source.pieces import pieced
 else:
     effects = deferred("weft.dialects.graph.regions.effects")
     inside = deferred("weft.probing.inside")
     interpret = deferred("weft.source.interpret")
+    pieced = deferred("weft.source.pieces.pieced")
 
 Specs = Sequence["Spec | None"] | Mapping[str, Spec]
 
@@ -397,7 +398,7 @@ def jit(
         whole = Jitted(function, specs, given)
         if fallback == "error":
             return whole
-        return Pieced(function, whole, lambda piece: Jitted(piece, (), given, writes=False))
+        return pieced.Pieced(function, whole, lambda piece: Jitted(piece, (), given, writes=False))
 
     return made if function is None else made(function)
 

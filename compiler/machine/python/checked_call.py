@@ -7,6 +7,7 @@ Nothing is unloaded or ended when the interpreter exits: threads of the host may
 from __future__ import annotations
 
 import ctypes
+import re
 import warnings
 import weakref
 from collections.abc import Mapping, Sequence
@@ -31,6 +32,7 @@ from weft.dialects.errors import (
     InputError,
     OptionError,
     RankError,
+    raised_as,
 )
 from weft.dialects.weights import Array
 
@@ -150,6 +152,9 @@ class CheckedCall:
         if status == Status.LOST_RANK:
             raise RankError(f"{self._prefix} {reason}")
         error_type = AssertError if reason.startswith("assert ") else InputError
+        raised = re.match(r"raise (\w+)", reason)
+        if raised is not None:
+            error_type = raised_as(raised[1])
         raise error_type(f"{self._prefix} {reason}")
 
     def _reason(self, context: int | None) -> str:

@@ -130,7 +130,10 @@ SAPPHIRE_RAPIDS = Target(
     triple=TRIPLE,
     cpu="sapphirerapids",
     features=(
-        *_exactly(*_ICE_LAKE, "+amx-int8", "+amx-tile", "+avx512bf16", "+avx512fp16", "+avxvnni"),
+        *_exactly(
+            *_ICE_LAKE, "+amx-bf16", "+amx-int8", "+amx-tile", "+avx512bf16", "+avx512fp16",
+            "+avxvnni",
+        ),
         WHOLE_VECTORS,
     ),
     vector_bytes=64,

@@ -191,7 +191,8 @@ class _Choice:
         such, a weight is packed for them, and enough rows and words fill them.
         """
         problem, view = self.problem, self.view
-        if not self.target.has_matrix_products or problem.terms == 1 or problem.lanes != TILE_WORDS:
+        has_tiles = problem.terms > 1 and self.target.has_matrix_products(problem.terms)
+        if not has_tiles or problem.lanes != TILE_WORDS:
             return None
         if view.row is None or view.narrow or self.columns is None or not view.packable:
             return None
@@ -327,14 +328,14 @@ class _Choice:
         return apart and not self._packs_strided(along) and (rows is None or rows >= FEWEST_ROWS)
 
     def _widens_panel(self, packing: Packing) -> bool:
-        whole = packing == "whole" and self.view.row is not None
+        whole = packing == "whole" and self.view.row is not None and self.problem.terms == 1
         return whole and self._panel.is_extended and self._panel.along[self.view.column].step == 1
 
     def _widens_rows(self) -> bool:
         """Whether so many columns read each element of the rows that it would be extended over and
         over.
         """
-        if self.view.row is None or self.view.panel is None:
+        if self.view.row is None or self.view.panel is None or self.problem.terms > 1:
             return False
         uses = self.problem.rows_of(self._other)
         return self._other.is_extended and uses is not None and uses >= WIDENED_USES

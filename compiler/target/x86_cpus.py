@@ -131,7 +131,12 @@ SAPPHIRE_RAPIDS = Target(
     cpu="sapphirerapids",
     features=(
         *_exactly(
-            *_ICE_LAKE, "+amx-bf16", "+amx-int8", "+amx-tile", "+avx512bf16", "+avx512fp16",
+            *_ICE_LAKE,
+            "+amx-bf16",
+            "+amx-int8",
+            "+amx-tile",
+            "+avx512bf16",
+            "+avx512fp16",
             "+avxvnni",
         ),
         WHOLE_VECTORS,

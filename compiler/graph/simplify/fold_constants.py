@@ -117,9 +117,10 @@ def fold_constants(
     for op in list(function.body.walk()):
         if isinstance(op, BranchOp) and op.parent is not None:
             fold_branch(op, function, weights)
-        elif isinstance(op, GraphOp) and op.parent is not None:
-            if not (multiplies_bf16(target) and extends_factor(op)):
-                folder.fold(op)
+        elif not isinstance(op, GraphOp) or op.parent is None:
+            continue
+        elif not (multiplies_bf16(target) and extends_factor(op)):
+            folder.fold(op)
 
 
 class Folder(Struct):

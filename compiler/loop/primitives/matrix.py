@@ -1,5 +1,5 @@
-"""The primitive that marks a product of tiles of bytes or bf16, which processors with registers for tiles
-of matrices compute in one instruction.
+"""The primitive that marks a product of tiles of bytes or bf16, which processors with registers for
+tiles of matrices compute in one instruction.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@ element of 32 bits.
     for k < 64:  acc += x[i, k] * w[k, j]
     ->  for ko < 16:  for ki < 4:  acc += x[i, 4*ko + ki] * w[4*ko + ki, j]
 
-The loop over the terms of a word stays innermost and is no reduction of the Problem, whose elements are words.
-The factor of the rows has words in memory; the other one is a weight, and packed so that it has.
+The loop over the terms of a word stays innermost and is no reduction of the Problem, whose elements
+are words. The factor of the rows has words in memory; the other one is a weight, and packed so that
+it has.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class _Choice:
         if whole_tiles and panel.is_weight:
             return ["stored"]
         if self.problem.terms > 1:
-            return ["whole"]
+            return ["tile" if self._packs_words_per_tile() else "whole"]
         found: list[Packing] = ["none"]
         if self._packs_strided(along):
             found = ["strided"]
@@ -222,7 +222,7 @@ class _Choice:
         if whole_tiles and self.panel.is_weight:
             return "stored"
         if self.problem.terms > 1:
-            return "whole"
+            return "tile" if self._packs_words_per_tile() else "whole"
         if whole_tiles and not self.per_tile and (self._pays_to_copy() or self._gathers(along)):
             return "whole"
         if self.per_tile and not self.panel.is_weight:
@@ -274,6 +274,18 @@ class _Choice:
         # meanwhile.
         held = depth * size * panel.bits // 8 <= min(self.target.l2_bytes // 2, LARGEST_PANEL)
         return held and (self.columns or 0) >= LEAST_PANELS * size
+
+    def _packs_words_per_tile(self) -> bool:
+        """Whether words are better packed a panel at a time by the thread that multiplies them,
+        which writes no memory: L2 keeps that panel, and all rows, which are read again with each.
+        """
+        panel, depth, half = self._panel, self.problem.depth, self.target.l2_bytes // 2
+        rows = self.problem.bytes_of(self._other)
+        if self.view.row is None or self.view.narrow or self.view.batch or not depth or not rows:
+            return False
+        held = depth * self.width * panel.bits // 8 <= min(half, LARGEST_PANEL)
+        several = (self.columns or 0) >= LEAST_PANELS * self.width
+        return held and several and rows <= half
 
     def _conflicts_in_l1(self, panel: Operand, size: int) -> bool:
         """Whether rows of a panel are a line each, which fall in so few sets of L1 that most of

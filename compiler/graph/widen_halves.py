@@ -22,7 +22,7 @@ from msgspec import Struct, field
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
@@ -30,16 +30,18 @@ from weft.compiler.graph.match import erase_unused
 from weft.compiler.target.module_target import target_of
 from weft.compiler.target.target import Target
 from weft.dialects.graph import OPS_BY_NAME, ConstantOp, ControlOp, GraphOp
+from weft.dialects.graph.core.algebra import shape_attr
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.elementwise import ElementwiseOp
 from weft.dialects.graph.core.types import BF16, F16, F32, type_of
 from weft.dialects.graph.ops.cast import BitcastOp, CastOp
-from weft.dialects.graph.ops.conv import ConvolutionOp
+from weft.dialects.graph.ops.conv import ConvolutionOp, ConvOp
 from weft.dialects.graph.ops.matmul import GemmOp, ProductOp
 from weft.dialects.graph.ops.normalize import BatchNormOp, NormalizationOp
 from weft.dialects.graph.ops.pool import PoolOp
 from weft.dialects.graph.ops.reduce import ReductionOp
 from weft.dialects.graph.ops.softmax import ExponentialOp
+from weft.dialects.graph.quantized.exact_products import exprs_of
 from weft.dialects.graph.reindexing.movement import IndexMapOp, PassThroughOp
 from weft.dialects.graph.reindexing.slicing import ConcatOp, SplitOp
 
@@ -107,18 +109,15 @@ class _Widener(Struct):
 
     def _rewrite(self, op: GraphOp) -> None:
         b = GraphBuilder(InsertPoint.before(op), OPS_BY_NAME, op.location)
-        factors = self._factors(op)
-        operands = [
-            b.cast(each, to=F32)
-            if each in factors
-            else self._in_f32(b, each)
-            if _halves([each])
-            else each
-            for each in op.operands
+        factors, properties = self._factors(op), dict(op.properties)
+        if factors and isinstance(op, ConvOp):
+            factors = [_padded(b, factors[0], properties), factors[1]]
+        operands = [b.cast(each, to=F32) for each in factors]
+        operands += [
+            self._in_f32(b, each) if _halves([each]) else each
+            for each in op.operands[len(factors) :]
         ]
-        made = type(op).create(
-            operands=operands, properties=dict(op.properties), location=op.location
-        )
+        made = type(op).create(operands=operands, properties=properties, location=op.location)
         made.set_results()
         b.builder.insert(made)
         for old, new in zip(op.results, made.results, strict=True):
@@ -142,6 +141,17 @@ class _Widener(Struct):
         if value not in self.converted:
             self.converted[value] = b.cast(value, to=F32)
         return self.converted[value]
+
+
+def _padded(b: GraphBuilder, image: SSAValue, properties: dict[str, Attribute]) -> SSAValue:
+    """The image within the padding of a convolution, which has none then: a kernel's own copy of it
+    would be of f32.
+    """
+    pads = exprs_of(properties.pop("pads", None))
+    if all(pad == 0 for pad in pads):
+        return image
+    before, behind = pads[: len(pads) // 2], pads[len(pads) // 2 :]
+    return b.pad(image, pads=shape_attr([0, 0, *before, 0, 0, *behind]), mode="constant")
 
 
 def multiplies_bf16(target: Target) -> bool:

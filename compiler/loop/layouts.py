@@ -179,7 +179,9 @@ class Traffic:
         reads = _accesses_of(self.kernel)
         self.links = _links(reads)
         # Many stores may share the same loads.
-        costs = cache(partial(_vector_costs, weight_arguments(self.kernel), cache(subscripts)))
+        weights = weight_arguments(self.kernel)
+        weights |= {store.buffer for store, each in reads.items() if _is_of(weights, store, each)}
+        costs = cache(partial(_vector_costs, weights, cache(subscripts)))
         self.statements = [
             _Statement.of(store, accesses, costs, self.target) for store, accesses in reads.items()
         ]
@@ -191,6 +193,15 @@ class Traffic:
         types |= _temporaries(self.links, types, self.target)
         known = {v for v, each in types.items() if not isinstance(each.layout, NoneAttr)}
         return sum(statement.cost(known) for statement in self.statements)
+
+
+def _is_of(weights: set[SSAValue], store: StoreOp, accesses: Sequence[AccessOp]) -> bool:
+    """Whether a temporary holds what is computed of weights, element by element: that is inlined
+    where it is read.
+    """
+    loads = [access for access in accesses if access is not store]
+    local = isinstance(store.buffer.owner, AllocOp)
+    return local and bool(loads) and all(load.buffer in weights for load in loads)
 
 
 _VectorCosts = Callable[[AccessOp, ForOp, int], tuple[float, float]]

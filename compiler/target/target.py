@@ -84,13 +84,15 @@ class Target(Struct, frozen=True):
         return replace(self, features=tuple(n for n in self.features if n not in left_out))
 
     def has_dot_products(self, terms: int) -> bool:
-        """Whether the products of words, which are of so many terms, are added in fewer
-        instructions than one by one: those of two bf16 by an instruction for that, those of four
-        bytes by those of two 16 bits each, which any x86 has, where there is no other.
+        """Whether the products of words, which are of so many terms, are added in less time than
+        one by one: those of two bf16 by an instruction for that, where it is quick or registers
+        hold tiles of large products; those of four bytes by those of two 16 bits each, which any
+        x86 has, where there is no other.
         """
-        if terms == 2:
-            return "+avx512bf16" in self.features and "+avx512vl" in self.features
-        return self.arch == "x86_64"
+        if terms != 2:
+            return self.arch == "x86_64"
+        is_quick = terms * self.cost.bf16_dots > 1 or self.has_matrix_products(terms)
+        return is_quick and {"+avx512bf16", "+avx512vl"} <= set(self.features)
 
     def has_dot_instruction(self, lanes: int) -> bool:
         """Whether one instruction does that with bytes in so many lanes."""

@@ -167,7 +167,9 @@ def measure_network(name: str, form: str, folder: Path) -> dict[str, Any]:
         [np.asarray(run(example)[0]) for example in examples]
         for run in (exact, lambda inputs: list(executable(**inputs)), other)
     ]
-    own, ort = in_turns(lambda: list(executable.run(examples[0]).values()), lambda: other(examples[0]))
+    own, ort = in_turns(
+        lambda: list(executable.run(examples[0]).values()), lambda: other(examples[0])
+    )
     return {"weft": own, "onnxruntime": ort, **_agreement(*answers)}
 
 

@@ -1,4 +1,4 @@
-"""Models of bf16: products by the CPU's instructions, from the file to the result, against float64."""
+"""Models of bf16: products by the CPU's instructions, from file to result, against float64."""
 # pyright: basic
 
 from __future__ import annotations

@@ -57,7 +57,9 @@ COMPUTING = (
 """Operators that are worth a conversion of what they read."""
 
 PRODUCTS = (ProductOp, GemmOp, ConvolutionOp)
-"""Of two factors, the first two operands."""
+"""Of factors, which are their first operands."""
+
+FACTORS = 2
 
 MOVING = (IndexMapOp, ConcatOp, SplitOp)
 """Operators that move elements of f32 where all that they read is there as such."""
@@ -131,7 +133,7 @@ class _Widener(Struct):
         """The factors of a product that stay in bf16: those of one with a weight."""
         if not self.multiplies or not isinstance(op, PRODUCTS):
             return ()
-        factors = op.operands[:2]
+        factors = op.operands[:FACTORS]
         own = all(type_of(each).element == BF16 for each in factors)
         return factors if own and any(map(_is_stored, factors)) else ()
 
@@ -165,10 +167,12 @@ def extends_factor(op: GraphOp) -> bool:
     """
     if not _extends_bf16(op):
         return False
-    users = [use.operation for use in op.results[0].uses]
+    users = [(use.operation, use.index) for use in op.results[0].uses]
     return all(
-        isinstance(user, PRODUCTS) and all(_extends_bf16(each.owner) for each in user.operands[:2])
-        for user in users
+        isinstance(user, PRODUCTS)
+        and index < FACTORS
+        and all(_extends_bf16(each.owner) for each in user.operands[:FACTORS])
+        for user, index in users
     )
 
 

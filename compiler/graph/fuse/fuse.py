@@ -111,7 +111,7 @@ def is_taken_in(op: TransposeOp | CastOp) -> bool:
 
 
 def _copy_for_each_user(op: TransposeOp | CastOp, block: Block) -> None:
-    """Gives each product but the first a transpose of its own."""
+    """Gives each product but the first a transpose or a conversion of its own."""
     for use in list(op.result.uses)[1:]:
         copy = op.clone()
         block.insert_op_before(copy, op)

@@ -70,15 +70,15 @@ class MemoryEmitter:
         return from_storage(self.frame.builder, value, storage.type.element)
 
     def load_word(self, storage: Storage, address: Expr, lanes: Lanes) -> ir.Value:
-        """The 32 bits from a byte on: a vector where its address, a multiple of four then, varies
-        over the lanes.
+        """The 32 bits from an element on: a vector where its address, a multiple of 32 bits then,
+        varies over the lanes.
         """
         if not varies(address):
             return self.frame.builder.load(
                 self.addresses.pointer(storage, address), typ=I32, align=1
             )
         words = self._words.setdefault(storage, Storage(storage.pointer, WORDS, storage.private))
-        return self.loads.load(words, address // 4, lanes)
+        return self.loads.load(words, address // (4 // storage.alignment), lanes)
 
     def store(
         self,

@@ -21,7 +21,7 @@ from weft.compiler.validation.tracked import Tracked
 from weft.dialects.errors import PlanError
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.loop.arithmetic import IndexOp
-from weft.dialects.loop.communication import CommunicationOp, MessageOp, RecvOp, WaitOp
+from weft.dialects.loop.communication import CommunicationOp, MessageOp, RecvOp, WaitOp, is_sum
 from weft.dialects.loop.concurrent import ConcurrentOp
 from weft.dialects.loop.dispatch import CallProgramOp
 from weft.dialects.loop.dynamic import (
@@ -87,6 +87,7 @@ class Execution:
         self.contents: Tracked[SSAValue, int] = Tracked()
         self.borders: Tracked[SSAValue, bool] = Tracked()
         self.moves: Tracked[object, int] = Tracked()
+        self._summed: dict[int, int] = {}  # what was there where sums take their operands' places
         self.accesses: dict[SSAValue, Access] = {}
         self.scalars: dict[SSAValue, int] = {}
         self.sizes: Tracked[str, int] = Tracked()
@@ -305,10 +306,16 @@ class Execution:
     def _communicate(self, op: CommunicationOp | MessageOp) -> None:
         """Buffers are a collective's until it ends: what they hold then shows what came."""
         buffers = list(map(self.access, op.operands))
-        if len(buffers) > 1 and self.meet(*buffers):
-            self.refuse(op, "buffers that lie apart", "two that share bytes")
         count = 2 if isinstance(op, WaitOp) else 0 if isinstance(op, RecvOp) else 1
-        self._note(op, str(op.properties), *map(self.read, op.operands[:count]))
+        held = list(map(self.read, op.operands[:count]))
+        if len(buffers) > 1 and self.meet(*buffers):
+            if not is_sum(op) or not self.is_same_element(*buffers):
+                self.refuse(op, "buffers that lie apart", "two that share bytes")
+            number, starts = op.number.value.data, not isinstance(op, WaitOp)
+            held[0] = (
+                self._summed.setdefault(number, held[0]) if starts else self._summed.pop(number)
+            )
+        self._note(op, str(op.properties), *held)
         if isinstance(op, CommunicationOp | RecvOp):
             self.write(op, buffers[-1], self.outcome.effects[-1])
 

@@ -135,6 +135,11 @@ class WaitOp(CommunicationOp):
     name = "loop.wait"
 
 
+def is_sum(op: GroupOp) -> bool:
+    """Whether an operation is of an all-reduce, whose target may be where its source is."""
+    return isinstance(op, CommunicationOp) and op.operation.data == "all_reduce"
+
+
 class MessageOp(GroupOp):
     """One end of a message between this rank and that of index `peer` in its group, which has the
     same `number` in the program: the bytes of a buffer.

@@ -150,8 +150,7 @@ class Execution:
                 self.sizes[op.size.data] = max(0, self._number(op.value))
             case CurrentViewOp():
                 root = self._root(op.source)
-                moves = self._moves(root)
-                self.accesses[op.result] = Access(root, (), moves)
+                self.accesses[op.result] = Access(root, (), self._moves(root))
             case ReallocOp():
                 self._realloc(op)
             case TransferOwnershipOp():
@@ -171,8 +170,7 @@ class Execution:
             case IndexOp():
                 self.scalars[op.result] = self.terms.of("integer", self._number(op.value))
             case LoadOp():
-                content = self.read(op.buffer)
-                self.scalars[op.result] = self.terms.read(content, self._index(op))
+                self.scalars[op.result] = self.terms.read(self.read(op.buffer), self._index(op))
             case StoreOp():
                 target = self.access(op.buffer)
                 path = (*target.path, *self._index(op))
@@ -311,10 +309,9 @@ class Execution:
         if len(buffers) > 1 and self.meet(*buffers):
             if not is_sum(op) or not self.is_same_element(*buffers):
                 self.refuse(op, "buffers that lie apart", "two that share bytes")
-            number, starts = op.number.value.data, not isinstance(op, WaitOp)
-            held[0] = (
-                self._summed.setdefault(number, held[0]) if starts else self._summed.pop(number)
-            )
+            if not isinstance(op, WaitOp):
+                self._summed[op.number.value.data] = held[0]
+            held[0] = self._summed[op.number.value.data]
         self._note(op, str(op.properties), *held)
         if isinstance(op, CommunicationOp | RecvOp):
             self.write(op, buffers[-1], self.outcome.effects[-1])

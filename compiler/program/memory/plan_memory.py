@@ -258,7 +258,7 @@ def _joined(
                 continue  # read as another argument too, perhaps in another order
             if operand.last == number == result.first and operand.size == result.size:
                 taken.append(operand)
-                joined.add(_take_place(operand, result, by_value))
+                joined.add(_reuse_operand(operand, result, by_value))
     joined |= _join_sums(program, by_value)
     return [life for life in found if life.alloc not in joined]
 
@@ -276,11 +276,13 @@ def _join_sums(program: ProgramOp, by_value: dict[SSAValue, Lifetime]) -> set[Al
             continue
         begins = result.first == starts[op.number.value.data]
         if operand.last == number and begins and operand.size == result.size:
-            joined.add(_take_place(operand, result, by_value))
+            joined.add(_reuse_operand(operand, result, by_value))
     return joined
 
 
-def _take_place(operand: Lifetime, result: Lifetime, by_value: dict[SSAValue, Lifetime]) -> AllocOp:
+def _reuse_operand(
+    operand: Lifetime, result: Lifetime, by_value: dict[SSAValue, Lifetime]
+) -> AllocOp:
     """Joins the lifetime of a result to that of the operand whose place it takes."""
     operand.last = result.last
     later = [result.alloc, *result.followers]

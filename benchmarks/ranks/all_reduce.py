@@ -17,38 +17,18 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from weft.compiler.abi.structs import COLLECTIVE
+sys.path[0] = str(Path(__file__).parents[2])  # not this folder
+
+from benchmarks.ranks.table import Exchange
 from weft.dialects.weights import Array
-from weft.distributed.messages import CollectiveRecord
 from weft.distributed.world import World, world
 
 TURNS: Final = 60
-_FUNCTION: Final = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)
-
-
-class AllReduce:
-    """Sums of arrays over all ranks by their table of communication."""
-
-    def __init__(self, here: World):
-        self._table = here.table
-        self._wait = _FUNCTION(here.table.wait)
-        self._size, self._stride = ctypes.c_int64(here.ranks), ctypes.c_int64(1)
-
-    def __call__(self, source: Array, target: Array) -> None:
-        what = CollectiveRecord(
-            size=COLLECTIVE.size,
-            tag=1,
-            axes=1,
-            count=source.size,
-            sizes=ctypes.addressof(self._size),
-            strides=ctypes.addressof(self._stride),
-        )
-        addresses = source.ctypes.data, target.ctypes.data
-        assert not self._wait(self._table.user, ctypes.addressof(what), *addresses)
 
 
 def shared_array(here: World, count: int) -> tuple[Array, Any]:
@@ -74,7 +54,7 @@ def gloo(here: World, source: Array) -> Callable[[], object] | None:
 def main(mebibytes: float) -> None:
     here = world()
     count = int(mebibytes * (1 << 18))
-    reduce = AllReduce(here)
+    reduce = Exchange().reduce
     own, other = (np.ones(count, np.float32) for _ in range(2))
     shared, held = shared_array(here, count)
     result, also_held = shared_array(here, count)

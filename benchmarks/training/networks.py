@@ -102,7 +102,7 @@ class Layer(nn.Module):
     def construct(self, x: Any) -> Any:
         """`[n, length, width]` to the same."""
         x = x + self.attention(self.norm1(x), causal=True)
-        return x + self.down(nn.layers.gelu(self.up(self.norm2(x)), "tanh"))
+        return x + self.down(nn.gelu(self.up(self.norm2(x)), "tanh"))
 
 
 class GPT2(nn.Module):

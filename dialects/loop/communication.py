@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, StringAttr, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     ParsePropInAttrDict,
@@ -156,6 +156,11 @@ class MessageOp(GroupOp):
         own = {"number": IntegerAttr(number, i64), "peer": IntegerAttr(peer, i64)}
         properties = dict(sorted((group_properties(axes) | own).items()))
         return cls.create(operands=[buffer], properties=properties)
+
+
+def communications(program: Operation) -> list[WaitOp | MessageOp]:
+    """What a program does together with other ranks, in its order."""
+    return [op for op in program.walk() if isinstance(op, WaitOp | MessageOp)]
 
 
 @irdl_op_definition

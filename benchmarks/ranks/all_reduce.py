@@ -1,7 +1,7 @@
 """All-reduce of f32 between the processes of one machine, in turns with gloo's and with an add of
 two arrays that the processes share among them:
 
-    weft launch -n 2 benchmarks/ranks/all_reduce.py 16     MiB; gloo only with PyTorch
+    PYTHONPATH=. weft launch -n 2 benchmarks/ranks/all_reduce.py 16     MiB; gloo with PyTorch
 
 Of each the median, the lower quartile and the least of many turns, by the wall and by a rank's
 processor time. Ranks in place reach each other's buffers, as those of a program do whose gradients
@@ -17,14 +17,11 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-sys.path[0] = str(Path(__file__).parents[2])  # not this folder
-
-from benchmarks.ranks.table import Exchange
+from benchmarks.ranks.exchange import Exchange
 from weft.dialects.weights import Array
 from weft.distributed.world import World, world
 

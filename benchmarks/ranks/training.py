@@ -1,9 +1,9 @@
 """Training on two ranks of one thread beside one rank of two threads, of weft and of PyTorch with
 gloo (DDP, and ZeroRedundancyOptimizer for ZeRO-1), in turns:
 
-    weft launch -n 2 --timeout 300 benchmarks/ranks/training.py resnet18 gpt2
+    PYTHONPATH=. weft launch -n 2 --timeout 300 benchmarks/ranks/training.py resnet18 gpt2 7
 
-Processor time of a step on all ranks together, the median of several, and by the wall; the bytes
+Processor time of a step on all ranks together, the median of so many, and by the wall; the bytes
 that a rank's collectives have. Batch norm is that of the global batch in weft, of a rank's part in
 PyTorch.
 """
@@ -17,21 +17,17 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
-sys.path[0] = str(Path(__file__).parents[2])  # not this folder
-
 import weft
-from benchmarks.ranks.table import Exchange
+from benchmarks.ranks.exchange import Exchange
 from benchmarks.training import networks
 from weft import Mesh, P, nn, optim
 
-TURNS = 7
 CORES = sorted(os.sched_getaffinity(0))
 DRAW = np.random.default_rng(0)
-GPT2 = {"layers": 2, "tokens": 8192}
+GPT2 = {"layers": 2, "tokens": 4096}
 
 
 def labelled(rows: int, *shape: int):
@@ -135,7 +131,7 @@ def start_gloo() -> bool:
     return True
 
 
-def measure(name: str, exchange: Exchange, has_torch: bool) -> None:
+def measure(name: str, turns: int, exchange: Exchange, has_torch: bool) -> None:
     """Prints what each way takes."""
     batch = [np.ascontiguousarray(each) for each in CASES[name][1]()]
     ranks, first = weft.ranks(), weft.rank() == 0
@@ -149,7 +145,7 @@ def measure(name: str, exchange: Exchange, has_torch: bool) -> None:
         ways["torch, one rank"] = (of_torch(name, batch, 1, ranks) if first else None, True)
     times: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
     losses: dict[str, list[float]] = {way: [] for way in ways}
-    for turn in range(TURNS + 1):
+    for turn in range(turns + 1):
         for way, (step, alone) in ways.items():
             os.sched_setaffinity(0, range(os.cpu_count() or 1) if alone else CORES)
             exchange.total(0.0)
@@ -175,5 +171,7 @@ def measure(name: str, exchange: Exchange, has_torch: bool) -> None:
 
 if __name__ == "__main__":
     found = start_gloo()
-    for each in sys.argv[1:] or CASES:
-        measure(each, Exchange(), found)
+    words = sys.argv[1:]
+    turns = [int(each) for each in words if each.isdecimal()] or [7]
+    for each in [word for word in words if not word.isdecimal()] or CASES:
+        measure(each, turns[0], Exchange(), found)

@@ -86,7 +86,7 @@ def test_a_share_is_a_bar(share: float, bar: str):
 
 
 def test_ranks_are_shown_beside_one_another(weft_command: Command, tmp_path: Path):
-    """Threads that are ranks make the same calls, and what they do together has spans of its own."""
+    """Threads that are ranks make the same calls; what they do together has its own spans."""
     onnx.save(build_mlp(batch=16), tmp_path / "mlp.onnx")
     trace = tmp_path / "trace.json"
     arguments = (tmp_path / "mlp.onnx", "--mesh", "data=2", "--shard", "image=data", "--calls", "3")

@@ -39,7 +39,7 @@ def drawn_ranks(profiles: Sequence[Profile]) -> str:
     strips = [
         [
             f"rank {rank}",
-            *(_milliseconds(_total(each, kind)) for kind in (_KERNEL, _TOGETHER, _BETWEEN)),
+            *(_milliseconds(_total(each, glyph)) for glyph in (_KERNEL, _TOGETHER, _BETWEEN)),
             _strip(each, start, whole),
         ]
         for rank, (each, start) in enumerate(zip(profiles, starts, strict=True))
@@ -68,7 +68,7 @@ def trace_of_ranks(profiles: Sequence[Profile]) -> dict[str, Any]:
     return {**traces[0], "traceEvents": [event for each in traces for event in each["traceEvents"]]}
 
 
-def _kind(span: Span) -> str:
+def _glyph_of(span: Span) -> str:
     if span.number >= 0:
         return _KERNEL
     return _TOGETHER if span.number <= SpanNumber.RANKS else _BETWEEN
@@ -79,8 +79,8 @@ def _own(profile: Profile) -> list[Span]:
     return [span for span in profile.median.spans if span.thread == 0]
 
 
-def _total(profile: Profile, kind: str) -> int:
-    return sum(span.end - span.begin for span in _own(profile) if _kind(span) == kind)
+def _total(profile: Profile, glyph: str) -> int:
+    return sum(span.end - span.begin for span in _own(profile) if _glyph_of(span) == glyph)
 
 
 def _named(profile: Profile, name: str) -> int:
@@ -96,10 +96,10 @@ def _strip(profile: Profile, start: int, whole: int) -> str:
         begin, end = span.begin + start, span.end + start
         for column in range(begin // width, min(_COLUMNS - 1, end // width) + 1):
             inside = min(end, (column + 1) * width) - max(begin, column * width)
-            shares[column][_kind(span)] += max(0, inside)
+            shares[column][_glyph_of(span)] += max(0, inside)
     for column in shares:
         column[_NOTHING] = width - sum(column.values())
-    return "".join(max(column, key=lambda kind: column[kind]) for column in shares)
+    return "".join(max(column, key=lambda glyph: column[glyph]) for column in shares)
 
 
 def _milliseconds(nanoseconds: int) -> str:

@@ -48,6 +48,9 @@ _FIXED: Final = 0x10
 _REMOVE: Final = 9
 """MAP_FIXED and MADV_REMOVE of Linux."""
 
+_NOWHERE: Final = (1 << 64) - 1
+"""Where an unused range begins."""
+
 _HUGE: Final = 1 << 22
 """Bytes from which memory is to have large pages, as NumPy's has."""
 
@@ -110,10 +113,10 @@ class Segment:
         spins = SPINS if self.ranks <= (os.cpu_count() or 1) else FEW_SPINS
         numbers = (AREA, int(limit * 1e9), spins, mailbox_slots(self.ranks))
         slow = (round(wire.alpha * 1e9), round(1e15 / wire.beta))
-        ranges = (_Range * RANGES)()
+        ranges = (_Range * RANGES)(*(_Range(begin=_NOWHERE) for _ in range(RANGES)))
         of_threads = self.descriptor < 0
         if of_threads:
-            ranges[0] = _Range(0, (1 << 64) - 1, 0)
+            ranges[0] = _Range(0, _NOWHERE, 0)
         reach = (0 if of_threads else self.address, ctypes.addressof(ranges))
         endpoint = _Endpoint(self.address, rank, self.ranks, *numbers, *slow, *reach)
         assert ctypes.sizeof(endpoint) == ENDPOINT.size, "an endpoint is as the code has it"
@@ -152,12 +155,14 @@ class Heap:
                 return None
             made = Workspace(max(size, shared), shared, self._segment.descriptor, start)
             self.taken[free[0]] = (start, start + shared)
-        self._ranges[free[0]] = _Range(made.address, made.address + shared, start)
+        found = self._ranges[free[0]]
+        found.end, found.start = made.address + shared, start
+        found.begin = made.address  # last: another thread may look for its buffers meanwhile
         weakref.finalize(made, self._release, free[0]).atexit = False
         return made
 
     def _release(self, number: int) -> None:
-        self._ranges[number] = _Range()
+        self._ranges[number].begin = _NOWHERE
         with self._lock:
             begin, end = self.taken.pop(number)
         _call(_LIBC.madvise, self._segment.address + begin, end - begin, _REMOVE)

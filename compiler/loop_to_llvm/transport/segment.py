@@ -83,7 +83,7 @@ of a byte; and what the positions of others' buffers count from, and its ranges.
 """
 
 RANGES: Final = 64
-"""Those of a rank, of which the unused ones are empty."""
+"""Those of a rank, of which the unused ones begin at the last address."""
 
 RANGE: Final = Struct(24, begin=Field(I64, 0), end=Field(I64, 8), start=Field(I64, 16))
 """Addresses that others reach, and the position of the first."""

@@ -90,8 +90,8 @@ def _named(profile: Profile, name: str) -> int:
 
 def _strip(profile: Profile, start: int, whole: int) -> str:
     """For each column of time what most of it was."""
-    glyphs: tuple[str, ...] = (_NOTHING, _KERNEL, _TOGETHER, _BETWEEN)
-    shares = [dict.fromkeys(glyphs, 0) for _ in range(_COLUMNS)]
+    glyphs = (_NOTHING, _KERNEL, _TOGETHER, _BETWEEN)
+    shares: list[dict[str, int]] = [dict.fromkeys(glyphs, 0) for _ in range(_COLUMNS)]
     width = max(1, -(-whole // _COLUMNS))
     for span in _own(profile):
         begin, end = span.begin + start, span.end + start

@@ -264,17 +264,21 @@ def _joined(
 
 
 def _join_sums(program: ProgramOp, by_value: dict[SSAValue, Lifetime]) -> set[AllocOp]:
-    """Lets sums over ranks take the place of what they are sums of, where that ends with them."""
+    """Lets sums over ranks take the place of what they are sums of, where that ends with them, and
+    nothing else reads it meanwhile.
+    """
     joined: set[AllocOp] = set()
     starts: dict[int, int] = {}
-    for number, op in enumerate(_in_order(program.body.block)):
+    order = {op: number for number, op in enumerate(_in_order(program.body.block))}
+    for op, number in order.items():
         if not (isinstance(op, CommunicationOp) and is_sum(op)):
             continue
-        starts.setdefault(op.number.value.data, number)
+        start = starts.setdefault(op.number.value.data, number)
         operand, result = by_value.get(op.source), by_value.get(op.target)
         if not isinstance(op, WaitOp) or operand is None or result is None:
             continue
-        begins = result.first == starts[op.number.value.data]
+        meanwhile = [each for each in _users(op.source) if start < order[each] < number]
+        begins = result.first == start and not meanwhile
         if operand.last == number and begins and operand.size == result.size:
             joined.add(_reuse_operand(operand, result, by_value))
     return joined

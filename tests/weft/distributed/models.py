@@ -145,12 +145,18 @@ class ResNet(nn.Module):
 
 
 PICTURES = normal(BATCH, 3, 8, 8)
-with nn.seed(0):
-    RESNET = ResNet()
 
 
-def resnet_loss(p, images, labels):
-    return cross_entropy(RESNET.apply(p, images), labels)
+def resnet(ranks: int):
+    """With a network of its own, as ranks that are threads trace at the same time."""
+    with nn.seed(0):
+        network = ResNet()
+
+    def loss(p, images, labels):
+        return cross_entropy(network.apply(p, images), labels)
+
+    parameters = network.parameters()
+    return loss, parameters, PICTURES, WORDS_OUT[:, 0] % 10, Mesh(data=ranks), ROWS
 
 
 # Training ------------------------
@@ -207,10 +213,7 @@ TRAINED = {
         Mesh(data=max(1, n // 2), model=min(2, n)),
         ROWS | cut_heads(2, "parameters"),
     ),
-    "resnet": lambda n: (
-        resnet_loss, RESNET.parameters(), PICTURES, WORDS_OUT[:, 0] % 10,
-        Mesh(data=n), ROWS,
-    ),
+    "resnet": resnet,
 }  # fmt: skip
 """By the number of ranks: the loss, parameters, a batch, the mesh, and what it cuts."""
 

@@ -32,9 +32,11 @@ class Status(IntEnum):
 
 class SpanNumber(IntEnum):
     """Numbers of spans that are not of kernels: a whole call, what its program does between
-    kernels, and waiting for other threads.
+    kernels, waiting for other threads, and what it does together with other ranks: that number for
+    the first one, and those below it for the next.
     """
 
     CALL = -1
     OTHER = -2
     WAIT = -3
+    RANKS = -16

@@ -78,7 +78,8 @@ func.func @main(%x: !graph.tensor<[m, 64], f32>, %w: !graph.tensor<[64, n], f32>
 // -----
 
 // An operand of a call that is larger than the second cache, and that many rows read, is copied into panels first
-// where these are too few for threads to share. A few rows after the other go through all panels. A long sum is one of the sums of 128 products.
+// where these are too few for threads to share. All rows go through one panel after the other; both loops become one,
+// for threads to share. A long sum is one of the sums of 128 products.
 // CHECK-LABEL: loop.kernel @matmul_
 // CHECK: %a1_w = loop.alloc workspace : !loop.buffer<[2048, 64], f32, [(d1 floordiv 16), d0, (d1 mod 16)] in [4, 2048, 16]>
 // CHECK-NEXT: loop.for %[[B:[a-z_0-9]+]] = 0 to 256 parallel {
@@ -87,14 +88,13 @@ func.func @main(%x: !graph.tensor<[m, 64], f32>, %w: !graph.tensor<[64, n], f32>
 // CHECK-NEXT: loop.for %[[C:[a-z_0-9]+]] = 0 to 16 unroll vector(8) {
 // CHECK-NEXT: %[[W:[a-z_0-9]+]] = loop.load %a1[8 * %[[B]] + %[[K]], 16 * %[[P]] + %[[C]]]
 // CHECK-NEXT: loop.store %[[W]], %a1_w[8 * %[[B]] + %[[K]], 16 * %[[P]] + %[[C]]]
-// CHECK: loop.for %io = 0 to 128 parallel {
-// CHECK-NEXT: loop.for %jo = 0 to 4 {
+// CHECK: loop.for %[[T:[a-z_0-9]+]] = 0 to 512 parallel {
 // CHECK: %a2_r = loop.alloc registers
 // CHECK: loop.for %ko = 0 to 16 reduction(add) {
 // CHECK-NEXT: %[[PART:[a-z_0-9]+]] = loop.alloc registers
 // CHECK: loop.for %kio = 0 to 32 reduction(add) {
 // CHECK-NEXT: loop.for %kii = 0 to 4 unroll reduction(add) {
-// CHECK: loop.load %a1_w[128 * %ko + 4 * %kio + %kii, 16 * %jo + %{{.*}}]
+// CHECK: loop.load %a1_w[128 * %ko + 4 * %kio + %kii, %{{.*}} + 16 * (%[[T]] floordiv 128)]
 // CHECK: loop.store %{{.*}}, %[[PART]]
 // CHECK: loop.load %a2_r
 // CHECK-NEXT: loop.load %[[PART]]
@@ -411,13 +411,13 @@ func.func @main(%x: !graph.tensor<[6, 128], f32>) -> !graph.tensor<[6, 2048], f3
 
 // -----
 
-// All of the images do not stay in the second cache from one panel of the weight to the next, but those of one tile of
-// rows do: tiles of rows are outside, each with all panels, innermost, so that rows of the result are written whole.
+// All of the images do not stay in the second cache from one panel of the weight to the next, but one image and all
+// panels do: images are outside. They are few for threads to share, so that they and the tiles of rows become one loop.
+// Panels are innermost, so that rows of the result are written whole.
 // CHECK-LABEL: loop.kernel @einsum_
-// CHECK: loop.for %[[KO:[a-z_0-9]+]] = 0 to 16 parallel {
-// CHECK-NEXT: loop.for %[[I:[a-z_0-9]+]] = 0 to 8 {
+// CHECK: loop.for %[[IK:[a-z_0-9]+]] = 0 to 128 parallel {
 // CHECK-NEXT: loop.for %[[JO:[a-z_0-9]+]] = 0 to 16 {
-// CHECK: loop.load %a0[%[[I]], [[C:.*]], 6 * %[[KO]] + %{{[a-z_0-9]+}}]
+// CHECK: loop.load %a0[(%[[IK]] floordiv 16), [[C:.*]], %{{[a-z_0-9]+}} + 6 * (%[[IK]] mod 16)]
 // CHECK-NEXT: loop.load %a1[[[C]], 16 * %[[JO]] + %{{[a-z_0-9]+}}]
 func.func @main(%x: !graph.tensor<[8, 160, 96], f32>) -> !graph.tensor<[8, 96, 256], f32> {
   %w = graph.constant {key = "w", shape = #graph.shape<[160, 256]>, element = f32} : () -> !graph.tensor<[160, 256], f32>

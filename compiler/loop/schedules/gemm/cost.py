@@ -222,8 +222,8 @@ class _Product:
 
     def _panels_first(self) -> list[bool]:
         """Whether the loop over panels may be around that over tiles of rows, and the reverse, as
-        loops are ordered for threads to share: one that is too short for them is outermost only
-        where it has to be.
+        loops are ordered for threads to share: where both together are too short, the longer one is
+        outermost.
         """
         plan = self.plan
         fixed = plan.packing in ("tile", "strided") or plan.shared or plan.prefetched
@@ -233,10 +233,9 @@ class _Product:
             return [True, False]
         if self.others > 1:
             return [True]
-        enough = [count >= ENOUGH_TASKS for count in (self.panels, self.tiles)]
-        if not any(enough):
+        if self.panels * self.tiles < ENOUGH_TASKS:
             return [self.panels >= self.tiles]
-        return [first for first, long in zip((True, False), enough, strict=True) if long]
+        return [True, False]
 
     def _panel(self, panels_first: bool) -> float:
         """The cycles in which panels come to L1 again for each tile of rows behind the first: one

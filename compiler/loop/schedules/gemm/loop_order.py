@@ -11,6 +11,7 @@ reads of it does. A result that L2 does not keep is written row by row, where th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import prod
 
 from weft.compiler.loop.nest import (
     accesses_in,
@@ -25,7 +26,7 @@ from weft.compiler.loop.primitives import collapse, reorder, tile
 from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import LINE, PAGE, Target
 from weft.dialects.expr import Atom, Expr, Symbol
-from weft.dialects.interval import Range
+from weft.dialects.interval import UNBOUNDED, Range
 from weft.dialects.loop.ops import (
     AccessOp,
     AllocOp,
@@ -57,16 +58,18 @@ def choose_parallel(loops: Sequence[ForOp]) -> ForOp:
 
 def choose_parallel_by_traffic(loops: Sequence[ForOp], target: Target) -> ForOp:
     """The same, but of loops with work for many threads the one, and within it the order of the
-    others, that moves the least between L2 and what is behind it.
+    others, that moves the least between L2 and what is behind it. Two loops that only have enough
+    work together become one.
     """
-    best = _parallel_first(loops)
+    default = best = _parallel_first(loops)
     traffic = _Traffic(loops, target)
     least = traffic.bytes(best)
     for order in _orders(loops) if least is not None else ():
         bytes = traffic.bytes(order)
         if least is not None and bytes is not None and bytes * GAIN < least:
             best, least = order, bytes
-    return reorder(*best)[0]
+    outer, *inner = reorder(*best)
+    return outer if best is default or _is_enough(outer) else collapse(outer, inner[0])
 
 
 def order_by_traffic(loops: Sequence[ForOp], target: Target) -> None:
@@ -108,20 +111,22 @@ def _parallel_first(loops: Sequence[ForOp]) -> list[ForOp]:
     return [outer, *(loop for loop in loops if loop is not outer)]
 
 
-def _is_enough(loop: ForOp) -> bool:
-    return (loop.extent.constant or ENOUGH_TASKS) >= ENOUGH_TASKS
+def _is_enough(*loops: ForOp) -> bool:
+    return prod(loop.extent.constant or ENOUGH_TASKS for loop in loops) >= ENOUGH_TASKS
 
 
 def _orders(loops: Sequence[ForOp]) -> Iterator[list[ForOp]]:
-    """A loop with work for many threads, then the others, the columns anywhere among them."""
+    """A loop with work for many threads, or two that have it together, then the others, the columns
+    anywhere among them.
+    """
     columns = loops[0]
-    for outer in filter(_is_enough, loops):
+    for outer in loops:
         rest = [loop for loop in loops if loop is not outer and loop is not columns]
-        if outer is columns:
-            yield [outer, *rest]
-            continue
-        for position in range(len(rest) + 1):
-            yield [outer, *rest[:position], columns, *rest[position:]]
+        places = range(len(rest) + 1) if outer is not columns else [0]
+        for place in places:
+            order = [*rest[:place], columns, *rest[place:]] if outer is not columns else rest
+            if _is_enough(outer, *order[:1]):
+                yield [outer, *order]
 
 
 def kept_bytes(row: int | None, target: Target) -> int:
@@ -201,7 +206,9 @@ class _Traffic:
         return total
 
     def _box(self, access: AccessOp, fixed: Sequence[ForOp]) -> int | None:
-        """The bytes of the box around all that is accessed in one iteration of the fixed loops."""
+        """The bytes of the box around all that is accessed in one iteration of the fixed loops, but
+        for what lies between the taps of a window.
+        """
         pinned: dict[Atom, Range] = {loop.index: (0, 0) for loop in fixed}
         total = _bytes(access)
         for expr in subscripts(access):
@@ -250,5 +257,8 @@ def _typical_sizes(loops: Iterable[ForOp]) -> dict[Atom, Range]:
 
 
 def _extent(expr: Expr, ranges: Mapping[Atom, Range]) -> int | None:
-    low, high = expr.range(ranges)
-    return None if low is None or high is None else high - low + 1
+    """How many values an expression has at most: between taps that are far apart there are gaps."""
+    bounds = expr.range(ranges), *(ranges.get(atom, UNBOUNDED) for atom in {*expr.atoms()})
+    whole, *parts = (None if None in each else each[1] - each[0] + 1 for each in bounds)
+    known = [each for each in parts if each is not None]
+    return min(whole, prod(known)) if whole is not None and len(known) == len(parts) else whole

@@ -51,7 +51,8 @@ def tile_plans(problem: Problem, view: View, target: Target) -> Iterator[Plan]:
     """
     assert view.row is not None, "a tile has rows"
     rows, columns = (problem.extents[n].constant for n in (view.row, view.column))
-    for tile in tiles(target, rows, columns, problem.lanes):
+    unrolled = _unrolls_terms(problem, target)
+    for tile in tiles(target, rows, columns, problem.lanes, unrolled=unrolled):
         choice = _Choice(problem, view, target, tile)
         yield from map(choice.packed, choice.packings())
 
@@ -85,6 +86,14 @@ def plan_with(
     return choice.packed(packing) if packing in choice.packings() else None
 
 
+def _unrolls_terms(problem: Problem, target: Target) -> bool:
+    """Whether the last loop of a sum is to be unrolled, as over the taps of a window: to leave it
+    after a few iterations takes a third of their time. Few registers hold too small a tile then.
+    """
+    last = problem.extents[-1].constant or 1
+    return 1 < last <= LONGEST_UNROLL and not target.has_few_registers
+
+
 class _Choice:
     """A problem, its loops and its tile, and what follows from them."""
 
@@ -104,7 +113,10 @@ class _Choice:
         self.columns = problem.extents[view.column].constant
         self.rows = 1 if view.row is None else problem.extents[view.row].constant
         self.matrix = self._matrix_words() if matrix else None
-        wide = params or wide_params(target, self.rows, self.columns, problem.lanes)
+        self.unrolled = _unrolls_terms(problem, target)
+        wide = params or wide_params(
+            target, self.rows, self.columns, problem.lanes, unrolled=self.unrolled
+        )
         self.per_tile = self._pays_per_tile(wide)
         self.params = wide if self.per_tile else params or self._default()
         self.width = self.params.vectors * problem.lanes
@@ -185,8 +197,10 @@ class _Choice:
     def _default(self) -> Params:
         if self.matrix is not None:
             return matrix_params(self.rows, self.columns, self.problem.lanes)
-        choose = narrow_params if self.view.narrow and self.rows != 1 else default_params
-        return choose(self.target, self.rows, self.columns, self.problem.lanes)
+        sizes = self.target, self.rows, self.columns, self.problem.lanes
+        if self.view.narrow and self.rows != 1:
+            return narrow_params(*sizes)
+        return default_params(*sizes, unrolled=self.unrolled)
 
     def _matrix_words(self) -> int | None:
         """The words along a sum that registers for tiles of matrices hold, where the target has

@@ -43,6 +43,7 @@ from weft.compiler.loop.schedules.gemm.prefetch_operands import (
     prefetch_rows,
 )
 from weft.compiler.loop.schedules.gemm.remainders import is_whole, rows_of_tile, split_rows
+from weft.compiler.loop.schedules.gemm.tile_params import leaves_room
 from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_tile
 from weft.compiler.loop.schedules.innermost_loops import transpose_copy
 from weft.compiler.loop.strides import is_strided, stride
@@ -219,7 +220,8 @@ def separate(
             reorder(*found, *nest, *words)
             for loop in words:
                 dot_product(loop)
-            if _leaves_room(inner, plan, target):
+            tile_elements = product(loop.extent for loop in inner).constant
+            if tile_elements is not None and leaves_room(-(-tile_elements // plan.lanes), target):
                 _unroll_short(found[-1])
         reductions = reductions or found
     return nests, reductions
@@ -254,16 +256,6 @@ def _overlapping_last(reductions: list[ForOp], rows: ForOp) -> list[ForOp]:
                 if {rows.index, loop.index} <= atoms and extent <= LONGEST_UNROLL:
                     return [*(each for each in reductions if each is not loop), loop]
     return reductions
-
-
-def _leaves_room(inner: Sequence[ForOp], plan: Plan, target: Target) -> bool:
-    """Whether the accumulators of a tile take no more than half of the registers.
-
-    LLVM loads the operands of an unrolled reduction early; beside a full tile it would have to
-    spill accumulators for them, and a full tile is work enough for one iteration.
-    """
-    lanes = product(loop.extent for loop in inner).constant
-    return lanes is not None and lanes <= target.vector_registers // 2 * plan.lanes
 
 
 def _unroll_short(loop: ForOp) -> None:

@@ -21,6 +21,11 @@ MOST_VECTORS = 4
 MOST_ROWS = 14
 """Rows of a tile: more are more streams than are fetched ahead."""
 
+EARLY_OPERANDS = 8
+"""Registers that LLVM loads operands into early where a few terms of a sum are unrolled: beside as
+many accumulators as fit it would have to spill some.
+"""
+
 LEAST_GAIN = 0.95
 """The share of the cycles of a tile of two vectors below which a wider one is taken."""
 
@@ -43,13 +48,20 @@ class Params(Struct, frozen=True):
         return self.copy_rows // 4
 
 
-def default_params(target: Target, rows: int | None, columns: int | None, lanes: int) -> Params:
+def leaves_room(accumulators: int, target: Target) -> bool:
+    """Whether a few terms may be unrolled beside so many vectors of accumulators."""
+    return accumulators <= target.vector_registers - EARLY_OPERANDS
+
+
+def default_params(
+    target: Target, rows: int | None, columns: int | None, lanes: int, *, unrolled: bool = False
+) -> Params:
     """The largest tile that fits the registers and divides the rows:
-    `rows*vectors + vectors` values and some factors live. Of few rows it has as many vectors as
-    keep the units busy.
+    `rows*vectors + vectors` values and some factors live, or the operands of terms that are to be
+    `unrolled`. Of few rows it has as many vectors as keep the units busy.
     """
     vectors = 2 if columns is None or columns > lanes else 1
-    most = _most_rows(target, vectors)
+    most = _most_rows(target, vectors, unrolled)
     if rows is None:
         return Params(min(most, 8), vectors)
     if rows == 1:
@@ -57,7 +69,7 @@ def default_params(target: Target, rows: int | None, columns: int | None, lanes:
         return Params(1, wide)
     widest = vectors if columns is None else min(MOST_VECTORS, -(-columns // lanes))
     tiles = [
-        Params(_even(rows, _most_rows(target, count), _least_rows(target, count)), count)
+        Params(_even(rows, _most_rows(target, count, unrolled), _least_rows(target, count)), count)
         for count in range(vectors, max(vectors, widest) + 1)
     ]
     best = min(tiles, key=lambda tile: _cycles(tile, target, rows, columns, lanes))
@@ -86,14 +98,16 @@ def _cycles(tile: Params, target: Target, rows: int, columns: int | None, lanes:
     )
 
 
-def wide_params(target: Target, rows: int | None, columns: int | None, lanes: int) -> Params:
+def wide_params(
+    target: Target, rows: int | None, columns: int | None, lanes: int, *, unrolled: bool = False
+) -> Params:
     """A tile of twice as many vectors and fewer rows, where it loads less for each multiply-add and
     keeps the units busy: rows are read for twice as many columns, and fewer of them at a time. Of
     many rows it is the largest there is, if L1 has room for more lines a page apart.
     """
-    default = default_params(target, rows, columns, lanes)
+    default = default_params(target, rows, columns, lanes, unrolled=unrolled)
     vectors = 2 * default.vectors
-    most = _most_rows(target, vectors)
+    most = _most_rows(target, vectors, unrolled)
     if rows is None or (rows >= default.copy_rows and 2 * most * PAGE <= target.l1_bytes):
         wide = Params(most, vectors)
     else:  # tiles shorter than two thirds of the tallest read panels faster than L2 delivers them
@@ -117,12 +131,14 @@ def narrow_params(target: Target, rows: int | None, columns: int | None, lanes: 
     return Params(min(most, 8) if rows is None else _even(rows, most), 1)
 
 
-def tiles(target: Target, rows: int | None, columns: int | None, lanes: int) -> Iterator[Params]:
+def tiles(
+    target: Target, rows: int | None, columns: int | None, lanes: int, *, unrolled: bool = False
+) -> Iterator[Params]:
     """The tiles that fit the registers and keep the units busy, or have all rows."""
     busy = target.fma_latency * target.fma_ports
     widest = MOST_VECTORS if columns is None else min(MOST_VECTORS, -(-columns // lanes))
     for vectors in range(1, widest + 1):
-        most = min(_most_rows(target, vectors), MOST_ROWS, rows or MOST_ROWS)
+        most = min(_most_rows(target, vectors, unrolled), MOST_ROWS, rows or MOST_ROWS)
         for height in range(1, most + 1):
             if height * vectors >= busy or height == most:
                 yield Params(height, vectors)
@@ -133,9 +149,12 @@ def _loads(tile: Params) -> float:
     return (tile.vectors + tile.rows) / (tile.vectors * tile.rows)
 
 
-def _most_rows(target: Target, vectors: int) -> int:
-    """Rows of accumulators that fit the registers beside a row of vectors and factors."""
-    return max(1, (target.vector_registers - vectors - target.factor_registers) // vectors)
+def _most_rows(target: Target, vectors: int, unrolled: bool = False) -> int:
+    """Rows of accumulators that fit the registers beside a row of vectors and factors, or beside
+    what terms that are unrolled load early.
+    """
+    beside = EARLY_OPERANDS if unrolled else vectors + target.factor_registers
+    return max(1, (target.vector_registers - beside) // vectors)
 
 
 def _least_rows(target: Target, vectors: int) -> int:

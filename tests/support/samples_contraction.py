@@ -12,6 +12,7 @@ from tests.support.samples_elementwise import numbers
 from weft.dialects.graph import GraphOp
 from weft.dialects.graph.core.op import AttributeValue
 from weft.dialects.graph.core.types import BF16, F16, F32, F64, I32, UI8
+from weft.dialects.graph.linalg.fourier import FourierPassOp
 from weft.dialects.graph.ops.conv import ConvOp, ConvTransposeOp
 from weft.dialects.graph.ops.determinant import DetOp
 from weft.dialects.graph.ops.einsum import EinsumOp
@@ -139,9 +140,22 @@ def squares(draw) -> Sample:
     return Sample([draw(numbers((*batch, side, side), element, -1, 1))])
 
 
+@st.composite
+def fourier_pass(draw) -> Sample:
+    """Points of prime and other counts, of reals or complex numbers, with and without factors."""
+    element, points = draw(st.sampled_from([F32, F64])), draw(st.integers(1, 16))
+    shape = (draw(SIZE) // 2 + 1, points, draw(SIZE), draw(SIZE))
+    real, imag = (draw(numbers(shape, element, -1, 1)) for _ in range(2))
+    dims = [draw(st.sampled_from([1, size])) for size in shape[2:]]
+    factors = draw(numbers((2, points, *dims), element, -1, 1))
+    is_real, plain, inverse = (draw(st.booleans()) for _ in range(3))
+    return Sample([real, None if is_real else imag, None if plain else factors], {"inverse": inverse})
+
+
 SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     DetOp: squares(),
     EinsumOp: einsum(),
+    FourierPassOp: fourier_pass(),
     MatmulOp: matmul(),
     GemmOp: gemm(),
     ConvOp: convolution(),

@@ -43,11 +43,8 @@ def formula(*parts: Any, name: str) -> tuple[Any, ...]:
 def magnitudes(real: Any, imag: Any) -> Any:
     """The distances from 0."""
     from weft.compiler.frontend.stablehlo.ops.complex_functions import Pair, magnitude
-    from weft.dialects.graph.core.types import F64
 
-    x, y = _terms((real, imag))
-    found = magnitude(Pair(x.cast(F64), y.cast(F64))).cast(x.type.element)
-    return _tensors(real, [found])[0]
+    return _tensors(real, [magnitude(Pair(*_terms((real, imag))))])[0]
 
 
 def lexicographic(a: Any, b: Any, c: Any, d: Any, name: str) -> Any:

@@ -79,7 +79,9 @@ class Transform(Struct, frozen=True):
         for points in passes:
             count = size // points
             factors = self._factors(points, count) if count > 1 else None
-            parts = self._pass([each.reshape([lines, points, count, run]) for each in parts], factors)
+            parts = self._pass(
+                [each.reshape([lines, points, count, run]) for each in parts], factors
+            )
             size, run = count, run * points
         return [each.reshape(shape) for each in parts]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cmath
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from xdsl.dialects.builtin import BoolAttr
@@ -69,9 +69,7 @@ class Complex(NamedTuple):
         """Times a complex number."""
         if self.imag is None:
             return Complex(self.real * real, self.real * imag)
-        return Complex(
-            self.real * real - self.imag * imag, self.real * imag + self.imag * real
-        )
+        return Complex(self.real * real - self.imag * imag, self.real * imag + self.imag * real)
 
 
 def transformed(points: Sequence[Complex], sign: int) -> list[Complex]:
@@ -198,9 +196,7 @@ class FourierPassOp(GraphOp):
         lines, _, count, run = type_of(self.real).shape
         parts = operands[: 1 if self.imag is None else 2]
         with b.loops([lines, count, run], "lpq") as (line, p, q):
-            loaded = [
-                [b.load(part, (line, k, p, q)) for part in parts] for k in range(self.points)
-            ]
+            loaded = [[b.load(part, (line, k, p, q)) for part in parts] for k in range(self.points)]
             points = [Complex(*each, *[None] * (2 - len(parts))) for each in loaded]
             for j, value in enumerate(transformed(points, self.sign)):
                 if self.factors is not None:

@@ -20,7 +20,7 @@ from xdsl.irdl import (
 )
 
 from weft.dialects.expr import Expr
-from weft.dialects.graph.core.algebra import Term
+from weft.dialects.graph.core.algebra import Term, joined
 from weft.dialects.graph.core.batching import again, is_batched, spread
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp
@@ -173,11 +173,11 @@ class FourierPassOp(GraphOp):
             parts = type_of(self.imag)
             self.require(parts == source, f"an imaginary part {source}", parts)
         if self.factors is not None:
-            given, one = type_of(self.factors), Expr.of(1)
-            dims = given.shape if given.has_rank and given.rank == 4 else ()
-            fits = dims and dims[:2] == (Expr.of(2), points)
-            fits = fits and dims[2] in (one, count) and dims[3] in (one, run)
-            self.require(bool(fits), f"factors [2, {points}, {count} or 1, {run} or 1]", given)
+            given = type_of(self.factors)
+            allowed = [(Expr.of(2),), (points,), (Expr.of(1), count), (Expr.of(1), run)]
+            fits = given.has_rank and given.rank == len(allowed)
+            fits = fits and all(a in b for a, b in zip(given.shape, allowed, strict=True))
+            self.require(fits, f"factors [2, {points}, {count} or 1, {run} or 1]", given)
         return [tensor((lines, count, points, run), source.element)] * 2
 
     def reference(self, *operands: Array) -> Sequence[Array]:
@@ -223,23 +223,22 @@ class FourierPassOp(GraphOp):
             factors = Term(b, self.factors).transpose([0, 2, 1, 3])
             f = [factors.part(0, at, 1).reshape(factors.shape[1:]) for at in (0, 1)]
             turned = [given[0] * f[0] + given[1] * f[1], given[1] * f[0] - given[0] * f[1]]
-            slopes = [self._factor_slopes(given, b).value]
+            slopes = [self._factor_slopes(given, self.factors, b).value]
         swapped = [each.transpose([0, 2, 1, 3]).value for each in turned]
         back = b.op("fourier_pass", *swapped, inverse=not self.inverse.value.data).results
         parts = [Term(b, each).transpose([0, 2, 1, 3]).value for each in back]
         return [parts[0], *(parts[1:] if self.imag is not None else ()), *slopes]
 
-    def _factor_slopes(self, given: Sequence[Term], b: GraphBuilder) -> Term:
+    def _factor_slopes(self, given: Sequence[Term], factors: SSAValue, b: GraphBuilder) -> Term:
         """The cotangents of the factors."""
         inverse = bool(self.inverse.value.data)
         results = b.op("fourier_pass", self.real, self.imag, inverse=inverse).results
         x, y = (Term(b, each) for each in results)
         both = [given[0] * x + given[1] * y, given[1] * x - given[0] * y]
-        shape = type_of(self.factors).shape if self.factors is not None else ()
+        shape = type_of(factors).shape
         repeated = [at for at, dim in ((1, shape[2]), (3, shape[3])) if dim == 1]
         sums = [each.sum([0, *repeated], keepdims=True) for each in both]
-        stacked = [each.transpose([0, 2, 1, 3]) for each in sums]
-        return Term(b, b.concat(*(each.value for each in stacked), axis=0))
+        return joined([each.transpose([0, 2, 1, 3]) for each in sums], 0)
 
     def vmap(
         self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder
@@ -253,8 +252,8 @@ class FourierPassOp(GraphOp):
             for each, own in zip(operands[:parts], self.operands[:parts], strict=True)
         ]
         lines, *dims = wide[0].shape[1:]
-        joined = [each.reshape([size * lines, *dims]).value for each in wide]
-        found = [Term(b, each) for each in again(self, [*joined, *operands[parts:]], b)]
+        flat = [each.reshape([size * lines, *dims]).value for each in wide]
+        found = [Term(b, each) for each in again(self, [*flat, *operands[parts:]], b)]
         shape: Shape = type_of(self.result_real).shape
         return [each.reshape([size, *shape]).value for each in found]
 

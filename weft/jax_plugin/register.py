@@ -12,7 +12,6 @@ from weft.jax_plugin.callbacks import register_callbacks
 from weft.jax_plugin.client import Client
 from weft.jax_plugin.lowering import register_rules
 
-
 MINORS = ("0.9", "0.10")
 """Those of JAX and jaxlib that the platform was tried with. It uses what is internal to JAX."""
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.compiler.frontend.stablehlo.from_jax import PLATFORM
-from weft.compiler.frontend.stablehlo.ops.control import HOST_CALL
+from weft.compiler.frontend.stablehlo.platform import HOST_CALL, PLATFORM
 from weft.compiler.machine.python.host_calls import HostFunction
 
 

@@ -6,7 +6,7 @@ import ctypes
 from importlib import import_module
 from typing import Any
 
-from weft.compiler.frontend.stablehlo.from_jax import PLATFORM
+from weft.compiler.frontend.stablehlo.platform import PLATFORM
 from weft.dialects.errors import UnsupportedError
 from weft.jax_plugin.callbacks import register_callbacks
 from weft.jax_plugin.client import Client

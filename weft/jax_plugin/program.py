@@ -25,24 +25,13 @@ from weft.compiler.machine.pjrt.declarations import OBJECTS
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.weights import Array
+from weft.jax_plugin.description import Description
 from weft.jax_plugin.options import device_counts
 
 if TYPE_CHECKING:
-    from weft.jax_plugin import reading
+    from weft.jax_plugin import import_program as importing
 else:
-    reading = deferred("weft.jax_plugin.reading")
-
-
-class Description(msgspec.Struct, frozen=True):
-    """What native code has to know of a program beside its code: the number of inputs, and of each
-    result the API's number of its type, the dims and the bytes.
-    """
-
-    name: str
-    inputs: int
-    numbers: list[int]
-    dims: list[list[int]]
-    sizes: list[int]
+    importing = deferred("weft.jax_plugin.import_program")
 
 
 class Program:
@@ -120,7 +109,7 @@ def _found_or_made(text: str, arrays: Sequence[Array]) -> tuple[Description, Com
         found = None if stored is None else cache.find(key, plain.target)
         if stored is not None and found is not None:
             return msgspec.json.decode(stored, type=Description), found
-    imported, donated, described = reading.read_program(text, arrays)
+    imported, donated, described = importing.import_program(text, arrays)
     options = options_of(imported, donate=donated)
     compiled = compile_cached(imported, options, cache, key=key)
     if key is not None:

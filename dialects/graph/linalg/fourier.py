@@ -58,7 +58,7 @@ class Complex(NamedTuple):
         """Times a real number."""
         return Complex(self.real * factor, None if self.imag is None else self.imag * factor)
 
-    def turned(self, sign: int) -> Complex:
+    def times_i(self, sign: int) -> Complex:
         """Times `i` or `-i`."""
         imag = self.real if sign > 0 else -self.real
         if self.imag is None:
@@ -88,8 +88,8 @@ def transformed(points: Sequence[Complex], sign: int) -> list[Complex]:
     inner = [transformed(points[at::second], sign) for at in range(second)]
     found: list[Complex] = [points[0]] * size
     for j in range(first):
-        turned = [_by_root(line[j], j * k, size, sign) for k, line in enumerate(inner)]
-        found[j::first] = transformed(turned, sign)
+        rotated = [_by_root(line[j], j * k, size, sign) for k, line in enumerate(inner)]
+        found[j::first] = transformed(rotated, sign)
     return found
 
 
@@ -114,8 +114,8 @@ def _by_pairs(points: Sequence[Complex], sign: int) -> list[Complex]:
             even = even.plus(sums[at].scaled(math.cos(angle)))
             if at:
                 odd = odd.plus(differences[at].scaled(math.sin(angle)))
-        turned = odd.turned(sign)
-        found[j], found[size - j] = even.plus(turned), even.minus(turned)
+        rotated = odd.times_i(sign)
+        found[j], found[size - j] = even.plus(rotated), even.minus(rotated)
     return found
 
 
@@ -126,7 +126,7 @@ def _by_root(x: Complex, power: int, size: int, sign: int) -> Complex:
         root = cmath.exp(2j * math.pi * sign * power / size)
         return x.times(root.real, root.imag)
     for _ in range(quarters):
-        x = x.turned(sign)
+        x = x.times_i(sign)
     return x
 
 
@@ -218,13 +218,13 @@ class FourierPassOp(GraphOp):
         sign; those of the factors are sums of products with the results without any.
         """
         given = [Term(b, each) for each in cotangents]
-        turned, slopes = given, list[SSAValue | None]()
+        rotated, slopes = given, list[SSAValue | None]()
         if self.factors is not None:
             factors = Term(b, self.factors).transpose([0, 2, 1, 3])
             f = [factors.part(0, at, 1).reshape(factors.shape[1:]) for at in (0, 1)]
-            turned = [given[0] * f[0] + given[1] * f[1], given[1] * f[0] - given[0] * f[1]]
+            rotated = [given[0] * f[0] + given[1] * f[1], given[1] * f[0] - given[0] * f[1]]
             slopes = [self._factor_slopes(given, self.factors, b).value]
-        swapped = [each.transpose([0, 2, 1, 3]).value for each in turned]
+        swapped = [each.transpose([0, 2, 1, 3]).value for each in rotated]
         back = b.op("fourier_pass", *swapped, inverse=not self.inverse.value.data).results
         parts = [Term(b, each).transpose([0, 2, 1, 3]).value for each in back]
         return [parts[0], *(parts[1:] if self.imag is not None else ()), *slopes]

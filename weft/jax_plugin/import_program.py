@@ -48,7 +48,7 @@ from weft.dialects.graph.core.types import (
 )  # fmt: skip
 from weft.dialects.loop.scalar import width
 from weft.dialects.weights import Array
-from weft.jax_plugin.program import Description
+from weft.jax_plugin.description import Description
 
 _NUMBERS: dict[Any, int] = {
     BOOL: 1, I8: 2, I16: 3, I32: 4, I64: 5, UI8: 6, UI16: 7, UI32: 8, UI64: 9,
@@ -59,7 +59,7 @@ _NUMBERS: dict[Any, int] = {
 """How the API numbers element types."""
 
 
-def read_program(
+def import_program(
     text: str, arrays: Sequence[Array]
 ) -> tuple[ImportedModel, dict[str, str], Description]:
     """The graph, the outputs that take the memory of inputs, by names, and the description."""

@@ -291,3 +291,31 @@ func.func @bytes_of_a_call(%x: !graph.tensor<[m, 64], ui8>, %w: !graph.tensor<[6
   %p = graph.matmul %f, %w : (!graph.tensor<[m, 64], f32>, !graph.tensor<[64, 16], f32>) -> !graph.tensor<[m, 16], f32>
   func.return %p : !graph.tensor<[m, 16], f32>
 }
+
+// -----
+
+// Elements of a table at indices that are computed, where the indices are results too.
+// CHECK-LABEL: func.func @table
+// CHECK: %{{.*}}, %{{.*}} = graph.fused
+// CHECK: graph.add
+// CHECK: graph.gather
+// CHECK: graph.mul
+// CHECK: graph.yield
+func.func @table(%t: !graph.tensor<[64], f32>, %i: !graph.tensor<[n], i64>, %j: !graph.tensor<[n], i64>) -> (!graph.tensor<[n], i64>, !graph.tensor<[n], f32>) {
+  %k = graph.add %i, %j : (!graph.tensor<[n], i64>, !graph.tensor<[n], i64>) -> !graph.tensor<[n], i64>
+  %x = graph.gather %t, %k {axis = 0 : i64} : (!graph.tensor<[64], f32>, !graph.tensor<[n], i64>) -> !graph.tensor<[n], f32>
+  %y = graph.mul %x, %x : (!graph.tensor<[n], f32>, !graph.tensor<[n], f32>) -> !graph.tensor<[n], f32>
+  func.return %k, %y : !graph.tensor<[n], i64>, !graph.tensor<[n], f32>
+}
+
+// -----
+
+// A table that is computed has all elements before any is read, also where it has as many as indices.
+// CHECK-LABEL: func.func @permuted
+// CHECK: %t = graph.add
+// CHECK: graph.gather
+func.func @permuted(%x: !graph.tensor<[64], f32>, %i: !graph.tensor<[64], i64>) -> (!graph.tensor<[64], f32>, !graph.tensor<[64], f32>) {
+  %t = graph.add %x, %x : (!graph.tensor<[64], f32>, !graph.tensor<[64], f32>) -> !graph.tensor<[64], f32>
+  %y = graph.gather %t, %i {axis = 0 : i64} : (!graph.tensor<[64], f32>, !graph.tensor<[64], i64>) -> !graph.tensor<[64], f32>
+  func.return %t, %y : !graph.tensor<[64], f32>, !graph.tensor<[64], f32>
+}

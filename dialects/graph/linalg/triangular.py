@@ -143,7 +143,7 @@ class TriangularSolveOp(SquareOp):
     def infer(self) -> Sequence[TensorType]:
         source, right = self._square(), type_of(self.right)
         fits = right.has_rank and right.shape[:-1] == source.shape[:-1]
-        self.require(fits, f"right sides {list(source.shape[:-1])} and columns", right)
+        self.require(fits, f"columns of the rows of {source}", right)
         return [right]
 
     def reference(self, *operands: Array) -> Sequence[Array]:

@@ -1,8 +1,9 @@
-"""Discrete Fourier transforms, by matrix products with roots of unity.
+"""Discrete Fourier transforms.
 
-A transform of `n` elements is one product where `n` is small or symbolic. Else it is split into
-transforms of two factors of `n` (Cooley and Tukey) or, where `n` is prime, becomes a convolution of
-a power of two (Bluestein): the work for each element is that of the sum of the factors.
+A size without a prime factor above 13 is transformed in passes of few points, `graph.fourier_pass`.
+A small size of another form, or a symbolic one, is one product with the matrix of roots of unity;
+greater ones are split into two factors (Cooley and Tukey) or, where they are prime, become a
+convolution of a power of two (Bluestein).
 """
 
 from __future__ import annotations

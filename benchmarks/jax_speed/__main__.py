@@ -1,8 +1,9 @@
 """What calls of JAX's programs cost on the platform `weft` beside XLA's CPU, in processor time:
 `python -m benchmarks.jax_speed --summary FILE`.
 
-One thread each, in one process, in turns; the ratio is that of the medians, XLA's over weft's.
-Results are compared first. `--match` chooses programs by a part of their names.
+One thread each, or `--threads`, in one process, in turns; the ratios are medians of XLA's over
+weft's in each turn, by processor time and by the clock. Results are compared first. `--match`
+chooses programs by a part of their names.
 """
 
 from __future__ import annotations
@@ -20,11 +21,10 @@ from typing import Any, Final
 
 import numpy as np
 
-ONE_THREAD: Final = {
-    "JAX_PLATFORMS": "weft,cpu",
-    "WEFT_NUM_THREADS": "1",
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
-}
+PLATFORMS: Final = "weft,cpu"
+ONE_THREAD: Final = "--xla_cpu_multi_thread_eigen=false"
+"""XLA's flag. With more it has as many as the process has processors."""
+
 TURNS: Final = 9
 SECONDS: Final = 0.1
 """The least of a turn."""
@@ -46,20 +46,25 @@ def measured(function: Callable[..., Any], arguments: tuple[Any, ...]) -> dict[s
             row[f"{name}_first_s"] = round(time.process_time() - begin, 3)
         calls[name] = lambda staged=staged, given=given: jax.block_until_ready(staged(*given))
     row["error"] = max(map(difference, *map(jax.tree.leaves, found)), default=0.0)
-    once = max(_seconds(call, 1) for call in calls.values())
+    once = max(_seconds(call, 1)[0] for call in calls.values())
     count = max(1, math.ceil(SECONDS / max(once, 1e-6)))
     times = [{name: _seconds(call, count) for name, call in calls.items()} for _ in range(TURNS)]
-    for name in calls:
-        row[f"{name}_ms"] = round(1e3 * statistics.median(turn[name] for turn in times), 4)
-    row["ratio"] = round(statistics.median(turn["cpu"] / turn["weft"] for turn in times), 3)
+    for clock, by in enumerate(("", "_clock")):
+        for name in calls:
+            spent = statistics.median(turn[name][clock] for turn in times)
+            row[f"{name}{by}_ms"] = round(1e3 * spent, 4)
+        ratios = [turn["cpu"][clock] / turn["weft"][clock] for turn in times]
+        row[f"ratio{by}"] = round(statistics.median(ratios), 3)
     return row
 
 
-def _seconds(call: Callable[[], Any], count: int) -> float:
-    begin = time.process_time()
+def _seconds(call: Callable[[], Any], count: int) -> tuple[float, float]:
+    """Seconds of the processor, and by the clock, of a call."""
+    begin, start = time.process_time(), time.perf_counter()
     for _ in range(count):
         call()
-    return (time.process_time() - begin) / count
+    spent = time.process_time() - begin, time.perf_counter() - start
+    return spent[0] / count, spent[1] / count
 
 
 def difference(one: Any, other: Any) -> float:
@@ -75,9 +80,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.jax_speed", description=__doc__)
     parser.add_argument("--match", default="")
     parser.add_argument("--only", choices=("models", "programs"))
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--summary", type=Path)
     arguments = parser.parse_args()
-    os.environ.update(ONE_THREAD)
+    os.environ |= {"JAX_PLATFORMS": PLATFORMS, "WEFT_NUM_THREADS": str(arguments.threads)}
+    os.environ["XLA_FLAGS"] = ONE_THREAD if arguments.threads == 1 else ""
     from benchmarks.jax_speed.models import models
     from benchmarks.jax_speed.programs import programs
 
@@ -96,7 +103,8 @@ def main() -> None:
     print(json.dumps({"programs": len(rows), "geometric_mean": mean}))
     if arguments.summary:
         date = datetime.datetime.now(datetime.UTC).date().isoformat()
-        line = {"suite": "jax_speed", "date": date, "geometric_mean": mean, "programs": rows}
+        line = {"suite": "jax_speed", "date": date, "threads": arguments.threads}
+        line |= {"geometric_mean": mean, "programs": rows}
         with arguments.summary.open("a") as file:
             file.write(json.dumps(line) + "\n")
 

@@ -1,31 +1,38 @@
-"""Discrete Fourier transforms, by matrix products with roots of unity.
+"""Discrete Fourier transforms.
 
-A transform of `n` elements is one product where `n` is small or symbolic. Else it is split into
-transforms of two factors of `n` (Cooley and Tukey) or, where `n` is prime, becomes a convolution of
-a power of two (Bluestein): the work for each element is that of the sum of the factors.
+A size without a prime factor above 13 is transformed in passes of few points, `graph.fourier_pass`.
+A small size of another form, or a symbolic one, is one product with the matrix of roots of unity;
+greater ones are split into two factors (Cooley and Tukey) or, where they are prime, become a
+convolution of a power of two (Bluestein).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 from msgspec import Struct
 from xdsl.ir import Attribute
 
 from weft.dialects.expr import Expr, maximum, minimum
+from weft.dialects.expr.functions import product
 from weft.dialects.graph.core.algebra import Term, counted, joined, shape_attr, size_term
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.types import F64, I64
+from weft.dialects.graph.linalg.fourier import MOST_POINTS
 from weft.dialects.weights import Array
 
 Parts = Sequence[Term]
 """The real parts of numbers, and the imaginary ones where there are any."""
 
 DIRECT = 128
-"""Transforms up to this size are one matrix product."""
+"""Transforms up to this size that are not made of passes are one matrix product."""
+
+NARROW = 8
+"""From so many elements side by side on, a pass fills vectors with them."""
 
 
 class Transform(Struct, frozen=True):
@@ -41,15 +48,69 @@ class Transform(Struct, frozen=True):
         """A table in the element type."""
         return self.stored(array.astype(numpy_dtype(self.element)))
 
-    def __call__(self, parts: Parts, kept: Expr) -> tuple[Term, Term]:
-        """The first `kept` frequencies; of reals there is one part alone."""
-        size = parts[0].shape[-1].constant
-        if size is None or size <= DIRECT:
-            return self._direct(parts, kept)
-        first = _factor(size)
-        found = self._bluestein(parts, size) if first == 1 else self._split(parts, size, first)
-        real, imaginary = (each.part(len(each.shape) - 1, 0, kept) for each in found)
+    def __call__(self, parts: Parts, kept: Expr, axis: int = -1) -> tuple[Term, Term]:
+        """The first `kept` frequencies along an axis; of reals there is one part alone."""
+        shape = parts[0].shape
+        rank, axis = len(shape), axis % len(shape)
+        size = shape[axis].constant
+        passes, run = _passes(size or 0), product(shape[axis + 1 :])
+        if passes and (run.constant is None or run.constant >= NARROW):
+            found = self._in_passes(parts, axis, passes)
+        elif axis < rank - 1:
+            order = [*(at for at in range(rank) if at != axis), axis]
+            moved = self([each.transpose(order) for each in parts], kept)
+            found = [each.transpose([order.index(at) for at in range(rank)]) for each in moved]
+        elif len(passes) > 1:
+            found = self._of_lines(parts, passes)
+        elif size is None or size <= DIRECT:
+            found = self._direct(parts, kept)
+        else:
+            first = _factor(size)
+            found = self._bluestein(parts, size) if first == 1 else self._split(parts, size, first)
+        real, imaginary = (each.part(axis, 0, kept) for each in found)
         return real, imaginary
+
+    def _in_passes(self, parts: Parts, axis: int, passes: Sequence[int]) -> Parts:
+        """Short transforms of elements that lie apart, pass after pass, with vectors of what lies
+        side by side.
+        """
+        shape = parts[0].shape
+        lines, run = product(shape[:axis]), product(shape[axis + 1 :])
+        size = math.prod(passes)
+        for points in passes:
+            count = size // points
+            factors = self._factors(points, count) if count > 1 else None
+            parts = self._pass(
+                [each.reshape([lines, points, count, run]) for each in parts], factors
+            )
+            size, run = count, run * points
+        return [each.reshape(shape) for each in parts]
+
+    def _of_lines(self, parts: Parts, passes: Sequence[int]) -> Parts:
+        """Transforms along the last axis: the results of the first pass stay where its points were,
+        side by side, and are transposed.
+        """
+        shape, first = parts[0].shape, passes[0]
+        lines, count = product(shape[:-1]), math.prod(passes[1:])
+        lined = [each.reshape([lines, first, 1, count]) for each in parts]
+        factors = self._factors(first, count).reshape([2, first, 1, count])
+        found = [each.reshape([lines, first, count]) for each in self._pass(lined, factors)]
+        across = [each.transpose([0, 2, 1]) for each in found]
+        return [each.reshape(shape) for each in self._in_passes(across, 1, passes[1:])]
+
+    def _pass(self, parts: Parts, factors: Term | None) -> list[Term]:
+        values = [each.value for each in parts]
+        both = [*values, None] if len(values) == 1 else values
+        given = None if factors is None else factors.value
+        b = parts[0].b
+        found = b.op("fourier_pass", *both, given, inverse=self.sign > 0).results
+        return [Term(b, each) for each in found]
+
+    def _factors(self, points: int, count: int) -> Term:
+        """What both parts of the results of a pass are multiplied by."""
+        turns = np.outer(np.arange(points), np.arange(count)) / (points * count)
+        roots = _roots_of(turns, self.sign)[:, :, None]
+        return self.constant(np.stack([np.real(roots), np.imag(roots)]))
 
     def _direct(self, parts: Parts, kept: Expr) -> tuple[Term, Term]:
         size = parts[0].shape[-1]
@@ -121,6 +182,18 @@ def _combined(products: Parts, axis: int) -> tuple[Term, Term]:
     half = products[0].shape[axis] // 2
     (a, b), *others = ([x.part(axis, at, half) for at in (0, half)] for x in products)
     return (a - others[0][1], b + others[0][0]) if others else (a, b)
+
+
+@cache
+def _passes(size: int) -> tuple[int, ...]:
+    """The points of passes whose product is the size: as few as there can be, of few points; none
+    where a prime factor is too great.
+    """
+    if size <= MOST_POINTS:
+        return (size,) if size > 1 else ()
+    divisors = [each for each in range(2, MOST_POINTS + 1) if size % each == 0]
+    found = [(each, *rest) for each in divisors if (rest := _passes(size // each))]
+    return min(found, key=lambda each: (len(each), sum(each)), default=())
 
 
 def _factor(size: int) -> int:

@@ -294,6 +294,7 @@ func.func @bytes_of_a_call(%x: !graph.tensor<[m, 64], ui8>, %w: !graph.tensor<[6
 
 // -----
 
+<<<<<<< HEAD
 // What products of bf16 extend is extended in each of them, and rounded where it is computed.
 // CHECK-LABEL: func.func @halves
 // CHECK: graph.fused{{.*}} -> !graph.tensor<[4, 8], bf16> {
@@ -310,4 +311,30 @@ func.func @halves(%x: !graph.tensor<[4, 8], f32>, %v: !graph.tensor<[8, 8], bf16
   %5 = graph.matmul %2, %3 : (!graph.tensor<[4, 8], f32>, !graph.tensor<[8, 8], f32>) -> !graph.tensor<[4, 8], f32>
   %6 = graph.matmul %2, %4 : (!graph.tensor<[4, 8], f32>, !graph.tensor<[8, 8], f32>) -> !graph.tensor<[4, 8], f32>
   func.return %5, %6 : !graph.tensor<[4, 8], f32>, !graph.tensor<[4, 8], f32>
+=======
+// Elements of a table at indices that are computed, where the indices are results too.
+// CHECK-LABEL: func.func @table
+// CHECK: %{{.*}}, %{{.*}} = graph.fused
+// CHECK: graph.add
+// CHECK: graph.gather
+// CHECK: graph.mul
+// CHECK: graph.yield
+func.func @table(%t: !graph.tensor<[64], f32>, %i: !graph.tensor<[n], i64>, %j: !graph.tensor<[n], i64>) -> (!graph.tensor<[n], i64>, !graph.tensor<[n], f32>) {
+  %k = graph.add %i, %j : (!graph.tensor<[n], i64>, !graph.tensor<[n], i64>) -> !graph.tensor<[n], i64>
+  %x = graph.gather %t, %k {axis = 0 : i64} : (!graph.tensor<[64], f32>, !graph.tensor<[n], i64>) -> !graph.tensor<[n], f32>
+  %y = graph.mul %x, %x : (!graph.tensor<[n], f32>, !graph.tensor<[n], f32>) -> !graph.tensor<[n], f32>
+  func.return %k, %y : !graph.tensor<[n], i64>, !graph.tensor<[n], f32>
+}
+
+// -----
+
+// A table that is computed has all elements before any is read, also where it has as many as indices.
+// CHECK-LABEL: func.func @permuted
+// CHECK: %t = graph.add
+// CHECK: graph.gather
+func.func @permuted(%x: !graph.tensor<[64], f32>, %i: !graph.tensor<[64], i64>) -> (!graph.tensor<[64], f32>, !graph.tensor<[64], f32>) {
+  %t = graph.add %x, %x : (!graph.tensor<[64], f32>, !graph.tensor<[64], f32>) -> !graph.tensor<[64], f32>
+  %y = graph.gather %t, %i {axis = 0 : i64} : (!graph.tensor<[64], f32>, !graph.tensor<[64], i64>) -> !graph.tensor<[64], f32>
+  func.return %t, %y : !graph.tensor<[64], f32>, !graph.tensor<[64], f32>
+>>>>>>> 55177042b219a7e9933b4c65faa2c3af87975a1b
 }

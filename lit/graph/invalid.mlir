@@ -359,9 +359,41 @@ func.func @main(%x: !graph.tensor<[4], f32>, %y: !graph.tensor<[3], f32>) {
 
 // -----
 
+<<<<<<< HEAD
 // Generators have seeds of 32 bits.
 // CHECK: graph.mersenne_twister requires a seed of 32 bits, got -1
 func.func @main() {
   %y = graph.mersenne_twister {count = #graph.shape<[4]>, seed = -1 : i64} : () -> !graph.tensor<[4], ui32>
+=======
+// A pass of a Fourier transform is as short as vector registers are few.
+// CHECK: graph.fourier_pass requires 1 to 16 points, got 17
+func.func @main(%x: !graph.tensor<[2, 17, 3, 4], f32>) {
+  %y, %z = graph.fourier_pass %x {inverse = false} : (!graph.tensor<[2, 17, 3, 4], f32>) -> (!graph.tensor<[2, 3, 17, 4], f32>, !graph.tensor<[2, 3, 17, 4], f32>)
+  func.return
+}
+
+// -----
+
+// Factors of a pass are those of its points.
+// CHECK: graph.fourier_pass requires factors [2, 4, 3 or 1, 8 or 1], got [2, 4, 8, 1] f32
+func.func @main(%x: !graph.tensor<[l, 4, 3, 8], f32>, %f: !graph.tensor<[2, 4, 8, 1], f32>) {
+  %y, %z = graph.fourier_pass %x, none, %f {inverse = false} : (!graph.tensor<[l, 4, 3, 8], f32>, !graph.tensor<[2, 4, 8, 1], f32>) -> (!graph.tensor<[l, 3, 4, 8], f32>, !graph.tensor<[l, 3, 4, 8], f32>)
+  func.return
+}
+
+// -----
+
+// CHECK: graph.cholesky requires squares, got [n, 4, 5] f32
+func.func @main(%x: !graph.tensor<[n, 4, 5], f32>) {
+  %y = graph.cholesky %x : (!graph.tensor<[n, 4, 5], f32>) -> !graph.tensor<[n, 4, 5], f32>
+  func.return
+}
+
+// -----
+
+// CHECK: graph.triangular_solve requires columns of the rows of [4, 4] f32, got [5, 2] f32
+func.func @main(%a: !graph.tensor<[4, 4], f32>, %x: !graph.tensor<[5, 2], f32>) {
+  %y = graph.triangular_solve %a, %x {lower = true, unit = false} : (!graph.tensor<[4, 4], f32>, !graph.tensor<[5, 2], f32>) -> !graph.tensor<[5, 2], f32>
+>>>>>>> 55177042b219a7e9933b4c65faa2c3af87975a1b
   func.return
 }

@@ -12,6 +12,8 @@ from tests.support.samples_elementwise import numbers
 from weft.dialects.graph import GraphOp
 from weft.dialects.graph.core.op import AttributeValue
 from weft.dialects.graph.core.types import BF16, F16, F32, F64, I32, UI8
+from weft.dialects.graph.linalg.fourier import FourierPassOp
+from weft.dialects.graph.linalg.triangular import CholeskyOp, TriangularSolveOp
 from weft.dialects.graph.ops.conv import ConvOp, ConvTransposeOp
 from weft.dialects.graph.ops.determinant import DetOp
 from weft.dialects.graph.ops.einsum import EinsumOp
@@ -139,9 +141,45 @@ def squares(draw) -> Sample:
     return Sample([draw(numbers((*batch, side, side), element, -1, 1))])
 
 
+@st.composite
+def fourier_pass(draw) -> Sample:
+    """Points of prime and other counts, of reals or complex numbers, with and without factors."""
+    element, points = draw(st.sampled_from([F32, F64])), draw(st.integers(1, 16))
+    shape = (draw(SIZE) // 2 + 1, points, draw(SIZE), draw(SIZE))
+    real, imag = (draw(numbers(shape, element, -1, 1)) for _ in range(2))
+    dims = [draw(st.sampled_from([1, size])) for size in shape[2:]]
+    factors = draw(numbers((2, points, *dims), element, -1, 1))
+    is_real, plain, inverse = (draw(st.booleans()) for _ in range(3))
+    return Sample(
+        [real, None if is_real else imag, None if plain else factors], {"inverse": inverse}
+    )
+
+
+@st.composite
+def positive_definite(draw) -> Sample:
+    """Symmetric matrices far from singular ones, and stacks of them."""
+    element, side = draw(st.sampled_from([F32, F64])), draw(st.integers(1, 5))
+    x = draw(numbers((*draw(st.sampled_from([(), (2,), (2, 3)])), side, side), element, -1, 1))
+    return Sample([x @ x.swapaxes(-1, -2) + 2 * np.eye(side, dtype=x.dtype)])
+
+
+@st.composite
+def triangular(draw) -> Sample:
+    """Triangles of either half, with ones on the diagonal or others, and right sides."""
+    element, side = draw(st.sampled_from([F32, F64])), draw(st.integers(1, 5))
+    batch = draw(st.sampled_from([(), (2,), (2, 3)]))
+    a = draw(numbers((*batch, side, side), element, -1, 1)) / 2
+    right = draw(numbers((*batch, side, draw(SIZE)), element))
+    attributes = {name: draw(st.booleans()) for name in ("lower", "unit")}
+    return Sample([(a + 2 * np.eye(side)).astype(a.dtype), right], attributes)
+
+
 SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     DetOp: squares(),
+    CholeskyOp: positive_definite(),
+    TriangularSolveOp: triangular(),
     EinsumOp: einsum(),
+    FourierPassOp: fourier_pass(),
     MatmulOp: matmul(),
     GemmOp: gemm(),
     ConvOp: convolution(),

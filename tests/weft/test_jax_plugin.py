@@ -197,3 +197,21 @@ threading.Thread(target=work).start()
 
 def test_memory_and_platforms_and_the_end():
     assert run(MEMORY, "weft,cpu").splitlines() == ["1.5", "0.739"]
+
+
+def test_other_minors_are_refused():
+    """By a sentence, before anything of JAX is touched."""
+    pytest.importorskip("jax", reason="the platform requires JAX: pip install 'weft[jax]'")
+    program = """
+import jaxlib
+jaxlib.__version__ = "0.12.1"
+import jax
+jax.config.update("jax_platforms", "weft")
+from weft.jax_plugin import initialize
+initialize()
+"""
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert ended.returncode == 1
+    rule = "the platform weft requires jaxlib of 0.9 or 0.10, got 0.12.1"
+    assert ended.stderr.rstrip().endswith(rule)

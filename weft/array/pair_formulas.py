@@ -43,11 +43,8 @@ def formula(*parts: Any, name: str) -> tuple[Any, ...]:
 def magnitudes(real: Any, imag: Any) -> Any:
     """The distances from 0."""
     from weft.compiler.frontend.stablehlo.ops.complex_functions import Pair, magnitude
-    from weft.dialects.graph.core.types import F64
 
-    x, y = _terms((real, imag))
-    found = magnitude(Pair(x.cast(F64), y.cast(F64))).cast(x.type.element)
-    return _tensors(real, [found])[0]
+    return _tensors(real, [magnitude(Pair(*_terms((real, imag))))])[0]
 
 
 def lexicographic(a: Any, b: Any, c: Any, d: Any, name: str) -> Any:
@@ -76,12 +73,10 @@ def transformed(
         lambda table: Term(b, recording.constant(table).value), terms[0].type.element,
         1 if inverse else -1,
     )  # fmt: skip
-    order = [*(at for at in range(rank) if at != axis), axis]
-    lines = [each.transpose(order) for each in terms]
     if inverse and half:
-        found = [transform.real_inverse(lines, wanted)]
-    else:
-        kept = wanted // 2 + 1 if half else wanted
-        found = transform([resized(each, rank - 1, wanted) for each in lines], kept)
-    back = [order.index(at) for at in range(rank)]
-    return _tensors(parts[0], [each.transpose(back) for each in found])
+        order = [*(at for at in range(rank) if at != axis), axis]
+        found = transform.real_inverse([each.transpose(order) for each in terms], wanted)
+        return _tensors(parts[0], [found.transpose([order.index(at) for at in range(rank)])])
+    kept = wanted // 2 + 1 if half else wanted
+    found = transform([resized(each, axis, wanted) for each in terms], kept, axis)
+    return _tensors(parts[0], list(found))

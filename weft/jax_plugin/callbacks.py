@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.compiler.frontend.stablehlo.from_jax import PLATFORM
-from weft.compiler.frontend.stablehlo.ops.control import HOST_CALL
+from weft.compiler.frontend.stablehlo.platform import HOST_CALL, PLATFORM
 from weft.compiler.machine.python.host_calls import HostFunction
 
 
@@ -40,13 +39,18 @@ def _callback(
     ctx.module_context.add_keepalive(held)
     call = mlir.custom_call(
         HOST_CALL,
-        result_types=[mlir.aval_to_ir_type(ctx.module_context, each) for each in ctx.avals_out],
+        result_types=[_type_of(mlir, each) for each in ctx.avals_out],
         operands=operands,
         backend_config=held.name,
         has_side_effect=True,
     )
     ctx.set_tokens_out(ctx.tokens_in)
     return call.results
+
+
+def _type_of(mlir: Any, aval: Any) -> Any:
+    """The type of a result: JAX's own function for that takes other arguments in each minor."""
+    return mlir.ir.RankedTensorType.get(aval.shape, mlir.dtype_to_ir_type(aval.dtype))
 
 
 def _debug_print(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.compiler.frontend.stablehlo.from_jax import PLATFORM
+from weft.compiler.frontend.stablehlo.platform import PLATFORM
 from weft.compiler.machine.pjrt.code import API, ERROR, SET_COPY, TABLE_OFFSET, load_plugin
 from weft.compiler.machine.pjrt.declarations import ARGUMENTS, FUNCTIONS, OBJECTS
 from weft.compiler.version import VERSION

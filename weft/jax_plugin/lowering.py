@@ -9,7 +9,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from weft.compiler.frontend.stablehlo.from_jax import PLATFORM
+from weft.compiler.frontend.stablehlo.platform import PLATFORM
 from weft.jax_plugin.decompositions import batched, eigh, geqrf, householder_product, svd
 
 

@@ -6,14 +6,25 @@ import ctypes
 from importlib import import_module
 from typing import Any
 
-from weft.compiler.frontend.stablehlo.from_jax import PLATFORM
+from weft.compiler.frontend.stablehlo.platform import PLATFORM
+from weft.dialects.errors import UnsupportedError
 from weft.jax_plugin.callbacks import register_callbacks
 from weft.jax_plugin.client import Client
 from weft.jax_plugin.lowering import register_rules
 
+MINORS = ("0.9", "0.10")
+"""Those of JAX and jaxlib that the platform was tried with. It uses what is internal to JAX."""
+
 
 def register() -> None:
-    """Tells JAX of the platform and its lowering rules, unless it knows them."""
+    """Tells JAX of the platform and its lowering rules, unless it knows them. Raises
+    UnsupportedError for minor versions of JAX or jaxlib that it does not know.
+    """
+    for name in ("jax", "jaxlib"):
+        version: str = import_module(name).__version__
+        if ".".join(version.split(".")[:2]) not in MINORS:
+            rule = f"the platform {PLATFORM} requires {name} of {' or '.join(MINORS)}"
+            raise UnsupportedError(f"{rule}, got {version}")
     bridge: Any = import_module("jax._src.xla_bridge")
     if PLATFORM in bridge._backend_factories:
         return

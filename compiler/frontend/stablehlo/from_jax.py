@@ -11,10 +11,8 @@ from msgspec import Struct
 from weft.compiler.frontend.imported import ImportedModel
 from weft.compiler.frontend.stablehlo.from_stablehlo import import_stablehlo, read_stablehlo
 from weft.compiler.frontend.stablehlo.jaxlib_text import read_bytecode, text_of
+from weft.compiler.frontend.stablehlo.platform import PLATFORM
 from weft.dialects.errors import UnsupportedError
-
-PLATFORM = "weft"
-"""The platform that functions are lowered for: one of no vendor's libraries."""
 
 
 class Lowered(Struct, frozen=True):

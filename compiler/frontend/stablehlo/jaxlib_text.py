@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from importlib import import_module
 from math import prod
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import ml_dtypes
 import numpy as np
 
-from weft.compiler.frontend.stablehlo.text import HloParser
-from weft.compiler.frontend.stablehlo.types import constant_array, declared
+from weft.compiler.deferred import deferred
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.weights import Array
+
+if TYPE_CHECKING:
+    from weft.compiler.frontend.stablehlo import text as hlo_text
+    from weft.compiler.frontend.stablehlo import types
+else:  # what a program out of the cache does without
+    hlo_text = deferred("weft.compiler.frontend.stablehlo.text")
+    types = deferred("weft.compiler.frontend.stablehlo.types")
 
 MOST_WRITTEN: Final = 64
 """Constants up to this many elements are part of the text."""
@@ -108,8 +114,8 @@ def _array(op: Any) -> Array | None:
 def _complex_array(op: Any) -> Array | None:
     """The same for complex numbers, whose elements jaxlib shows as text alone."""
     text = str(op.get_asm(enable_debug_info=False))
-    (constant,) = HloParser(text, "constant").parse_module().body.block.ops
-    value, written = constant.properties["value"], declared(constant.results[0].type)
+    (constant,) = hlo_text.HloParser(text, "constant").parse_module().body.block.ops
+    value, written = constant.properties["value"], types.declared(constant.results[0].type)
     if "dense<(" in text or prod(written.static) <= MOST_WRITTEN:
         return None
-    return constant_array(value, written)
+    return types.constant_array(value, written)

@@ -3,8 +3,8 @@ results, so that what one computes is not read again by the other.
 
     s = a + b;  y = f(s);  z = g(s)      ->      s, y, z = fused(a, b)
 
-Such are elementwise operators, reductions over rows of what these compute, and what inserts that
-into a tensor.
+Such are elementwise operators, reductions over rows of what these compute, what inserts that into a
+tensor, and what reads a table at the indices that they compute.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from weft.dialects.graph import GraphOp
 from weft.dialects.graph.core.elementwise import ElementwiseOp
 from weft.dialects.graph.core.types import ShapeAttr, type_of
 from weft.dialects.graph.ops.reduce import ReduceOp
+from weft.dialects.graph.reindexing.gather import AlongAxisIndexedOp, GatherElementsOp, GatherOp
 from weft.dialects.graph.reindexing.insert import InsertSliceOp
 from weft.dialects.graph.reindexing.movement import IndexMapOp
 
@@ -173,7 +174,7 @@ def _shape_of(group: Group) -> _Shape | None:
         dims = type_of(anchor.updates).dims
         same = dims.data is not None and _all_have(group.members[:-1], dims)
         return _Shape(dims) if same and _is_read_in_place(group) else None
-    if anchor is None:
+    if anchor is None or _gathers_in_place(anchor):
         dims = type_of(group.members[-1].results[0]).dims
         same = dims.data is not None and _all_have(group.members, dims)
         return _Shape(dims) if same and _is_read_in_place(group) else None
@@ -201,8 +202,15 @@ def _are_last(axes: Sequence[int], rank: int) -> bool:
 def _is_read_in_place(group: Group) -> bool:
     """Whether no movement in a group moves what the group computes."""
     inside = {result for op in group.members for result in op.results}
-    moved = (op for op in group.members if isinstance(op, IndexMapOp))
-    return not any(operand in inside for op in moved for operand in op.operands)
+    moved = (op for op in group.members if isinstance(op, IndexMapOp | AlongAxisIndexedOp))
+    return not any(op.operand in inside for op in moved)
+
+
+def _gathers_in_place(op: GraphOp) -> bool:
+    """Whether each element of the result is one of a table, by the index at its own place."""
+    if not isinstance(op, GatherOp | GatherElementsOp):
+        return False
+    return type_of(op.indices).dims == type_of(op.result).dims
 
 
 def _flows_along(producer: Group, consumer: Group, shape: _Shape) -> bool:
@@ -213,6 +221,8 @@ def _flows_along(producer: Group, consumer: Group, shape: _Shape) -> bool:
             if operand not in made:
                 continue
             here = type_of(operand).dims == shape.dims
+            if isinstance(op, AlongAxisIndexedOp):
+                here = here and operand is not op.operand
             reads = op is consumer.anchor or (
                 isinstance(op, ElementwiseOp) and type_of(op.results[0]).dims == shape.dims
             )

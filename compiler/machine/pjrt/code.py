@@ -12,14 +12,17 @@ shorthands:
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from string import Template
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from weft.compiler.deferred import deferred
+from weft.compiler.machine.artifact.compiler_digest import compiler_digest
+from weft.compiler.machine.artifact.store import cache_key, default_store
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.codegen.jit import LoadedCode, load_objects
-from weft.compiler.machine.codegen.object_code import compile_object
 from weft.compiler.machine.pjrt.buffers import BUFFERS_IR
 from weft.compiler.machine.pjrt.declarations import (
     ARGUMENTS,
@@ -34,6 +37,11 @@ from weft.compiler.machine.pjrt.execute import EXECUTE_IR
 from weft.compiler.machine.pjrt.transfers import TRANSFERS_IR
 from weft.compiler.machine.python.entry_memory import MEMORY_IR, PLACEHOLDERS, SPARE_BYTES
 from weft.compiler.target.target import Target
+
+if TYPE_CHECKING:
+    from weft.compiler.machine.codegen import object_code
+else:
+    object_code = deferred("weft.compiler.machine.codegen.object_code")
 
 API: Final = "GetPjrtApi"
 ERROR: Final = "weft_pjrt_error"
@@ -85,10 +93,15 @@ def plugin_ir(target: Target) -> str:
 
 def load_plugin() -> LoadedCode:
     """The functions in this process: the table, what makes an error, and where Python's copy of
-    strided elements is noted.
+    strided elements is noted. The cache keeps the code.
     """
-    target = host_target(calibrated=False)
-    return load_objects([compile_object(plugin_ir(target), target)], [API, ERROR, SET_COPY])
+    target, store = host_target(calibrated=False), default_store(os.environ)
+    key = cache_key(["plugin of JAX", repr(target), compiler_digest()])
+    code = store.find_kernel(key)
+    if code is None:
+        code = object_code.compile_object(plugin_ir(target), target)
+        store.keep_kernel(key, code)
+    return load_objects([code], [API, ERROR, SET_COPY])
 
 
 class _Members(Template):

@@ -14,17 +14,42 @@ from weft.dialects.graph.core.accumulate import fill, widen
 from weft.dialects.graph.core.axis import LineOp
 from weft.dialects.graph.core.elementwise import ANY_ELEMENT
 from weft.dialects.graph.core.sharding_rule import ShardingRule, whole_but
-from weft.dialects.graph.core.types import I64, Shape, ShapeAttr, TensorType, tensor, type_of
+from weft.dialects.graph.core.types import (
+    I8,
+    I16,
+    I32,
+    I64,
+    UI8,
+    UI16,
+    UI32,
+    UI64,
+    Shape,
+    ShapeAttr,
+    TensorType,
+    tensor,
+    type_of,
+)
 from weft.dialects.graph.reindexing.slicing import below_zero, exprs, numbers
 from weft.dialects.loop.builder import Buffers, Index, LoopBuilder
-from weft.dialects.loop.scalar import Scalar, compute_type, is_float
+from weft.dialects.loop.scalar import Scalar, compute_type, is_float, is_unsigned, width
+from weft.dialects.loop.types import buffer_type_of
 from weft.dialects.weights import Array
 
 SELECTED = 64
 """Up to this many positions are kept in order while the elements are read once."""
 
+SIGNED = {8: I8, 16: I16, 32: I32, 64: I64}
+UNSIGNED = {1: UI8, 8: UI8, 16: UI16, 32: UI32, 64: UI64}
+"""Types of numbers by their bits; a bool has one."""
+
 LONGEST = 40
 """Lines have less than two to the power of this elements."""
+
+SHORT = 32
+"""Lines of less elements are merged: clearing and adding up the counts of digits takes longer."""
+
+LONG = 1 << 13
+"""From so many elements on digits have 11 bits in place of 8."""
 
 Precedes = Callable[[Index, Index], Scalar]
 """Whether the element at an index comes before another that it is not equal to."""
@@ -78,14 +103,18 @@ class ArgsortOp(LineOp):
         return [np.take(order, np.arange(count), axis).astype(np.int64)]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
-        """A few positions are selected in one pass, more are merged from ever longer runs."""
+        """A few positions are selected in one pass; more are distributed by the digits of what they
+        have, or merged from ever longer runs where lines are short.
+        """
         count = exprs(self.count)[0].constant
         if count == 0:
             return
         if count is not None and count <= SELECTED:
             self._select(b, operands[0], results[0], count)
-        else:
+        elif (self.extent.constant or SHORT) < SHORT:
             self._merge(b, operands[0], results[0])
+        else:
+            self._distribute(b, operands[0], results[0])
 
     def _precedes(self, x: Scalar, y: Scalar) -> Scalar:
         """Whether an element comes before another that it is not equal to."""
@@ -131,6 +160,72 @@ class ArgsortOp(LineOp):
         merge_runs(b, order, shape, self.position, precedes)
         with b.loops(self.result_type.shape) as index:
             b.store(result, index, b.load(order, index))
+
+    def _key(self, x: Scalar) -> Scalar:
+        """An unsigned number whose order is that of the elements."""
+        if not is_float(x.element):
+            bits = x.bitcast(UNSIGNED[width(x.element)])
+            key = bits if is_unsigned(x.element) else bits ^ (1 << width(x.element) - 1)
+            return ~key if self.descends else key
+        signed, last = SIGNED[width(x.element)], width(x.element) - 1
+        bits = x.compare("eq", 0).select(x.constant(0), x).bitcast(signed)
+        key = (bits ^ (bits.shift_right(last) | (-1 << last))).bitcast(UNSIGNED[last + 1])
+        key = x.is_nan().select(key.constant(-1), key)
+        return ~key if self.descends else key
+
+    def _distribute(self, b: LoopBuilder, source: SSAValue, result: SSAValue) -> None:
+        """Sorts all positions by one digit of the keys after the other, from the lowest on, each
+        time in the order of before (radix sort).
+        """
+        size, place = self.extent, I64 if self.extent.constant is None else I32
+        bits = width(compute_type(type_of(self.operand).element))
+        digit = 11 if (size.constant or 0) >= LONG else 8
+        lows = range(0, bits, digit)
+        shape = (*self.lines, size)
+        keys = [b.temporary(shape, UNSIGNED[bits], "keys") for _ in range(2)]
+        places = [b.temporary(shape, place, "places") for _ in range(2)]
+        with b.loops(self.lines) as line:
+            counts = b.scratch([len(lows), 1 << digit], place, "counts")
+            with b.loops([len(lows), 1 << digit]) as at:
+                b.store(counts, at, b.constant(0, place))
+            with b.loops([size], "k") as (k,):
+                key = self._key(b.load(source, self.along(line, k)))
+                b.store(keys[0], (*line, k), key)
+                b.store(places[0], (*line, k), b.index(k, place))
+                for turn, low in enumerate(lows):
+                    at = (turn, _digit_of(b, key, low, digit))
+                    b.store(counts, at, b.load(counts, at) + 1)
+            pairs = list(zip(keys, places, strict=True))
+            for turn, low in enumerate(lows):
+                _start_digits(b, counts, turn, 1 << digit)
+                with b.loops([size], "k") as (k,):
+                    key = b.load(pairs[0][0], (*line, k))
+                    at = (turn, _digit_of(b, key, low, digit))
+                    first = b.load(counts, at)
+                    b.store(counts, at, first + 1)
+                    target = (*line, b.subscript(first))
+                    b.store(pairs[1][0], target, key)
+                    b.store(pairs[1][1], target, b.load(pairs[0][1], (*line, k)))
+                pairs.reverse()
+            with b.loops([self.result_type.shape[self.position]], "k") as (k,):
+                found = b.load(pairs[0][1], (*line, k))
+                b.store(result, self.along(line, k), found.cast(I64))
+
+
+def _digit_of(b: LoopBuilder, key: Scalar, low: int, bits: int) -> Expr:
+    """Some bits of a number, as a subscript."""
+    return b.subscript(key.shift_right(low) & min((1 << bits) - 1, (1 << width(key.element)) - 1))
+
+
+def _start_digits(b: LoopBuilder, counts: SSAValue, turn: int, digits: int) -> None:
+    """Counts of digits become the places of the first elements that have them."""
+    element = buffer_type_of(counts).element
+    total = b.scratch([1], element, "total")
+    b.store(total, [0], b.constant(0, element))
+    with b.loops([digits], "d") as (d,):
+        count, before = b.load(counts, (turn, d)), b.load(total, [0])
+        b.store(counts, (turn, d), before)
+        b.store(total, [0], before + count)
 
 
 def merge_runs(

@@ -131,7 +131,7 @@ def test_artifacts_have_pairs_and_traces_take_complex_arrays():
     assert "%z: !graph.tensor<[n, 2], f32>" in str(program.module)
 
 
-@pytest.mark.parametrize("size", [1, 2, 7, 12, 600, 1021])
+@pytest.mark.parametrize("size", [1, 2, 7, 12, 34, 600, 1021])
 def test_transforms_of_any_size(size):
     x = RNG.normal(size=(2, size))
 

@@ -1,4 +1,6 @@
-"""Functions of complex numbers, which are pairs of reals; all are computed in f64."""
+"""Functions of complex numbers, which are pairs of reals; all but magnitudes are
+computed in f64.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from msgspec import Struct
 
 from weft.compiler.frontend.stablehlo.ops.elementwise import atan2, copy_sign, expm1, log1p
 from weft.dialects.graph.core.algebra import Term
+from weft.dialects.graph.core.types import F32
 
 
 class Pair(Struct, frozen=True, eq=False):
@@ -65,14 +68,19 @@ def _ordered(x: Term, y: Term) -> tuple[Term, Term]:
 
 
 def magnitude(z: Pair) -> Term:
-    """`|z|`, without squares that leave the range."""
+    """`|z|`: numbers whose squares might leave the range are scaled, by a power of two."""
     x, y = z.real.math("abs"), z.imag.math("abs")
-    large, small = _ordered(x, y)
-    zero = large.equals(0)
-    ratio = small / zero.where(1.0, large)
-    found = large * (ratio * ratio + 1.0).math("sqrt")
+    large = x.maximum(y)
+    safe, scale = (2.0**50, 2.0**90) if x.type.element == F32 else (2.0**400, 2.0**720)
+    huge, tiny = large > safe, large < 1 / safe
+    down, up = x.number(1 / scale), x.number(scale)
+    factor = huge.where(down, tiny.where(up, 1.0))
+    u, v = x * factor, y * factor
+    squares = u * u + v * v
+    zero = squares.equals(0)  # where the root has no derivative
+    found = zero.where(1.0, squares).math("sqrt") * huge.where(up, tiny.where(down, 1.0))
     infinite = x.equals(math.inf) | y.equals(math.inf)
-    return infinite.where(math.inf, zero.where(large, found))
+    return infinite.where(math.inf, zero.where(0.0, found))
 
 
 def exponential(z: Pair) -> Pair:

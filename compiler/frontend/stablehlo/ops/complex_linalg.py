@@ -5,21 +5,19 @@ factor of such a matrix of reals is made of the blocks of the factor.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from weft.compiler.frontend import matrices
-from weft.compiler.frontend.matrices import transposed
 from weft.compiler.frontend.stablehlo.node import Node
 from weft.compiler.frontend.stablehlo.ops.complex_functions import Pair, quotient
-from weft.compiler.frontend.stablehlo.ops.control import repeated
 from weft.dialects.graph.core.algebra import Term, counted, joined
+from weft.dialects.graph.linalg.triangular import transposed
 
 
 def complex_cholesky(node: Node) -> Sequence[Term]:
     """The triangular `l` with `a = l * lH`."""
     a = Pair(*node.operands)
     lower = node.flag("lower")
-    found = _read(matrices.cholesky(partial(repeated, node), _blocks(a if lower else _adjoint(a))))
+    found = _read(matrices.cholesky(_blocks(a if lower else _adjoint(a))))
     found = found if lower else _adjoint(found)
     return [found.real, found.imag]
 
@@ -41,9 +39,7 @@ def complex_triangular_solve(node: Node) -> Sequence[Term]:
         pivots = Pair(_diagonal(a.real), _diagonal(a.imag))
         a, b = _over(a, pivots), _over(b, pivots)
     columns = _rows(b.real, b.imag)
-    x = matrices.solve_triangular(
-        partial(repeated, node), _blocks(a), columns, lower=lower, unit=True
-    )
+    x = matrices.solve_triangular(_blocks(a), columns, lower=lower, unit=True)
     rank, size = len(x.shape), b.real.shape[-2]
     halves = x.reshape([*x.shape[:-2], size, 2, x.shape[-1]])
     parts = [halves.part(rank - 1, at, 1).reshape(b.real.shape) for at in (0, 1)]

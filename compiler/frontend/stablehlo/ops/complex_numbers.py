@@ -52,6 +52,9 @@ from weft.dialects.expr import Expr
 from weft.dialects.graph.core.algebra import Term, joined
 from weft.dialects.graph.core.types import F64
 
+IN_F64 = 32
+"""Transforms of f32 up to this length are computed in f64."""
+
 
 def _pairs(node: Node) -> list[Pair]:
     """The complex operands."""
@@ -74,8 +77,7 @@ def of_pairs(function: Callable[..., Pair], *, exact: bool = True) -> HloImporte
 
 def _abs(node: Node) -> Sequence[Term]:
     (z,) = _pairs(node)
-    element = z.real.type.element
-    return [magnitude(Pair(z.real.cast(F64), z.imag.cast(F64))).cast(element)]
+    return [magnitude(z)]
 
 
 def _compare(node: Node) -> Sequence[Term]:
@@ -156,24 +158,22 @@ def product_of_pairs(importer: HloImporter) -> HloImporter:
 
 
 def fft(node: Node) -> Sequence[Term]:
-    """A Fourier transform along the last dims, in f64."""
+    """A Fourier transform along the last dims: short ones in f64, rounded once."""
     kind, lengths = node.word("fft_type"), node.integers("fft_length")
     element, rank = node.operands[0].type.element, len(node.operands[0].shape)
     sign = 1 if kind in ("IFFT", "IRFFT") else -1
-    transform = Transform(lambda array: node.stored(array, "roots"), F64, sign)
-    parts = [each.cast(F64) for each in node.operands]
+    work = F64 if max(lengths, default=0) <= IN_F64 else element
+    transform = Transform(lambda array: node.stored(array, "roots"), work, sign)
+    parts = [each.cast(work) for each in node.operands]
     axes = list(zip(range(rank - len(lengths), rank), lengths, strict=True))
     for axis, length in axes if kind == "IRFFT" else reversed(axes):
-        order = [*(at for at in range(rank) if at != axis), axis]
-        lines = [each.transpose(order) for each in parts]
         is_last = axis == rank - 1
         if kind == "IRFFT" and is_last:
-            found = [transform.real_inverse(lines, Expr.of(length))]
+            parts = [transform.real_inverse(parts, Expr.of(length))]
         else:
             kept = length // 2 + 1 if kind == "RFFT" and is_last else length
-            found = transform(lines, Expr.of(kept))
-            found = [each / length for each in found] if sign > 0 else found
-        parts = [each.transpose([order.index(at) for at in range(rank)]) for each in found]
+            found = transform(parts, Expr.of(kept), axis)
+            parts = [each / length for each in found] if sign > 0 else list(found)
     return [each.cast(element) for each in parts]
 
 

@@ -124,10 +124,6 @@ def after_all(_: Node) -> Sequence[Term]:
     return []
 
 
-HOST_CALL = "weft.host_call"
-"""The custom call of a function of this process, which `backend_config` names."""
-
-
 def host_call(node: Node) -> Sequence[Term]:
     """What a function of the host returns; the last dim of complex arrays has both parts."""
     written = [each.type for each in node.op.results]

@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec import Struct
+from xdsl.ir import Attribute
 
 from weft.compiler.frontend.stablehlo.node import Node
 from weft.compiler.frontend.stablehlo.ops.bodies import combination
 from weft.compiler.frontend.stablehlo.ops.control import repeated
 from weft.compiler.frontend.stablehlo.ops.movement import stretched, wide
 from weft.dialects.errors import ModelError
-from weft.dialects.expr import Expr, product
+from weft.dialects.expr import Expr, ExprLike, product
 from weft.dialects.graph.core.algebra import Term, counted, shape_attr, size_term
-from weft.dialects.graph.core.types import BOOL, I64, UI8
+from weft.dialects.graph.core.types import BOOL, I8, I16, I32, I64, UI8, UI16
+
+SHORT_INDICES = (I8, I16, I32, UI8, UI16)
+"""Types of indices that i32 holds all of."""
 
 
 class Slices(Struct):
@@ -50,8 +54,15 @@ class Slices(Struct):
 
     @property
     def partial(self) -> list[int]:
-        """The indexed dims that are dims of the slices' tensor."""
-        return [dim for dim in self.indexed if dim in self.window]
+        """The indexed dims of which slices have several elements."""
+        return [dim for dim in self.indexed if dim in self.window and self.sizes[dim] != 1]
+
+    @property
+    def element(self) -> Attribute:
+        """The type that indices are computed in."""
+        given, count = self.vectors.type.element, self.count.constant
+        narrow = given in SHORT_INDICES and count is not None and count < 2**31
+        return I32 if narrow else I64
 
     def start(self, dim: int) -> Term:
         """The first index along a dim for each index vector."""
@@ -59,10 +70,15 @@ class Slices(Struct):
         if dim in self.batching:
             axis = self.batch_axes[self.batching.index(dim)]
             along = [self.lead[axis] if at == axis else Expr.of(1) for at in range(rank)]
-            return counted(self.vectors.b, self.lead[axis]).reshape(along).expand(self.lead)
+            numbers = counted(self.vectors.b, self.lead[axis], self.element)
+            return numbers.reshape(along).expand(self.lead)
         if dim not in self.start_map:
-            return self.vectors.of(self.vectors.b.constant_of(0, I64)).expand(self.lead)
-        return self.vectors.part(rank, self.start_map.index(dim), 1).reshape(self.lead)
+            return self._number(0).expand(self.lead)
+        start = self.vectors.part(rank, self.start_map.index(dim), 1).reshape(self.lead)
+        return start.cast(I32) if self.element == I32 else wide(start)
+
+    def _number(self, number: ExprLike) -> Term:
+        return size_term(self.vectors.b, number, self.element)
 
     def linear(self, *, clamps: bool) -> tuple[Term, Term | None]:
         """The index along the one dim, for each index vector and position of a partial window; and,
@@ -73,20 +89,20 @@ class Slices(Struct):
         total: Term | None = None
         inside: Term | None = None
         for dim in self.indexed:
-            at = self.start(dim)
+            at, size = self.start(dim), self._number(self.dims[dim])
             if clamps:
-                at = at.maximum(0).minimum(size_term(b, self.dims[dim] - self.sizes[dim], I64))
+                at = at.maximum(0).minimum(self._number(self.dims[dim] - self.sizes[dim]))
             at = at.reshape([*self.lead, *[1] * len(partial)])
             if dim in partial:
                 along = [Expr.of(1)] * len(shape)
                 along[len(self.lead) + partial.index(dim)] = self.sizes[dim]
-                at = at + counted(b, self.sizes[dim]).reshape(along)
+                at = at + counted(b, self.sizes[dim], self.element).reshape(along)
             if not clamps:
-                fits = (at >= 0) & (at < size_term(b, self.dims[dim], I64))
+                fits = (at >= 0) & (at < size)
                 inside = fits if inside is None else inside & fits
-            total = at if total is None else total * size_term(b, self.dims[dim], I64) + at
+            total = at if total is None else total * size + at
         if total is None:
-            total = self.vectors.of(b.constant_of(0, I64))
+            total = self._number(0)
         return total.expand(shape), None if inside is None else inside.expand(shape)
 
     @property
@@ -96,13 +112,13 @@ class Slices(Struct):
 
 
 def _vectors(indices: Term, axis: int) -> Term:
-    """Index vectors along the last dim, as i64."""
+    """Index vectors along the last dim."""
     rank = len(indices.shape)
     if axis == rank:
         indices = indices.reshape([*indices.shape, 1])
         rank += 1
     order = [at for at in range(rank) if at != axis] + [axis]
-    return wide(indices.transpose(order))
+    return indices.transpose(order)
 
 
 def _slices(
@@ -157,25 +173,22 @@ def _flattened(x: Term, slices: Slices) -> Term:
 
 
 def _arranged(found: Term, slices: Slices, offsets: Sequence[int], rank: int) -> Term:
-    """Dims `[lead, partial, whole]` in the order of the slices' tensor."""
+    """Dims `[lead, partial, whole]` in the order of the slices' tensor, where others are 1."""
     held = [*slices.partial, *slices.whole]
     order: list[int] = []
+    ones: list[int] = []
     lead = iter(range(len(slices.lead)))
     for axis in range(rank):
-        if axis in offsets:
-            dim = slices.window[offsets.index(axis)]
+        dim = slices.window[offsets.index(axis)] if axis in offsets else None
+        if dim is None:
+            order.append(next(lead))
+        elif dim in held:
             order.append(len(slices.lead) + held.index(dim))
         else:
-            order.append(next(lead))
-    return _drop_ones(found, slices, held, order)
-
-
-def _drop_ones(found: Term, slices: Slices, held: Sequence[int], order: Sequence[int]) -> Term:
-    """Transposed; collapsed dims that slices have all of, which are of size 1, are dropped."""
-    kept = [at for at in range(len(found.shape)) if at in order]
-    shape = [found.shape[at] for at in kept]
-    found = found.reshape(shape)
-    return found.transpose([kept.index(at) for at in order])
+            ones.append(axis)
+    kept = sorted(order)  # without dims that are collapsed, of size 1, of which slices have all
+    found = found.reshape([found.shape[at] for at in kept])
+    return found.transpose([kept.index(at) for at in order]).insert(*ones)
 
 
 def scatter(node: Node) -> Sequence[Term]:
@@ -203,7 +216,7 @@ def scatter(node: Node) -> Sequence[Term]:
         return operands
     linear, inside = slices.linear(clamps=False)
     if inside is not None:
-        linear = inside.where(linear, size_term(node.b, slices.count, I64))
+        linear = inside.where(linear, size_term(node.b, slices.count, slices.element))
     flats = [_with_spare(_flattened(each, slices)) for each in operands]
     changes = [_as_rows(each, slices, window_dims, linear) for each in updates]
     found = scattered_rows(node, flats, linear, changes)
@@ -238,11 +251,12 @@ def _with_spare(flat: Term) -> Term:
 
 def _as_rows(update: Term, slices: Slices, window_dims: Sequence[int], linear: Term) -> Term:
     """Updates as `[index vectors, partial window, whole dims]`."""
-    rank = len(update.shape)
-    outer = [axis for axis in range(rank) if axis not in window_dims]
     held = [*slices.partial, *(dim for dim in slices.whole if dim in slices.window)]
+    outer = [axis for axis in range(len(update.shape)) if axis not in window_dims]
     order = outer + [window_dims[slices.window.index(dim)] for dim in held]
-    moved = update.transpose(order)
+    kept_axes = sorted(order)
+    update = update.reshape([update.shape[axis] for axis in kept_axes])
+    moved = update.transpose([kept_axes.index(axis) for axis in order])
     whole = [slices.dims[dim] for dim in slices.whole]
     lead = len(linear.shape)
     kept = [dim for dim in slices.whole if dim in slices.window]

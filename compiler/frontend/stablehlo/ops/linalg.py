@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from weft.compiler.frontend import matrices
-from weft.compiler.frontend.matrices import transposed
 from weft.compiler.frontend.stablehlo.node import Node
-from weft.compiler.frontend.stablehlo.ops.control import repeated
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.types import BF16, F16, F32, FLOATS
+from weft.dialects.graph.linalg.triangular import transposed
 
 
 def cholesky(node: Node) -> Sequence[Term]:
-    """The triangular `l` with `a = l * lT`, column by column; `lower` reads that half of `a` alone.
+    """The triangular `l` with `a = l * lT`; `lower` reads that half of `a` alone.
     A matrix that is not positive definite gives NaN.
     """
     a = node.only
@@ -25,12 +23,12 @@ def cholesky(node: Node) -> Sequence[Term]:
     work = F32 if element in (F16, BF16) else element
     lower = node.flag("lower")
     x = (a if lower else transposed(a)).cast(work)
-    found = matrices.cholesky(partial(repeated, node), x).cast(element)
+    found = matrices.cholesky(x).cast(element)
     return [found if lower else transposed(found)]
 
 
 def triangular_solve(node: Node) -> Sequence[Term]:
-    """`x` with `op(a) * x = b` or `x * op(a) = b`, a triangular, row by row."""
+    """`x` with `op(a) * x = b` or `x * op(a) = b`, a triangular."""
     a, b = node.operands
     element = a.type.element
     if element not in FLOATS:
@@ -43,7 +41,7 @@ def triangular_solve(node: Node) -> Sequence[Term]:
     if not left:
         a, b, lower = transposed(a), transposed(b), not lower
     unit = node.flag("unit_diagonal")
-    found = matrices.solve_triangular(partial(repeated, node), a, b, lower=lower, unit=unit)
+    found = matrices.solve_triangular(a, b, lower=lower, unit=unit)
     return [(found if left else transposed(found)).cast(element)]
 
 

@@ -17,7 +17,6 @@ from weft.compiler.frontend.stablehlo.ops.complex_numbers import (
 )
 from weft.compiler.frontend.stablehlo.ops.control import (
     CONTROL,
-    HOST_CALL,
     after_all,
     host_call,
     scan,
@@ -33,6 +32,7 @@ from weft.compiler.frontend.stablehlo.ops.random_bits import RANDOM
 from weft.compiler.frontend.stablehlo.ops.reductions import REDUCTIONS
 from weft.compiler.frontend.stablehlo.ops.sorting import SORTING, top_k
 from weft.compiler.frontend.stablehlo.ops.special import FUNCTIONS, SPECIAL
+from weft.compiler.frontend.stablehlo.platform import HOST_CALL
 from weft.compiler.frontend.stablehlo.types import quantization
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.graph.core.algebra import Term

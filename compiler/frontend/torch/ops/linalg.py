@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from weft.compiler.frontend import matrices
-from weft.compiler.frontend.matrices import Loop, transposed
+from weft.compiler.frontend.matrices import Loop
 from weft.compiler.frontend.torch.operands import (
     AtenTable,
     broadcast_shape,
@@ -18,6 +18,7 @@ from weft.dialects.expr import Expr, minimum
 from weft.dialects.graph.core.algebra import Term, counted, shape_attr, size_term
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import F32, F64, I32, I64
+from weft.dialects.graph.linalg.triangular import transposed
 from weft.dialects.graph.regions.effects import AssertOp
 
 
@@ -78,7 +79,7 @@ def cholesky_ex(
 ) -> tuple[Term, Term]:
     """The triangular factor, and the number of the first column that is not positive."""
     _checked(x)
-    found = matrices.cholesky(loop_of(b), transposed(x) if upper else x)
+    found = matrices.cholesky(transposed(x) if upper else x)
     info = _first(_diagonal(found).math("is_nan"))
     return (transposed(found) if upper else found), info
 
@@ -129,7 +130,7 @@ def solve_triangular(
     if 0 in x.shape:
         return x if left else transposed(x)
     a = a.expand([*lead, *a.shape[-2:]])
-    found = matrices.solve_triangular(loop_of(b), a, x, lower=not upper, unit=unitriangular)
+    found = matrices.solve_triangular(a, x, lower=not upper, unit=unitriangular)
     return found if left else transposed(found)
 
 

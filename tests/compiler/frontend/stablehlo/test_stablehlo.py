@@ -288,6 +288,60 @@ def test_linear_algebra():
     np.testing.assert_allclose(root.T @ solution, b, rtol=1e-4, atol=1e-4)
 
 
+def test_linear_algebra_by_halves():
+    """Matrices of more than one block, also where the other half is what counts."""
+    size = 150
+    root = np.tril(floats(size, size)) / 20 + np.eye(size, dtype=np.float32)
+    right = floats(size, 2)
+    results = run(
+        f"""
+        func.func @main(%a: tensor<{size}x{size}xf32>, %l: tensor<{size}x{size}xf32>, %b: tensor<{size}x2xf32>) -> (tensor<{size}x{size}xf32>, tensor<{size}x2xf32>, tensor<{size}x2xf32>) {{
+          %f = stablehlo.cholesky %a, lower = true : tensor<{size}x{size}xf32>
+          %x = "stablehlo.triangular_solve"(%l, %b) <{{left_side = true, lower = true, unit_diagonal = false, transpose_a = #stablehlo<transpose NO_TRANSPOSE>}}> : (tensor<{size}x{size}xf32>, tensor<{size}x2xf32>) -> tensor<{size}x2xf32>
+          %y = "stablehlo.triangular_solve"(%l, %b) <{{left_side = true, lower = true, unit_diagonal = true, transpose_a = #stablehlo<transpose TRANSPOSE>}}> : (tensor<{size}x{size}xf32>, tensor<{size}x2xf32>) -> tensor<{size}x2xf32>
+          return %f, %x, %y : tensor<{size}x{size}xf32>, tensor<{size}x2xf32>, tensor<{size}x2xf32>
+        }}
+        """,
+        np.tril(root @ root.T), root, right,
+    )  # fmt: skip
+    factor, solution, other = results
+    np.testing.assert_allclose(factor, root, rtol=1e-3, atol=1e-4)
+    unit = np.tril(root, -1) + np.eye(size)
+    np.testing.assert_allclose(root @ solution, right, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(unit.T @ other, right, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("dims", [(3, 1000), (30, 48), (2, 34)])
+def test_transforms_along_several_dims(dims):
+    """Passes of many elements side by side, of lines, and products for what has a great factor."""
+    z = (floats(*dims) + 1j * floats(*dims)).astype(np.complex64)
+    of_type = f"tensor<{dims[0]}x{dims[1]}xcomplex<f32>>"
+    text = f"""
+        func.func @main(%x: {of_type}) -> {of_type} {{
+          %y = stablehlo.fft %x, type = FFT, length = [{dims[0]}, {dims[1]}] : ({of_type}) -> {of_type}
+          return %y : {of_type}
+        }}
+    """
+    real, imag = run(text, z.real, z.imag)
+    wanted = np.fft.fft2(z)
+    scale = 3e-7 * np.abs(wanted).max()
+    np.testing.assert_allclose(real + 1j * imag, wanted, rtol=0, atol=scale)
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("f4", 9000), ("f8", 100), ("i1", 40), ("u8", 33)])
+def test_long_lines_are_sorted_by_digits(dtype, size):
+    """Each digit of each width, both zeros, NaNs, and the order of equal elements."""
+    x = RANDOM.integers(-128 if "u" not in dtype else 0, 128, (2, size))
+    x = (x * (1 << 40) + x if dtype == "u8" else x).astype(dtype)
+    if dtype[0] == "f":
+        x[:, ::5], x[:, 1::5], x[:, 2::25] = -0.0, 0.0, np.nan
+        x[0, :3] = -np.inf, np.inf, -np.nan
+    for descending in (False, True):
+        found = np.asarray(weft.numpy.argsort(weft.numpy.asarray(x), descending=descending))
+        order = np.argsort(np.flip(x, 1) if descending else x, 1, kind="stable")
+        np.testing.assert_array_equal(found, size - 1 - np.flip(order, 1) if descending else order)
+
+
 def test_complex_linear_algebra():
     """A Hermitian system by its factor, through the adjoint."""
     x, y = floats(3, 3), floats(3, 3)

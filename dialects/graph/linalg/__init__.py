@@ -1,0 +1,1 @@
+"""Operators of linear algebra that are no products: transforms and factors."""

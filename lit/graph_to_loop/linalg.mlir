@@ -1,0 +1,69 @@
+// RUN: weft-opt %s --split-input-file -p weft-graph-to-loop | filecheck %s
+
+// Three points at once, by their pairs; each result is multiplied by its factor.
+// CHECK-LABEL: loop.kernel @fourier_pass_
+// CHECK: loop.for %l = 0 to n0 {
+// CHECK-NEXT: loop.for %p = 0 to n1 {
+// CHECK-NEXT: loop.for %q = 0 to 8 {
+// CHECK: %[[B:[0-9]+]] = loop.load %a0[%l, 1, %p, %q]
+// CHECK: %[[C:[0-9]+]] = loop.load %a0[%l, 2, %p, %q]
+// CHECK: %[[SUM:[0-9]+]] = arith.addf %[[B]], %[[C]]
+// CHECK: arith.constant -5.000000e-01
+// CHECK-NEXT: arith.mulf %[[SUM]]
+// CHECK: loop.load %a2[1, 0, %p, 0]
+// CHECK: loop.store %{{.*}}, %a4[%l, %p, 2, %q]
+func.func @main(%x: !graph.tensor<[l, 3, c, 8], f32>, %y: !graph.tensor<[l, 3, c, 8], f32>, %f: !graph.tensor<[2, 3, c, 1], f32>) -> (!graph.tensor<[l, c, 3, 8], f32>, !graph.tensor<[l, c, 3, 8], f32>) {
+  %u, %v = graph.fourier_pass %x, %y, %f {inverse = false} : (!graph.tensor<[l, 3, c, 8], f32>, !graph.tensor<[l, 3, c, 8], f32>, !graph.tensor<[2, 3, c, 1], f32>) -> (!graph.tensor<[l, c, 3, 8], f32>, !graph.tensor<[l, c, 3, 8], f32>)
+  func.return %u, %v : !graph.tensor<[l, c, 3, 8], f32>, !graph.tensor<[l, c, 3, 8], f32>
+}
+
+// -----
+
+// Columns one after the other: what each is worth to the rows behind it is taken from them.
+// CHECK-LABEL: loop.kernel @cholesky_
+// CHECK: loop.for %k = 0 to 4 {
+// CHECK: math.sqrt
+// CHECK: loop.for %r = 0 to -%k + 3 {
+// CHECK: arith.divf
+// CHECK: loop.store %{{.*}}, %column[%i, %k + %r + 1]
+// CHECK: loop.for %[[R:[a-z_0-9]+]] = 0 to -%k + 3 {
+// CHECK-NEXT: loop.for %c = 0 to %[[R]] + 1 {
+// CHECK: loop.store %{{.*}}, %a1[%i, %k + %[[R]] + 1, %k + %c + 1]
+func.func @main(%x: !graph.tensor<[n, 4, 4], f32>) -> !graph.tensor<[n, 4, 4], f32> {
+  %y = graph.cholesky %x : (!graph.tensor<[n, 4, 4], f32>) -> !graph.tensor<[n, 4, 4], f32>
+  func.return %y : !graph.tensor<[n, 4, 4], f32>
+}
+
+// -----
+
+// Rows from the last on: those that are known are a reduction.
+// CHECK-LABEL: loop.kernel @triangular_solve_
+// CHECK: loop.for %k = 0 to n0 {
+// CHECK-NEXT: loop.for %r = 0 to %k reduction(add) {
+// CHECK: loop.load %a0[-%k + n0 - 1, -%k + %r + n0]
+// CHECK: arith.subf
+// CHECK: arith.divf
+func.func @main(%a: !graph.tensor<[n, n], f32>, %x: !graph.tensor<[n, 5], f32>) -> !graph.tensor<[n, 5], f32> {
+  %y = graph.triangular_solve %a, %x {lower = false, unit = false} : (!graph.tensor<[n, n], f32>, !graph.tensor<[n, 5], f32>) -> !graph.tensor<[n, 5], f32>
+  func.return %y : !graph.tensor<[n, 5], f32>
+}
+
+// -----
+
+// Long lines are distributed by four digits of 8 bits: all are counted at once, and each round
+// keeps the order of the one before.
+// CHECK-LABEL: loop.kernel @argsort_
+// CHECK: arith.bitcast
+// CHECK: loop.store %{{.*}}, %keys[%i, 0, %k]
+// CHECK: %[[AT:[0-9]+]] = loop.load %counts[3,
+// CHECK: loop.for %d = 0 to 256 {
+// CHECK: %[[FIRST:[0-9]+]] = loop.load %counts[0, %{{.*}}]
+// CHECK: %[[PLACE:[0-9]+]] = arith.index_cast
+// CHECK: loop.store %{{.*}}, %keys_1[%i, 0, %
+// CHECK: loop.store %{{.*}}, %places_1[%i, 0, %
+// CHECK: loop.store %{{.*}}, %keys[%i, 0, %
+// CHECK: loop.store %{{.*}}, %a1[%i, %
+func.func @main(%x: !graph.tensor<[n, 100], f32>) -> !graph.tensor<[n, 100], i64> {
+  %y = graph.argsort %x {axis = 1 : i64, descending = false, count = #graph.shape<[100]>} : (!graph.tensor<[n, 100], f32>) -> !graph.tensor<[n, 100], i64>
+  func.return %y : !graph.tensor<[n, 100], i64>
+}

@@ -27,6 +27,7 @@ from weft.torch.random_numbers import draw_first
 from weft.torch.report import Refusal, current, listed
 from weft.torch.tensors import is_symbol, may_be_negative, symbols_of
 from weft.torch.walker import is_size, reason_against, source_line, target_of, walk
+from weft.torch.writes import other_writes, take_writes, writing
 
 OPTIONS: Final = ("fallback", "freeze", "operators", "threads")
 FALLBACKS: Final = ("partition", "error")
@@ -91,6 +92,7 @@ def backend(
         inference_compiler=inference,
         partition_fn=min_cut_rematerialization_partition,
         decompositions=decompositions(table),
+        keep_inference_input_mutations=True,
     )
     return build(gm, list(example_inputs))
 
@@ -173,27 +175,37 @@ def compile_graph(
     """A graph of ATen operators as a function. Random numbers are drawn by torch in front of it;
     what weft lacks stays in torch, or is an error that lists all of it.
     """
+    written = take_writes(gm)
+    others = other_writes(gm)
+    if others:
+        rule = "requires writes into inputs alone"
+        _report(gm, dict.fromkeys(others, rule), settings.fallback)
+        return writing(gm, written)
     placeholders = gm.graph.find_nodes(op="placeholder")
     signed = [at for at, e in enumerate(placeholders) if may_be_negative(e.meta.get("val"))]
     whole = GraphModule(gm, deepcopy(gm.graph)) if signed else gm
     drawn = draw_first(gm, settings.table)
-    found = None if drawn else _whole(gm, settings, frozen)
+    found = None if drawn else _whole(gm, settings, frozen, written)
     if found is None:
         refused = _refused(gm, drawn, settings)
         if refused:
             found = _partitioned(gm, refused, settings)
         else:
-            found = _compiled(gm, "graph", settings, frozen)
+            found = _compiled(gm, "graph", settings, frozen, written)
     signed = [at for at in signed if may_be_negative(placeholders[at].meta["val"])]
-    return _unless_negative(found, whole, signed) if signed else found
+    found = _unless_negative(found, whole, signed) if signed else found
+    return writing(found, written) if written else found
 
 
 def _whole(
-    gm: GraphModule, settings: Settings, frozen: Mapping[int, torch.Tensor] | None
+    gm: GraphModule,
+    settings: Settings,
+    frozen: Mapping[int, torch.Tensor] | None,
+    written: Sequence[int],
 ) -> CompiledGraph | None:
     """A graph of which weft has all; None for another."""
     try:
-        walked = walk(gm, "graph", settings.table, frozen or {})
+        walked = walk(gm, "graph", settings.table, frozen, written)
     except WeftError:
         return None
     _report(gm, {}, settings.fallback)
@@ -221,8 +233,9 @@ def _compiled(
     name: str,
     settings: Settings,
     frozen: Mapping[int, torch.Tensor] | None = None,
+    written: Sequence[int] = (),
 ) -> CompiledGraph:
-    return CompiledGraph(walk(gm, name, settings.table, frozen or {}), settings.threads)
+    return CompiledGraph(walk(gm, name, settings.table, frozen, written), settings.threads)
 
 
 def _unless_negative(

@@ -104,8 +104,11 @@ def repeated_axes(value: torch.Tensor) -> list[int]:
 
 
 def memory_order(value: torch.Tensor) -> list[int] | None:
-    """The axes from the slowest to the fastest, where the elements are dense; None otherwise."""
-    sizes = [hint(size) for size in value.shape]
+    """The axes from the slowest to the fastest, where the elements are dense; None otherwise.
+    Along axes that repeat elements there is one.
+    """
+    repeated = repeated_axes(value)
+    sizes = [1 if axis in repeated else hint(size) for axis, size in enumerate(value.shape)]
     steps = [hint(step) for step in value.stride()]
     axes = range(len(sizes))
     order = sorted(axes, key=lambda axis: (-steps[axis], sizes[axis] == 1, axis))

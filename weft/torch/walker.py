@@ -33,6 +33,9 @@ from weft.torch.tensors import (
 IGNORED: Final = ("device", "layout", "pin_memory", "memory_format", "non_blocking", "implicit")
 """Arguments that decide nothing that a graph has."""
 
+ITEM: Final = "aten._local_scalar_dense.default"
+"""What makes a number of a tensor's value."""
+
 
 class Walked(Struct, frozen=True):
     """A graph, its arguments with the orders of their axes, the symbols that integer arguments or
@@ -58,6 +61,15 @@ def is_size(value: Any) -> bool:
     return isinstance(value, int | torch.SymInt) and not isinstance(value, bool)
 
 
+def size_of_node(node: Node) -> Expr:
+    """A node's value as an expression of sizes. Raises UnsupportedError for one that a tensor's
+    value decides: sizes are known before a call.
+    """
+    if target_of(node) == ITEM:
+        raise UnsupportedError(f"{ITEM} requires a size that is known before a call, got a value")
+    return size_of(node.meta["val"])
+
+
 def argument(value: Any, of: Callable[[Node], Any]) -> Any:
     """An argument of a node as the table takes it."""
     if isinstance(value, Node):
@@ -76,6 +88,8 @@ def call(graph: AtenGraph, node: Node, of: Callable[[Node], Any]) -> Any:
         source, position = node.args
         assert isinstance(source, Node), "results are of a node"
         return of(source)[position]
+    if target_of(node) == ITEM and isinstance(node.meta.get("val"), torch.SymFloat):
+        return argument(node.args[0], of).reshape([]).cast(F64)
     if isinstance(node.meta.get("val"), torch.SymFloat):
         return _of_numbers(graph, node, [argument(each, of) for each in node.args])
     given = [argument(each, of) for each in node.args]
@@ -176,7 +190,7 @@ def _reason(node: Node, table: AtenTable) -> str | None:
         if not is_size(node.meta.get("val")):
             call(graph, node, of)
         else:
-            size_of(node.meta["val"])
+            size_of_node(node)
             for source in node.all_input_nodes:
                 of(source)
     except WeftError as error:
@@ -249,7 +263,7 @@ class Walker:
                 value = _attribute(self.gm, target_of(node))
                 self.values[node] = self._constant(node, value)
             elif node.op == "call_function" and is_size(node.meta.get("val")):
-                self.values[node] = size_of(node.meta["val"])
+                self.values[node] = size_of_node(node)
             elif node.op == "call_function":
                 self.values[node] = call(self.graph, node, self.values.__getitem__)
         return self._outputs(hidden)

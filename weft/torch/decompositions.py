@@ -5,6 +5,7 @@ and what torch has no table for.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import torch
@@ -47,6 +48,15 @@ def _slogdet(a: Any) -> Any:
     return diagonal.sign().prod(-1) * sign, diagonal.abs().log().sum(-1), factors, pivots
 
 
+def _foreach() -> dict[Any, Callable[..., Any]]:
+    """Operators on lists of tensors, as optimisers have them: torch's own loops over the lists."""
+    loops = torch._C.DispatchKey.CompositeExplicitAutograd
+    names = {schema.name for schema in torch._C._jit_get_all_schemas()}
+    packets = [getattr(aten, n[6:]) for n in sorted(names) if n.startswith("aten::_foreach_")]
+    overloads = [getattr(packet, name) for packet in packets for name in packet.overloads()]
+    return {op: partial(op._op_dk, loops) for op in overloads if not op._schema.is_mutable}
+
+
 OWN: Final[dict[Any, Callable[..., Any]]] = {
     aten._linalg_det.default: _det,
     aten._linalg_slogdet.default: _slogdet,
@@ -62,4 +72,4 @@ def decompositions(whole: AtenTable = ATEN) -> dict[Any, Any]:
         for op, function in table.items()
         if (str(op) not in whole or op in BY_SIZES) and seeded not in getattr(op, "tags", ())
     }
-    return kept | OWN
+    return kept | OWN | _foreach()

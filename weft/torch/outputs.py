@@ -92,7 +92,9 @@ class Outputs:
         """A value that an input takes. It is a result of its own, as what else has this value is
         not written when the input is written again.
         """
-        order = memory_order(next(n for n, at in self._arguments.items() if at == argument).meta["val"])
+        order = memory_order(
+            next(n for n, at in self._arguments.items() if at == argument).meta["val"]
+        )
         name = f"{node.name}_written_{argument}"
         value = self._values[node]
         moved = order is not None and order != list(range(len(order)))

@@ -53,6 +53,15 @@ def element_of(dtype: torch.dtype) -> Attribute:
     return ELEMENTS[dtype]
 
 
+def element_on_cpu(value: torch.Tensor) -> Attribute:
+    """The element type of a tensor. Raises UnsupportedError for one of another device, and as
+    `element_of` does.
+    """
+    if value.device.type != "cpu":
+        raise UnsupportedError(f"a tensor requires memory of the CPU, got one of {value.device}")
+    return element_of(value.dtype)
+
+
 def size_of(value: Any) -> Expr:
     """An int or SymInt as an expression."""
     return Expr.of(value) if isinstance(value, int) else parse_size(str(value.node.expr))

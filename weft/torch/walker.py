@@ -23,6 +23,7 @@ from weft.torch.outputs import Output, Outputs
 from weft.torch.tensors import (
     dims_of,
     element_of,
+    element_on_cpu,
     is_symbol,
     is_symbolic,
     memory_order,
@@ -154,7 +155,7 @@ def _checked(node: Node, found: Term | None, wanted: Any) -> Term | None:
         raise UnsupportedError(f"{target_of(node)} requires equal shapes, got {got}")
     if any(each.constant is None for each in differences):  # torch knows more of the sizes
         found = found.of(found.b.dynamic_reshape(found.value, shape=shape_attr(dims)))
-    return found.cast(element_of(wanted.dtype))
+    return found.cast(element_on_cpu(wanted))
 
 
 def source_line(node: Node) -> str:
@@ -185,7 +186,7 @@ def _reason(node: Node, table: AtenTable) -> str | None:
         if node.target is operator.getitem:
             value = node.meta.get("val")
             if isinstance(value, torch.Tensor):
-                element_of(value.dtype)
+                element_on_cpu(value)
             return None
         if not is_size(node.meta.get("val")):
             call(graph, node, of)
@@ -201,7 +202,7 @@ def _reason(node: Node, table: AtenTable) -> str | None:
 def _stand_in(graph: AtenGraph, name: str, value: Any) -> Any:
     """A value of the type of another node's."""
     if isinstance(value, torch.Tensor):
-        return graph.input(name, element_of(value.dtype), dims_of(value))
+        return graph.input(name, element_on_cpu(value), dims_of(value))
     if isinstance(value, list | tuple):
         return [_stand_in(graph, f"{name}_{at}", each) for at, each in enumerate(value)]
     if is_size(value):
@@ -282,7 +283,7 @@ class Walker:
             dims = dims_of(value)
             moved = order is not None and order != list(range(len(dims)))
             laid_out = [dims[axis] for axis in order] if moved and order else dims
-            found = self.graph.input(node.name, element_of(value.dtype), laid_out)
+            found = self.graph.input(node.name, element_on_cpu(value), laid_out)
             self.bound |= {str(dim) for dim in dims}
             for axis, size in enumerate(value.shape):
                 if is_symbol(size):

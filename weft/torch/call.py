@@ -138,19 +138,24 @@ def _taker(position: int, argument: int, order: tuple[int, ...] | None) -> Finis
 
 def _viewer(output: Output, view: View) -> Finish:
     """Elements of a result's memory, or of an argument's."""
-    position, argument = output.position, output.argument
+    position, argument, copied = output.position, output.argument, output.copied
     dims, steps = [_size(each) for each in view.sizes], [_size(each) for each in view.strides]
     start = _size(view.offset)
+
+    def source(arguments: Sequence[Any], tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+        if position is not None:
+            return tensors[position]
+        assert argument is not None, "a view is of either"
+        return arguments[argument].detach()
 
     def viewed(
         arguments: Sequence[Any], tensors: Sequence[torch.Tensor], sizes: dict[str, int]
     ) -> torch.Tensor:
         shape, strides = [dim(sizes) for dim in dims], [step(sizes) for step in steps]
-        if output.copied:
-            source = tensors[position]
-            return torch.empty_strided(shape, strides, dtype=source.dtype).copy_(source)
-        source = arguments[argument].detach() if position is None else tensors[position]
-        return source.as_strided(shape, strides, source.storage_offset() + start(sizes))
+        found = source(arguments, tensors)
+        if copied:
+            return torch.empty_strided(shape, strides, dtype=found.dtype).copy_(found)
+        return found.as_strided(shape, strides, found.storage_offset() + start(sizes))
 
     return viewed
 

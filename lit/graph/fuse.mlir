@@ -33,6 +33,22 @@ func.func @epilogue(%x: !graph.tensor<[n, 8], f32>, %w: !graph.tensor<[8, 16], f
 
 // -----
 
+// A value that is read twice on the way to one element follows what reads it, whichever comes first.
+// CHECK-LABEL: func.func @gated
+// CHECK-NEXT: %y = graph.fused(%{{.*}} = %x, %{{.*}} = %w)
+// CHECK-NEXT: graph.matmul
+// CHECK-NEXT: graph.sigmoid
+// CHECK-NEXT: graph.mul
+// CHECK-NEXT: graph.yield
+func.func @gated(%x: !graph.tensor<[n, 8], f32>, %w: !graph.tensor<[8, 16], f32>) -> !graph.tensor<[n, 16], f32> {
+  %p = graph.matmul %x, %w : (!graph.tensor<[n, 8], f32>, !graph.tensor<[8, 16], f32>) -> !graph.tensor<[n, 16], f32>
+  %s = graph.sigmoid %p : (!graph.tensor<[n, 16], f32>) -> !graph.tensor<[n, 16], f32>
+  %y = graph.mul %p, %s : (!graph.tensor<[n, 16], f32>, !graph.tensor<[n, 16], f32>) -> !graph.tensor<[n, 16], f32>
+  func.return %y : !graph.tensor<[n, 16], f32>
+}
+
+// -----
+
 // A movement is but another subscript where its elements are read.
 // CHECK-LABEL: func.func @movement
 // CHECK-NEXT: graph.fused

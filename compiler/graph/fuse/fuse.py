@@ -9,7 +9,7 @@ one group with several results (fuse_siblings).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -65,18 +65,37 @@ def fuse(block: Block, refusals: Refusals | None = None) -> None:
         if isinstance(op, GraphOp) and _is_computed(op):
             group = Group([op], None if _is_light(op) else op)
             groups[op] = group
-            for operand in dict.fromkeys(op.operands):
-                producer = groups.get(operand.owner) if isinstance(operand.owner, GraphOp) else None
-                if producer is None or producer is group:
-                    continue
-                reason = _refusal(producer, group, operand, groups)
-                if reason is None:
-                    join(producer, group, groups, position)
-                else:
+            for operand, reason in _take_in(group, groups, position).items():
+                if operand in op.operands:
                     note_refusal(refusals, operand, op, reason)
     fuse_siblings(block, groups, position, refusals)
     for group in dict.fromkeys(groups.values()):
         build_group(group.in_order(), block, group.members[-1])
+
+
+def _take_in(
+    group: Group, groups: dict[Operation, Group], position: Mapping[Operation, int]
+) -> dict[SSAValue, str]:
+    """Joins the groups that make what a group reads to it; gives why others stay apart. One that
+    joins may have been the other reader of a value: of `x * sigmoid(x)` what makes x follows the
+    sigmoid. So those that stay apart are asked again.
+    """
+    refused: dict[SSAValue, str] = {}
+    pending = [operand for op in group.members for operand in op.operands]
+    while pending:
+        operand = pending.pop(0)
+        producer = groups.get(operand.owner) if isinstance(operand.owner, GraphOp) else None
+        if producer is None or producer is group:
+            continue
+        reason = _refusal(producer, group, operand, groups)
+        if reason is not None:
+            refused[operand] = reason
+            continue
+        pending += refused
+        pending += [operand for op in producer.members for operand in op.operands]
+        refused.clear()
+        join(producer, group, groups, position)
+    return refused
 
 
 def is_taken_in(op: TransposeOp) -> bool:

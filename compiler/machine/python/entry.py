@@ -2,8 +2,8 @@
 a weft_call, and new arrays back.
 
 It is one function for all models: what a model takes and gives stands in a table, of which
-`weft.compiler.machine.python.fast_call` says what is in it. Whatever it does not know (names, other
-objects, other shapes, failures) it hands over to Python, which knows more and has time.
+`weft.compiler.machine.python.fast_call` says what is in it. Whatever it does not know (other names,
+objects and shapes, failures) it hands over to Python, which knows more and has time.
 
 It names CPython's functions as any extension module does; the one function of NumPy's is in the
 table. Of CPython's objects it reads the type alone, of NumPy's the members that NumPy documents.
@@ -26,9 +26,10 @@ _TYPE_OFFSET = _HEADER_BYTES - 8
 _IR = """\
 ; context, run, workspace_size, inputs, outputs, symbols, fixed workspace, cell of
 ; a spare workspace, releases, otherwise, failed, new_array, array_type, tensors, programs, depth,
-; has derived inputs, set_handler, handler of large results' memory or null
+; has derived inputs, set_handler, handler of large results' memory or null, names of inputs
 %table = type {
-  ptr, ptr, ptr, i64, i64, i64, i64, ptr, i64, ptr, ptr, ptr, ptr, ptr, ptr, i64, i64, ptr, ptr }
+  ptr, ptr, ptr, i64, i64, i64, i64, ptr, i64, ptr, ptr, ptr, ptr, ptr, ptr, i64, i64, ptr, ptr,
+  ptr }
 %tensor = type { ptr, i64, ptr, i32, i64 } ; dtype, rank, sizes, flags, donor
 %array = type { [$header x i8], ptr, i32, ptr, ptr, ptr, ptr, i32 }
 %call = type { i64, ptr, ptr, ptr, ptr, i64, i64, i64 }
@@ -36,6 +37,9 @@ _IR = """\
 declare ptr @PyByteArray_AsString(ptr)
 declare ptr @PyTuple_New(i64)
 declare i32 @PyTuple_SetItem(ptr, i64, ptr)
+declare i64 @PyTuple_Size(ptr)
+declare ptr @PyTuple_GetItem(ptr, i64)
+declare i32 @PyUnicode_Compare(ptr, ptr)
 declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
 declare ptr @PyEval_SaveThread()
@@ -100,7 +104,7 @@ define internal ptr @raise(ptr %table, i32 %status) noinline {
   ret ptr %raised
 }
 
-define ptr @$entry(ptr %self, ptr %arguments, i64 %given, ptr %names) {
+define ptr @$entry(ptr %self, ptr %given.arguments, i64 %given, ptr %names) {
 entry:
   %table = call ptr @PyByteArray_AsString(ptr %self)
   %inputs.at = getelementptr %table, ptr %table, i64 0, i32 3
@@ -120,12 +124,20 @@ entry:
   %symbols = alloca i64, i64 %count, align 8
   %stack = alloca i64, i64 %depth, align 8
   %shape = alloca i64, i64 $most_dims, align 8
+  %sorted = alloca ptr, i64 %inputs, align 8
   %unnamed = icmp eq ptr %names, null
+  br i1 %unnamed, label %positional, label %named
+positional:
   %complete = icmp eq i64 %given, %inputs
-  %plain = and i1 %unnamed, %complete
-  br i1 %plain, label %unbind, label %odd
+  br i1 %complete, label %unbind, label %odd
+named:
+  %all.named = call i1 @sort_by_name(
+    ptr %table, ptr %given.arguments, i64 %given, ptr %names, ptr %sorted)
+  br i1 %all.named, label %unbind, label %odd
 unbind:
-  %unbound = phi i64 [ 0, %entry ], [ %unbound.next, %unbind.one ]
+  %arguments = phi ptr [ %given.arguments, %positional ], [ %sorted, %named ],
+    [ %arguments, %unbind.one ]
+  %unbound = phi i64 [ 0, %positional ], [ 0, %named ], [ %unbound.next, %unbind.one ]
   %all.unbound = icmp eq i64 %unbound, %count
   br i1 %all.unbound, label %argument, label %unbind.one
 unbind.one:
@@ -273,7 +285,8 @@ spoiled:
 odd:
   %otherwise.at = getelementptr %table, ptr %table, i64 0, i32 9
   %otherwise = load ptr, ptr %otherwise.at
-  %slow = call ptr @PyObject_Vectorcall(ptr %otherwise, ptr %arguments, i64 %given, ptr %names)
+  %slow = call ptr @PyObject_Vectorcall(
+    ptr %otherwise, ptr %given.arguments, i64 %given, ptr %names)
   ret ptr %slow
 }
 """

@@ -1,5 +1,7 @@
-"""What the entry for Python does with one array, in LLVM IR: accept one, work out sizes, make one.
+"""What the entry for Python does with arrays, in LLVM IR: find those that are given by name, accept
+one, work out sizes, make one.
 
+i1 @sort_by_name(ptr table, ptr arguments, i64 given, ptr names, ptr sorted)
 i1 @accept(ptr table, ptr tensor, ptr object, ptr symbols, i64 count)
 i64 @size(ptr table, i64 code, ptr symbols, ptr stack)
 i1 @agrees(ptr table, ptr tensor, ptr object, ptr symbols, ptr stack)
@@ -7,6 +9,60 @@ ptr @new_output(ptr table, ptr tensor, ptr symbols, ptr stack, ptr shape)
 """
 
 ARRAYS_IR = """
+; The arguments in the order of the inputs: those by position, and behind them those by name. False
+; where an input has none or an argument is no input. The search for a name starts behind the last
+; that was found: names in the order of the inputs are found at once.
+define internal i1 @sort_by_name(ptr %table, ptr %arguments, i64 %given, ptr %names, ptr %sorted) {
+entry:
+  %inputs.at = getelementptr %table, ptr %table, i64 0, i32 3
+  %inputs = load i64, ptr %inputs.at
+  %spellings.at = getelementptr %table, ptr %table, i64 0, i32 19
+  %spellings = load ptr, ptr %spellings.at
+  %named = call i64 @PyTuple_Size(ptr %names)
+  %total = add i64 %given, %named
+  %complete = icmp eq i64 %total, %inputs
+  br i1 %complete, label %input, label %no
+input:
+  %number = phi i64 [ 0, %entry ], [ %number.next, %put ]
+  %start = phi i64 [ 0, %entry ], [ %start.next, %put ]
+  %done = icmp eq i64 %number, %inputs
+  br i1 %done, label %yes, label %which
+which:
+  %spelling.at = getelementptr ptr, ptr %spellings, i64 %number
+  %spelling = load ptr, ptr %spelling.at
+  %positional = icmp ult i64 %number, %given
+  br i1 %positional, label %put, label %search
+search:
+  %tried = phi i64 [ 0, %which ], [ %tried.next, %compare ]
+  %exhausted = icmp eq i64 %tried, %named
+  br i1 %exhausted, label %no, label %compare
+compare:
+  %ahead = add i64 %start, %tried
+  %candidate = urem i64 %ahead, %named
+  %name = call ptr @PyTuple_GetItem(ptr %names, i64 %candidate)
+  %order = call i32 @PyUnicode_Compare(ptr %name, ptr %spelling)
+  %same = icmp eq i32 %order, 0
+  %tried.next = add i64 %tried, 1
+  br i1 %same, label %found, label %search
+found:
+  %behind = add i64 %given, %candidate
+  %after = add i64 %candidate, 1
+  br label %put
+put:
+  %source = phi i64 [ %number, %which ], [ %behind, %found ]
+  %start.next = phi i64 [ %start, %which ], [ %after, %found ]
+  %source.at = getelementptr ptr, ptr %arguments, i64 %source
+  %argument = load ptr, ptr %source.at
+  %sorted.at = getelementptr ptr, ptr %sorted, i64 %number
+  store ptr %argument, ptr %sorted.at
+  %number.next = add i64 %number, 1
+  br label %input
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
 ; Whether an argument is an array that can be passed on as it is. Symbols that are still -1 are
 ; bound to its sizes.
 define internal i1 @accept(ptr %table, ptr %tensor, ptr %object, ptr %symbols, i64 %count) {

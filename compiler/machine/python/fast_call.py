@@ -100,6 +100,7 @@ class _Table(ctypes.Structure):
         ("has_derived_inputs", ctypes.c_int64),
         ("set_handler", ctypes.c_void_p),
         ("handler", ctypes.c_void_p),
+        ("names", ctypes.c_void_p),
     )
 
 
@@ -153,8 +154,8 @@ def fast_call(
     """The model as a function; None where this interpreter or NumPy is not as this module knows it.
 
     `functions` are the addresses of `run` and `workspace_size`. `otherwise` is called with
-    arguments that are not just the arrays that the signature asks for, `failed` raises after a
-    call that failed with a status.
+    arguments that are not the arrays that the signature asks for, by position or name; `failed`
+    raises after a call that failed with a status.
     """
     with _ONCE:
         method, handler = _method(), _handler() if _method() else None
@@ -168,6 +169,8 @@ def fast_call(
     sizes = _Sizes(signature)
     tensors = (_Tensor * max(1, len(sizes.tensors)))(*sizes.tensors)
     programs = _integers(sizes.programs)
+    names = [spec.name for spec in signature.inputs]
+    spellings = _integers(list(map(id, names)))
     spare = ctypes.c_void_p(None)
     workspace = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(functions["workspace_size"])
     table = _Table(
@@ -178,9 +181,10 @@ def fast_call(
         ctypes.addressof(tensors), ctypes.addressof(programs), max(1, sizes.depth),
         any(map(sizes.is_derived, signature.inputs)), _numpy_api()[_SET_HANDLER],
         id(handler[0]) if any(map(_may_be_large, signature.outputs)) else None,
+        ctypes.addressof(spellings),
     )  # fmt: skip
     holder = _Holder(bytes(table))
-    holder.held = (otherwise, failed, tensors, programs, sizes, method, spare)
+    holder.held = (otherwise, failed, tensors, programs, sizes, method, spare, names, spellings)
     weakref.finalize(holder, _release, spare).atexit = False
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.argtypes, new.restype = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p), _object

@@ -134,12 +134,24 @@ def test_hands_over_what_is_not_the_array_asked_for(wrong: object):
     assert model.workspaces == []
 
 
-def test_hands_over_names_and_other_numbers_of_arrays():
-    model = Model(signature([(2,)], [(2,)]))
+def test_takes_arrays_by_name_in_any_order():
+    model = Model(signature([("n",), ("m",), ("k",)], [("n", "m", "k")], ("n", "m", "k")))
+    call, (x, y, z) = model.call(), (zeros(2), zeros(3), zeros(4))
+    for (made,) in (call(x, y, x2=z), call(x, x2=z, x1=y), call(x0=x, x1=y, x2=z)):
+        assert made.shape == (2, 3, 4)
+    # As `**` has them: names that are equal, not the same objects.
+    (made,) = call(**{f"x{place}": array for place, array in ((2, z), (0, x), (1, y))})
+    assert made.shape == (2, 3, 4)
+    assert model.dims == [[2, 3, 4]] * 4
+
+
+def test_hands_over_unknown_names_and_other_numbers_of_arrays():
+    model = Model(signature([(2,), (2,)], [(2,)]))
     call, x = model.call(), zeros(2)
-    assert call() == call(x, x) == call(x0=x) == call(x, x1=x) == "handed over"
+    calls = [call(x), call(x, x, x), call(x, x0=x), call(x, y=x), call(x, x0=x, x1=x), call(x1=x)]
+    assert calls == ["handed over"] * 6
     assert [(len(arrays), list(named)) for arrays, named in model.handed_over] == [
-        (0, []), (2, []), (0, ["x0"]), (1, ["x1"]),
+        (1, []), (3, []), (1, ["x0"]), (1, ["y"]), (1, ["x0", "x1"]), (0, ["x1"]),
     ]  # fmt: skip
 
 

@@ -47,16 +47,15 @@ class CompiledGraph:
         self._hidden = walked.hidden
         self._single = walked.tuple_of_one
         self._plain = all(
-            each.order is each.view is each.size is each.argument is None
+            each.view is each.size is each.argument is None
             and each.position is not None
             and not each.number
             for each in walked.outputs
         )
         self._finish = [_finisher(each) for each in walked.outputs]
         types = [type_of(value).element for value in _values(walked)]
-        own = all(order is None for _, order in self._arguments) and not walked.floats
-        self._direct = own and BF16 not in types
-        self._positions = [position for position, _ in self._arguments]
+        self._direct = BF16 not in types and not walked.floats
+        self._orders = {each.position: each.order for each in walked.outputs if each.order}
         if self._computes:
             self._executable()
 
@@ -75,16 +74,20 @@ class CompiledGraph:
         return self._call(arguments)
 
     def _call(self, arguments: Sequence[Any]) -> Any:
-        if self._direct:
-            arrays = [arguments[position].numpy(force=True) for position in self._positions]
-        else:
-            arrays = [
-                to_array(arguments[at] if order is None else arguments[at].permute(order))
-                for at, order in self._arguments
-            ]
+        arrays = [
+            (arguments[at].numpy(force=True) if self._direct else to_array(arguments[at]))
+            if order is None
+            else to_array(arguments[at]).transpose(order)
+            for at, order in self._arguments
+        ]
         if self._hidden:
             arrays += [np.empty((arguments[position], 0), np.bool_) for position in self._hidden]
-        found = self._executable()(*arrays) if self._computes else ()
+        found: Sequence[Any] = self._executable()(*arrays) if self._computes else ()
+        if self._orders:
+            found = [
+                each.transpose(self._orders[at]) if at in self._orders else each
+                for at, each in enumerate(found)
+            ]
         tensors = [(torch.from_numpy if self._direct else to_tensor)(each) for each in found]
         if self._plain and len(tensors) == len(self._finish):
             return tensors[0] if self._single else tuple(tensors)
@@ -107,7 +110,7 @@ def _values(walked: Walked) -> list[SSAValue]:
 
 def _finisher(output: Output) -> Finish:
     """How a result is handed back."""
-    position, argument, order = output.position, output.argument, output.order
+    position, argument = output.position, output.argument
     if output.view is not None:
         return _viewer(output, output.view)
     if position is None:
@@ -118,20 +121,16 @@ def _finisher(output: Output) -> Finish:
     if output.number:
         return lambda _, tensors, __: float(tensors[position])
     if argument is not None:
-        return _taker(position, argument, order)
-    if order is not None:
-        return lambda _, tensors, __: tensors[position].permute(order)
+        return _taker(position, argument)
     return lambda _, tensors, __: tensors[position]
 
 
-def _taker(position: int, argument: int, order: tuple[int, ...] | None) -> Finish:
+def _taker(position: int, argument: int) -> Finish:
     """An argument whose memory a result took; the result where it did not."""
 
     def taken(arguments: Sequence[Any], tensors: Sequence[torch.Tensor], _: Any) -> torch.Tensor:
         given, found = arguments[argument], tensors[position]
-        if found.data_ptr() == given.data_ptr():
-            return given
-        return found if order is None else found.permute(order)
+        return given if found.data_ptr() == given.data_ptr() else found
 
     return taken
 

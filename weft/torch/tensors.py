@@ -143,7 +143,7 @@ def to_array(tensor: torch.Tensor | float) -> Any:
     if isinstance(tensor, int | float):
         return np.array(tensor, np.float64)
     if tensor.dtype is torch.bfloat16:
-        return tensor.detach().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+        return tensor.view(torch.int16).numpy(force=True).view(ml_dtypes.bfloat16)
     return tensor.numpy(force=True)
 
 

@@ -55,7 +55,7 @@ class Outputs:
         self.terms: dict[str, Term] = {}
         self.donated: dict[str, int] = {}
         self._values, self._arguments, self._written = values, arguments, written
-        self._places: dict[Node, int] = {}
+        self._numbers: dict[Node, int] = {}
         self._inputs = {
             storage: node
             for node in arguments
@@ -112,7 +112,7 @@ class Outputs:
         if isinstance(value, Expr) or value is None:
             return Output(size=value)
         if isinstance(wanted, torch.SymFloat):
-            return Output(position=self._place(node, value), number=True)
+            return Output(position=self._number(node, value), number=True)
         storage = _storage(node)
         assert storage is not None, "what is no number is a tensor"
         source, base = self._inputs.get(storage), self._bases.get(storage, node)
@@ -121,7 +121,7 @@ class Outputs:
             return Output(argument=self._arguments[source], view=_view(wanted, start))
         if base is not node and base.meta["val"].dtype == wanted.dtype:
             self._own(base)
-            return Output(position=self._places[base], view=_view(wanted, Expr.of(0)))
+            return Output(position=self._numbers[base], view=_view(wanted, Expr.of(0)))
         return self._own(node)
 
     def _own(self, node: Node) -> Output:
@@ -132,19 +132,19 @@ class Outputs:
         order = memory_order(wanted)
         view = _view(wanted, size_of(wanted.storage_offset()))
         if order is None:
-            return Output(position=self._place(node, value), view=view, copied=True)
+            return Output(position=self._number(node, value), view=view, copied=True)
         moved = order != list(range(len(order)))
-        position = self._place(node, value.transpose(order) if moved else value)
+        position = self._number(node, value.transpose(order) if moved else value)
         if view.strides != _dense(value.shape, order):
             return Output(position=position, view=view)
         return Output(position=position, order=_inverse(order) if moved else None)
 
-    def _place(self, node: Node, term: Term) -> int:
+    def _number(self, node: Node, term: Term) -> int:
         """Where the executable gives a node's value."""
-        if node not in self._places:
-            self._places[node] = len(self.terms)
+        if node not in self._numbers:
+            self._numbers[node] = len(self.terms)
             self.terms[node.name] = term
-        return self._places[node]
+        return self._numbers[node]
 
 
 def _storage(node: Node) -> int | None:

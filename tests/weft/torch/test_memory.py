@@ -7,9 +7,12 @@ import pytest
 torch = pytest.importorskip("torch", minversion="2.13", reason="the front end is PyTorch's")
 
 from torch import nn  # noqa: E402
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 import weft.torch  # noqa: E402
+from weft.compiler.frontend.torch.table import ATEN  # noqa: E402
 from weft.dialects.errors import ModelWarning  # noqa: E402
+from weft.torch.backend import Settings, compile_graph  # noqa: E402
 
 STRICT = {"fallback": "error"}
 
@@ -156,6 +159,13 @@ def test_a_write_is_seen_by_autograd():
     compiled(lambda x: x.mul_(2))(x)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         loss.backward()
+
+
+def test_writes_in_the_middle_of_a_graph_stay_in_torch():
+    graph = make_fx(lambda x: x.add_(1) * x.mul_(2))(torch.ones(3))
+    with pytest.warns(ModelWarning, match=r"aten\.add_.*aten\.mul_.*writes into inputs alone"):
+        function = compile_graph(graph, Settings(1, "partition", ATEN))
+    torch.testing.assert_close(function(torch.ones(3)), torch.full((3,), 16.0))
 
 
 def _add(weight, other):

@@ -147,7 +147,7 @@ def measure_product(size: int) -> dict[str, Any]:
     model, inputs = product(size)
     executable, other = weft.compile(model, threads=1), peer(model)
     (given,), (theirs,) = executable(**inputs), other(inputs)
-    own, ort = in_turns(lambda: list(executable(**inputs)), lambda: other(inputs))
+    own, ort = in_turns(lambda: list(executable.run(inputs).values()), lambda: other(inputs))
     return {
         "weft": own,
         "onnxruntime": ort,
@@ -167,7 +167,9 @@ def measure_network(name: str, form: str, folder: Path) -> dict[str, Any]:
         [np.asarray(run(example)[0]) for example in examples]
         for run in (exact, lambda inputs: list(executable(**inputs)), other)
     ]
-    own, ort = in_turns(lambda: list(executable(**examples[0])), lambda: other(examples[0]))
+    own, ort = in_turns(
+        lambda: list(executable.run(examples[0]).values()), lambda: other(examples[0])
+    )
     return {"weft": own, "onnxruntime": ort, **_agreement(*answers)}
 
 

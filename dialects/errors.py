@@ -6,7 +6,9 @@ A mistake of weft's own is an `assert` with a sentence, and shows its traceback.
 Messages read `<who> requires <rule>, got <facts>`, in lower case and with no full stop.
 """
 
+import builtins
 import re
+from functools import cache
 
 
 def printable(text: object) -> str:
@@ -67,8 +69,11 @@ class ExtentError(TypeInferenceError):
 
 class SourceError(WeftError):
     """A Python program that source mode cannot compile; the message shows its file, line and place,
-    the rule, and a way out.
+    the rule, and a way out. `statement` is the line and column of the statement of the compiled
+    function itself that was refused, where it is one.
     """
+
+    statement: tuple[int, int] | None = None
 
 
 class InputError(WeftError):
@@ -87,6 +92,21 @@ class RankError(WeftError):
 
 class AssertError(InputError, AssertionError):
     """An `assert` of a compiled program that does not hold; the message names its line."""
+
+
+class RaisedError(InputError):
+    """An exception that a compiled program raises; where it is one of Python's own, the error is of
+    its class too.
+    """
+
+
+@cache
+def raised_as(name: str) -> type[RaisedError]:
+    """The class of errors for an exception of that name."""
+    found = getattr(builtins, name, None)
+    if isinstance(found, type) and issubclass(found, Exception):
+        return type(name, (RaisedError, found), {})
+    return RaisedError
 
 
 class InvalidIndexError(WeftError, IndexError):

@@ -130,17 +130,24 @@ def parse_value_expr(parser: Parser, values: list[SSAValue]) -> Expr:
 def print_value_expr(printer: Printer, expr: Expr, values: Sequence[SSAValue]) -> None:
     """Prints an expression with its operands by their SSA names."""
 
+    for position, part in enumerate(_parts(expr)):
+        if position % 2:
+            printer.print_ssa_value(values[int(part)])
+        elif part:
+            printer.print_string(part)
+
+
+@lru_cache(maxsize=1 << 12)
+def _parts(expr: Expr) -> list[str]:
+    """The text of a formal expression, with the number of an operand as every second part."""
+
     def mark(atom: Atom) -> str:
         assert isinstance(atom, Operand), (
             f"an expression in the IR holds operands and symbols, not {atom}"
         )
         return f"{_MARK}{atom.index}{_MARK}"
 
-    for position, part in enumerate(expr.format(mark).split(_MARK)):
-        if position % 2:
-            printer.print_ssa_value(values[int(part)])
-        else:
-            printer.print_string(part)
+    return expr.format(mark).split(_MARK)
 
 
 _MARK = "\0"

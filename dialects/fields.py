@@ -1,16 +1,18 @@
-"""Operands, results and regions of operations by name, several times as fast as by xDSL's own
-descriptors, which find out at each access what they are of and where it stands.
+"""Operations by quicker ways to the same: operands, results and regions by name, several times as
+fast as by xDSL's own descriptors, which find out at each access what they are of and where it
+stands; the walk over what is inside; hashes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from xdsl.ir import Operation, SSAValues
+from xdsl.ir import Block, Operation, SSAValue, SSAValues
 from xdsl.irdl.operations import (
     BaseAccessor,
     BeforeVariadicSingleAccessor,
+    IRDLOperation,
     UniqueVariadicAccessor,
     VarIRConstruct,
 )
@@ -49,12 +51,38 @@ _SINGLE: Final[dict[VarIRConstruct, type[BeforeVariadicSingleAccessor]]] = {
 
 
 def quicken(operations: Iterable[type[Operation]]) -> None:
-    """Has classes of operations find their fields faster, those aside that are of a rare kind."""
+    """Has classes of operations find their fields faster, those aside that are of a rare kind, and
+    walk through their regions; operations and values are hashed by identity as objects are, without
+    a call of Python's.
+    """
+    for hashed in (SSAValue, Block, IRDLOperation):
+        hashed.__hash__ = object.__hash__
     for each in operations:
+        each.walk = _walk
         for name, accessor in list(vars(each).items()):
             quick = _faster(accessor) if isinstance(accessor, BaseAccessor) else None
             if quick is not None:
                 setattr(each, name, quick)
+
+
+def _walk(
+    self: Operation, *, reverse: bool = False, region_first: bool = False
+) -> Iterator[Operation]:
+    """What `Operation.walk` gives, without a generator for each operation that has no region."""
+    if reverse or region_first:
+        yield from Operation.walk(self, reverse=reverse, region_first=region_first)
+        return
+    yield self
+    for region in self.regions:
+        for block in region.blocks:
+            op = block.first_op
+            while op is not None:
+                following = op.next_op
+                if op.regions:
+                    yield from op.walk()
+                else:
+                    yield op
+                op = following
 
 
 def _faster(accessor: BaseAccessor) -> BaseAccessor | None:

@@ -6,12 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from onnx import parser
 
 from tests.models.light import SEED, seeded_input
 from tests.models.peer import run_onnxruntime
 from tests.support.shared_kernels import compile_shared
 from weft.cli.demo_model import load_light, with_random_weights
 from weft.compilation import options_of
+from weft.compiler.abi.constants import Status
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -58,6 +60,25 @@ def test_example_in_c_names_the_class_that_onnxruntime_names(library: str, tmp_p
     ).stdout
     names = {line.split()[0].rsplit("/", 1)[-1] for line in needed.splitlines()}
     assert names <= {"linux-vdso.so.1", "libresnet50.so", "libc.so.6", "ld-linux-x86-64.so.2"}
+
+
+def test_a_host_in_c_decodes_images(tmp_path: Path):
+    """Pixels of a PPM file; what its decoder does not know ends the call."""
+    model = parser.parse_model("""<ir_version: 10, opset_import: ["" : 21]>
+        agraph (uint8[n] data) => (uint8[h, w, c] image) { [dec] image = ImageDecoder(data) }""")
+    compile_shared(model, options_of(model, prefix="decoder")).export(tmp_path / "libdecoder.so")
+    source = ROOT / "examples" / "c" / "decode.c"
+    flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-I.", source, "libdecoder.so"]
+    subprocess.run(["cc", *flags, "-Wl,-rpath,.", "-o", "decode"], cwd=tmp_path, check=True)
+    pixels = bytes(range(7 * 5 * 3))
+    for data, shown in (
+        (b"P6\n5 7\n255\n" + pixels, (0, "7 5 104\n")),
+        (b"P6\n5 7\n255\n" + pixels[1:], (Status.CANCELLED, "to succeed, got 1, at dec\n")),
+    ):
+        (tmp_path / "image.ppm").write_bytes(data)
+        command = ["./decode", "image.ppm"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert (done.returncode, done.stdout[-len(shown[1]) :]) == shown
 
 
 def test_there_are_examples():

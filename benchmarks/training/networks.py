@@ -102,7 +102,7 @@ class Layer(nn.Module):
     def construct(self, x: Any) -> Any:
         """`[n, length, width]` to the same."""
         x = x + self.attention(self.norm1(x), causal=True)
-        return x + self.down(nn.layers.gelu(self.up(self.norm2(x)), "tanh"))
+        return x + self.down(nn.gelu(self.up(self.norm2(x)), "tanh"))
 
 
 class GPT2(nn.Module):
@@ -122,12 +122,14 @@ class GPT2(nn.Module):
         return self.norm(x) @ self.table.weight.T
 
 
-def torch_networks(torch: Any) -> dict[str, Callable[[], Any]]:
-    """The same networks as PyTorch's modules."""
+def torch_networks(
+    torch: Any, layers: int = 12, tokens: int = 50257
+) -> dict[str, Callable[[], Any]]:
+    """The same networks as PyTorch's modules; GPT-2 of so many layers and tokens."""
     return {
         **_torch_small(torch),
         "resnet18": _torch_resnet(torch),
-        "gpt2_small": _torch_gpt2(torch),
+        "gpt2_small": _torch_gpt2(torch, layers, tokens),
     }
 
 
@@ -203,7 +205,7 @@ def _torch_resnet(torch: Any) -> Callable[[], Any]:
     )  # fmt: skip
 
 
-def _torch_gpt2(torch: Any) -> Callable[[], Any]:
+def _torch_gpt2(torch: Any, layers: int, tokens: int) -> Callable[[], Any]:
     functional, linear, norm = torch.nn.functional, torch.nn.Linear, torch.nn.LayerNorm
     base = _torch_module(torch)
 
@@ -238,6 +240,6 @@ def _torch_gpt2(torch: Any) -> Callable[[], Any]:
         )  # fmt: skip
 
     return lambda: TorchGPT2(
-        table=torch.nn.Embedding(50257, 768), position_table=torch.nn.Embedding(128, 768),
-        layers=torch.nn.ModuleList(layer(768) for _ in range(12)), norm=norm(768),
+        table=torch.nn.Embedding(tokens, 768), position_table=torch.nn.Embedding(128, 768),
+        layers=torch.nn.ModuleList(layer(768) for _ in range(layers)), norm=norm(768),
     )  # fmt: skip

@@ -8,6 +8,10 @@ WORKSPACE_ALIGNMENT: Final = 64
 MOST_THREADS: Final = 1024
 THREADS_VARIABLE: Final = "WEFT_NUM_THREADS"
 
+IMAGE_SIZE: Final = "image_size"
+IMAGE_PIXELS: Final = "image_pixels"
+"""Functions of the host that decode images; the pixels' name goes on with a dot and a format."""
+
 
 class Status(IntEnum):
     """The results of `m_run` and its like."""
@@ -28,9 +32,11 @@ class Status(IntEnum):
 
 class SpanNumber(IntEnum):
     """Numbers of spans that are not of kernels: a whole call, what its program does between
-    kernels, and waiting for other threads.
+    kernels, waiting for other threads, and what it does together with other ranks: that number for
+    the first one, and those below it for the next.
     """
 
     CALL = -1
     OTHER = -2
     WAIT = -3
+    RANKS = -16

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import asdict
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, ModuleOp, StringAttr
 from xdsl.utils.hints import isa
 
 from weft.compiler.driver.compile_run_time import features, identity, run_time_task
@@ -71,6 +71,7 @@ from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.loop.dynamic import output_sizes
 from weft.dialects.loop.effects import HostCallOp
 from weft.dialects.loop.program import (
+    COLLECTIVE_BYTES,
     INPUT_RANKS,
     INPUTS_CUT,
     MESH,
@@ -285,7 +286,7 @@ def _metadata(
     several = {"levels": inside} if options.artifact.isa else {}
     return (
         several
-        | _described_mesh(levels[0].program)
+        | _described_mesh([each.program for each in levels])
         | _described_host_calls(levels[0].bodies)
         | several_sizes
         | known
@@ -300,13 +301,19 @@ def _metadata(
     )
 
 
-def _described_mesh(program: ProgramOp) -> dict[str, object]:
-    """The axes of the ranks, and how they cut inputs and outputs, for a program of several."""
+def _described_mesh(programs: Sequence[ProgramOp]) -> dict[str, object]:
+    """The axes of the ranks, and how they cut inputs and outputs, for a program of several, which
+    has levels; and how many bytes of the arena collectives use.
+    """
+    program = programs[0]
     axes = program.attributes.get(MESH)
     if not isinstance(axes, StringAttr):
         return {}
     cut = {"inputs": _names(program, INPUTS_CUT), "outputs": _names(program, OUTPUTS_CUT)}
-    done = {"collectives": describe_collectives(program)}
+    done: dict[str, object] = {"collectives": describe_collectives(program)}
+    noted = (each.attributes.get(COLLECTIVE_BYTES) for each in programs)
+    reached = [each.data for each in noted if isa(each, IntAttr)]
+    done["collective_bytes"] = max(reached, default=0)
     return {"mesh": {"axes": axes.data, **cut, **done, **_described_stages(program)}}
 
 

@@ -24,7 +24,7 @@ def note_options(module: ModuleOp, options: Options) -> None:
     schedules = {each.kernel: each.steps for each in (*options.tuned, *options.schedule)}
     names = [each.name for each in fields(CodeOptions) if each.name != "schedules"]
     own = CodeOptions(**{name: getattr(options, name) for name in names}, schedules=schedules)
-    set_target(module, options.target)
+    set_target(module, options.target.exact() if options.strict_fp else options.target)
     set_code_options(module, own)
 
 

@@ -18,7 +18,7 @@ from itertools import combinations_with_replacement
 from math import gcd
 
 from msgspec import Struct
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from weft.compiler.loop.nest import (
     Bound,
@@ -72,12 +72,10 @@ def may_clash(first: AccessOp, second: AccessOp, relations: Sequence[Relation]) 
     if root_buffer(first.buffer) is not root_buffer(second.buffer):
         return False
     shared = _with_shared_loops(first, second, relations)
-    related = [_within_allocation(relation, first.buffer) for relation in shared]
-    if any(relation is None for relation in related):
+    related = _in_allocation(shared, root_buffer(first.buffer))
+    if related is None:
         return False
-    if first.buffer is not second.buffer:
-        return True
-    return not _independent(first, second, [relation for relation in related if relation])
+    return first.buffer is not second.buffer or not _independent(first, second, related)
 
 
 Site = tuple[SSAValue, tuple[Expr, ...], Block | None]
@@ -119,18 +117,24 @@ def _with_shared_loops(
     return [*relations, *(Relation(loop, loop, "*") for loop in shared)]
 
 
-def _within_allocation(relation: Relation, buffer: SSAValue) -> Relation | None:
-    """The relation among iterations that see the same allocation; None where there are none."""
-    if relation.first is not relation.second or not allocated_in(
-        root_buffer(buffer), relation.first
-    ):
-        return relation
-    return None if relation.direction in "<>" else Relation(relation.first, relation.second, "=")
+def _in_allocation(relations: Sequence[Relation], buffer: SSAValue) -> Sequence[Relation] | None:
+    """The relations among iterations that see the same allocation; None where there are none."""
+    if type(buffer) is not OpResult:
+        return relations
+    related: list[Relation] = []
+    for each in relations:
+        if each.first is each.second and allocated_in(buffer, each.first):
+            if each.direction in "<>":
+                return None
+            related.append(Relation(each.first, each.second, "="))
+        else:
+            related.append(each)
+    return related
 
 
 def allocated_in(buffer: SSAValue, loop: ForOp) -> bool:
     """Whether each iteration of the loop has a buffer of its own."""
-    return isinstance(buffer.owner, Operation) and is_defined_inside(buffer, loop)
+    return type(buffer) is OpResult and is_defined_inside(buffer, loop)
 
 
 def _independent(first: AccessOp, second: AccessOp, relations: Sequence[Relation]) -> bool:

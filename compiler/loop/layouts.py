@@ -13,7 +13,7 @@ from functools import cache, partial
 from math import prod
 
 from msgspec import Struct
-from xdsl.dialects.builtin import NoneAttr
+from xdsl.dialects.builtin import BFloat16Type, NoneAttr
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -75,11 +75,15 @@ def blocked(buffer_type: BufferType, target: Target) -> BufferType | None:
 
 
 def _channels_of_block(buffer_type: BufferType, channels: int, lanes: int, target: Target) -> int:
-    """As many channels as a vector has lanes; of bytes as many as fill a row of a register that
-    holds a tile of a matrix, where the target has such and blocks of so many divide the channels.
+    """As many channels as a vector has lanes; of bytes and bf16 as many as fill a row of a register
+    that holds a tile of a matrix, where the target has such and blocks of so many divide the
+    channels.
     """
-    fills = width(buffer_type.element) == 8 and channels % TILE_BYTES == 0
-    return TILE_BYTES if target.has_matrix_products and fills else lanes
+    bits = width(buffer_type.element)
+    if bits != 8 and not isinstance(buffer_type.element, BFloat16Type):
+        return lanes
+    filling = TILE_BYTES * 8 // bits
+    return filling if target.has_matrix_products(32 // bits) and not channels % filling else lanes
 
 
 def reads_windows(kernel: KernelOp) -> bool:
@@ -175,7 +179,9 @@ class Traffic:
         reads = _accesses_of(self.kernel)
         self.links = _links(reads)
         # Many stores may share the same loads.
-        costs = cache(partial(_vector_costs, weight_arguments(self.kernel), cache(subscripts)))
+        weights = weight_arguments(self.kernel)
+        weights |= {store.buffer for store, each in reads.items() if _is_of(weights, store, each)}
+        costs = cache(partial(_vector_costs, weights, cache(subscripts)))
         self.statements = [
             _Statement.of(store, accesses, costs, self.target) for store, accesses in reads.items()
         ]
@@ -187,6 +193,15 @@ class Traffic:
         types |= _temporaries(self.links, types, self.target)
         known = {v for v, each in types.items() if not isinstance(each.layout, NoneAttr)}
         return sum(statement.cost(known) for statement in self.statements)
+
+
+def _is_of(weights: set[SSAValue], store: StoreOp, accesses: Sequence[AccessOp]) -> bool:
+    """Whether a temporary holds what is computed of weights, element by element: that is inlined
+    where it is read.
+    """
+    loads = [access for access in accesses if access is not store]
+    local = isinstance(store.buffer.owner, AllocOp)
+    return local and bool(loads) and all(load.buffer in weights for load in loads)
 
 
 _VectorCosts = Callable[[AccessOp, ForOp, int], tuple[float, float]]

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from msgspec import Struct
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerType
+from xdsl.dialects.builtin import BFloat16Type, IntegerType
 from xdsl.ir import Operation, SSAValue
 
 from weft.compiler.loop.nest import stores_in
 from weft.dialects.loop.ops import AccessOp, ForOp, LoadOp, StoreOp
-from weft.dialects.loop.scalar import compute_type, is_float, width
+from weft.dialects.loop.scalar import F32, compute_type, is_float, width
 
 I32 = IntegerType(32)
 
@@ -82,6 +82,11 @@ class Product(NamedTuple):
         alike = all(access.buffer_type.element == element for access in self)
         return alike and is_float(element) and compute_type(element) == element
 
+    @property
+    def terms(self) -> int:
+        """How many neighbouring elements of a factor fill a word of 32 bits."""
+        return 32 // width(self.lhs.buffer_type.element)
+
 
 def split_nest(nest: Sequence[ForOp]) -> SplitNest | None:
     """The nest's outer loops and its reductions, if there are both and no reduction is around a
@@ -114,16 +119,23 @@ def sum_of_products(loop: ForOp) -> Product | None:
     return None if lhs is None or rhs is None else Product(lhs, rhs, update.store)
 
 
-def product_of_bytes(loop: ForOp) -> Product | None:
-    """`T += X * Y` of an unsigned and a signed byte, whichever is first, extended to 32 bits."""
+def product_of_words(loop: ForOp) -> Product | None:
+    """`T += X * Y` of numbers that several fill 32 bits of, which they are extended to: of an
+    unsigned and a signed byte, whichever is first, or of two bf16.
+    """
     found = sum_of_products(loop)
-    if found is None or any(width(load.buffer_type.element) != 8 for load in found[:2]):
+    if found is None or found.lhs is found.rhs:
         return None
-    extensions = [use.operation for load in found[:2] for use in load.result.uses]
-    both = {arith.ExtUIOp, arith.ExtSIOp}
-    known = len(extensions) == 2 and {type(each) for each in extensions} == both
-    wide = all(each.results[0].type == I32 for each in extensions)
-    return found if known and wide else None
+    users = [use.operation for load in found[:2] for use in load.result.uses]
+    extensions = [each for each in users if each.results and each.results[0].uses]
+    by = {type(each) for each in extensions}
+    if all(isinstance(load.buffer_type.element, BFloat16Type) for load in found[:2]):
+        wide, known = F32, by == {arith.ExtFOp} and found.store.buffer_type.element == F32
+    else:
+        known = all(width(load.buffer_type.element) == 8 for load in found[:2])
+        wide, known = I32, known and by == {arith.ExtUIOp, arith.ExtSIOp}
+    alone = len(extensions) == 2 and all(each.results[0].type == wide for each in extensions)
+    return found if known and alone else None
 
 
 def _extended_load(value: SSAValue) -> LoadOp | None:

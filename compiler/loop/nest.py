@@ -6,7 +6,7 @@ Everything here looks at or edits the IR; nothing decides whether an edit is leg
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import cast
 
 from msgspec import Struct
@@ -25,6 +25,7 @@ from weft.dialects.loop.ops import (
     ForOp,
     IfOp,
     LoadOp,
+    PrefetchOp,
     StoreOp,
     SubscriptedOp,
     WhileOp,
@@ -85,16 +86,19 @@ def accesses_in(root: Operation) -> list[AccessOp]:
 
 
 _ACCESSES = (LoadOp, StoreOp)
+_OF_KNOWN_EFFECT = frozenset((ForOp, LoadOp, StoreOp, PrefetchOp, IndexOp, AllocOp))
 
 
 def _collect_accesses(root: Operation, found: list[AccessOp]) -> None:
     for region in root.regions:
         for block in region.blocks:
-            for op in block.ops:
+            op = block.first_op  # as `block.ops` does, in half the time
+            while op is not None:
                 if op.regions:
                     _collect_accesses(op, found)
                 elif type(op) in _ACCESSES:
                     found.append(cast(AccessOp, op))
+                op = op.next_op
 
 
 def child_loops(parent: ForOp | KernelOp) -> list[ForOp]:
@@ -119,8 +123,8 @@ def accesses_to(buffer: SSAValue, root: Operation) -> list[AccessOp]:
 
 def root_buffer(value: SSAValue) -> SSAValue:
     """The argument, weight or allocation that a value is, or is a view of."""
-    while isinstance(value.owner, ViewOp):
-        value = value.owner.source
+    while type(value) is OpResult and type(value.op) is ViewOp:
+        value = value.op.source
     return value
 
 
@@ -156,10 +160,13 @@ def is_defined_inside(value: SSAValue, ancestor: Operation) -> bool:
 def subscripts(access: AccessOp) -> tuple[Expr, ...]:
     """The logical subscripts, with the results of `loop.index` replaced by what they compute."""
     index = access.index
-    for expr in index:  # most mention no such result, and are kept with the access
+    if vars(access).get("without_index_ops") is index:
+        return index
+    for expr in index:  # most mention no such result
         for atom in expr.atoms():
             if type(atom) is OpResult and type(atom.op) is IndexOp:
                 return tuple(expand(each) for each in index)
+    vars(access)["without_index_ops"] = index
     return index
 
 
@@ -424,17 +431,18 @@ def move_ops(ops: Sequence[Operation], block: Block) -> None:
 
 def is_simple(op: Operation) -> bool:
     """Whether an operation is neither a branch, a `while`, nor unknown to the legality test."""
-    known = (ForOp, SubscriptedOp, IndexOp, AllocOp)
-    return isinstance(op, known) or _is_scalar(op)
+    return type(op) in _OF_KNOWN_EFFECT or _is_scalar(type(op))
 
 
 def is_pure(op: Operation) -> bool:
     """Whether an operation only computes a value from its operands."""
-    return isinstance(op, IndexOp) or _is_scalar(op)
+    return type(op) is IndexOp or _is_scalar(type(op))
 
 
-def _is_scalar(op: Operation) -> bool:
-    return isinstance(op, (GeluOp, DotBytesOp, FieldOp)) or op.name.startswith(("arith.", "math."))
+@cache
+def _is_scalar(operation: type[Operation]) -> bool:
+    own = issubclass(operation, (GeluOp, DotBytesOp, FieldOp))
+    return own or operation.name.startswith(("arith.", "math."))
 
 
 def is_branch(op: Operation) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 from llvmlite import ir
 from msgspec import Struct
@@ -92,11 +93,23 @@ class BodyEmitter:
         self.stack_slots = StackSlots()
         self.stack = Stack(frame, guarded=unit.guarded)
         self.registers = TileRegisters(frame, used=unit.has_tiles)
-        self.addresses: dict[SubscriptedOp, Expr] = {}
+        self.addresses: dict[SubscriptedOp, tuple[Expr, list[tuple[Operand, SSAValue]]]] = {}
         self.extents: dict[tuple[ForOp | Expr, ...], Expr] = {}
         self.chunks: dict[tuple[Expr, int], tuple[Expr, Expr]] = {}
         self.lanes: Lanes | None = None
         self.in_parallel = frame.outer is not None
+        self.emitters: Mapping[type[Operation], Callable[[Any], None]] = {
+            ForOp: self._for,
+            LoadOp: self._load,
+            StoreOp: self._store,
+            PrefetchOp: self._prefetch,
+            IndexOp: self._index,
+            ClockOp: self._clock,
+            AllocOp: self._alloc,
+            IfOp: self._if,
+            WhileOp: self._while,
+            arith.ConstantOp: self._constant,
+        }
 
     def block(self, block: Block) -> None:
         """Emits the operations of a block in order."""
@@ -113,40 +126,28 @@ class BodyEmitter:
 
     def operation(self, op: Operation) -> None:
         """Emits one operation."""
-        match op:
-            case ForOp():
-                self._for(op)
-            case LoadOp():
-                storage = self.storage(op.buffer)
-                self._define(
-                    op.result, self.memory.load(storage, self._address(op, storage), self.lanes)
-                )
-            case StoreOp():
-                storage = self.storage(op.buffer)
-                address = self._address(op, storage)
-                past = op.nontemporal is not None
-                value = self.value(op.value)
-                self.memory.store(storage, address, value, self.lanes, nontemporal=past)
-            case PrefetchOp():
-                storage, locality = self.storage(op.buffer), op.locality or IntAttr(3)
-                address = self._address(op, storage)
-                self.memory.prefetch(storage, address, self.lanes, locality.data)
-            case IndexOp():
-                self.values[op.result] = self.bound(op.value)
-            case ClockOp():
-                self.values[op.result] = read_clock(self.frame.builder, self.unit.target)
-            case AllocOp():
-                self.values[op.result] = self._allocate(op)
-            case IfOp():
-                self._if(op)
-            case WhileOp():
-                self._while(op)
-            case arith.ConstantOp():
-                self._constant(op)
-            case _:
-                self._scalar(op)
+        self.emitters.get(type(op), self._scalar)(op)
+
+    def _load(self, op: LoadOp) -> None:
+        storage = self.storage(op.buffer)
+        self._define(op.result, self.memory.load(storage, self._address(op, storage), self.lanes))
+
+    def _store(self, op: StoreOp) -> None:
+        storage = self.storage(op.buffer)
+        address, past = self._address(op, storage), op.nontemporal is not None
+        self.memory.store(storage, address, self.value(op.value), self.lanes, nontemporal=past)
+
+    def _prefetch(self, op: PrefetchOp) -> None:
+        storage, locality = self.storage(op.buffer), op.locality or IntAttr(3)
+        self.memory.prefetch(storage, self._address(op, storage), self.lanes, locality.data)
 
     # Values
+
+    def _index(self, op: IndexOp) -> None:
+        self.values[op.result] = self.bound(op.value)
+
+    def _clock(self, op: ClockOp) -> None:
+        self.values[op.result] = read_clock(self.frame.builder, self.unit.target)
 
     def value(self, ssa: SSAValue) -> ir.Value:
         """A value in a register: a scalar, or a vector where it varies."""
@@ -187,11 +188,11 @@ class BodyEmitter:
     def _address(self, op: SubscriptedOp, storage: Storage) -> Expr:
         """The position in storage, first over the operands, which is the same in all iterations."""
         if op not in self.addresses:
-            self.addresses[op] = storage.type.address(op.subscripts.data)
-        known: dict[Atom, Expr] = {
-            Operand(n): self._index_value(value) for n, value in enumerate(op.operands_)
-        }
-        return self.addresses[op].substitute(known, self.frame.ranges)
+            operands = [(Operand(n), value) for n, value in enumerate(op.operands_)]
+            self.addresses[op] = storage.type.address(op.subscripts.data), operands
+        address, operands = self.addresses[op]
+        known: dict[Atom, Expr] = {each: self._index_value(value) for each, value in operands}
+        return address.substitute(known, self.frame.ranges)
 
     def _constant(self, op: arith.ConstantOp) -> None:
         if isinstance(op.result.type, IndexType):
@@ -229,6 +230,9 @@ class BodyEmitter:
 
     # Allocations
 
+    def _alloc(self, op: AllocOp) -> None:
+        self.values[op.result] = self._allocate(op)
+
     def _allocate(self, op: AllocOp) -> Storage:
         assert op.scope.data != "workspace", "a kernel gets workspace as an argument"
         result_type = op.result.type
@@ -238,9 +242,8 @@ class BodyEmitter:
         before = self.stack_slots.before(op)
         if before is not None:
             return Storage(self.storage(before.result).pointer, result_type, private=True)
-        return Storage(
-            self.stack.allocate(result_type, self.unit.widest), result_type, private=True
-        )
+        pointer = self.stack.allocate(result_type, self.unit.widest)
+        return Storage(pointer, result_type, private=True)
 
     # Loops
 

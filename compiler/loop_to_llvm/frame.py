@@ -51,11 +51,14 @@ class LaneValues(Struct, frozen=True, eq=False):
 
 class Scope(Struct, eq=False):
     """A region of straight control flow: a function's, a loop body's or a branch's. `known` maps to
-    its values.
+    its values, `pointers` to values of this scope or of those around it, with their depths.
     """
 
     block: ir.Block
     known: dict[Hashable, ir.Value] = field(default_factory=dict[Hashable, ir.Value])
+    pointers: dict[Hashable, tuple[ir.Value, int]] = field(
+        default_factory=dict[Hashable, tuple[ir.Value, int]]
+    )
 
 
 class Frame:

@@ -18,7 +18,10 @@ Terms = Mapping[Monomial, int]
 
 def varies(expr: Expr) -> bool:
     """Whether the value differs from lane to lane."""
-    return any(isinstance(atom, (LaneNumber, LaneValues)) for atom in expr.atoms())
+    return not _OF_LANES.isdisjoint(map(type, expr.atoms()))
+
+
+_OF_LANES = frozenset((LaneNumber, LaneValues))
 
 
 class IndexEmitter:
@@ -39,6 +42,11 @@ class IndexEmitter:
         for known, key in self._computed.get(symbol, ()):
             known.pop(key, None)
         self._computed[symbol] = []
+
+    @property
+    def binds(self) -> bool:
+        """Whether symbols get their values while code is emitted: what is known may change then."""
+        return bool(self._computed)
 
     def depth(self, atom: Atom) -> int:
         """The scope from which on an atom is known."""

@@ -14,6 +14,7 @@ from xdsl.ir import SSAValue
 
 from weft.compiler.loop_to_llvm.body import BodyEmitter, Unit
 from weft.compiler.loop_to_llvm.frame import Frame
+from weft.compiler.loop_to_llvm.matrix_product import MatrixProduct
 from weft.compiler.loop_to_llvm.memory.storage import Storage
 from weft.compiler.loop_to_llvm.scalar.elements import I64, POINTER, VOID
 from weft.compiler.target.target import Target
@@ -99,8 +100,8 @@ def _emit_body(emitter: BodyEmitter, kernel: KernelOp) -> None:
 
 def _has_tiles(kernel: KernelOp, target: Target) -> bool:
     """Whether some loop is one over registers that hold tiles of matrices."""
-    loops = (op for op in kernel.walk() if isinstance(op, ForOp))
-    return target.has_matrix_products and any(loop.matrix is not None for loop in loops)
+    loops = [op for op in kernel.walk() if isinstance(op, ForOp) and op.matrix is not None]
+    return bool(loops) and all(MatrixProduct.of(loop).is_of(target) for loop in loops)
 
 
 def _widest(kernel: KernelOp) -> int:

@@ -1,4 +1,4 @@
-"""Products of matrices in registers that hold tiles: a `matrix` loop of sums of products of bytes
+"""Products of matrices in registers that hold tiles: a `matrix` loop of sums of products of words
 becomes tile loads, tile products and tile stores.
 
     for k matrix:  for i < 32:  for j < 32:  for w < 16:  for q < 4:  acc[i, j] += x[..] * y[..]
@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
+from math import copysign
 from typing import Final, NamedTuple
 
 from llvmlite import ir
 from msgspec import Struct
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import SSAValue
 
 from weft.compiler.loop_to_llvm.control import ControlEmitter
@@ -25,8 +26,10 @@ from weft.compiler.loop_to_llvm.frame import Frame
 from weft.compiler.loop_to_llvm.memory.emitter import MemoryEmitter
 from weft.compiler.loop_to_llvm.memory.storage import Storage
 from weft.compiler.loop_to_llvm.scalar.elements import I8, POINTER, VOID, intrinsic
+from weft.compiler.target.target import Target
 from weft.dialects.expr import Expr
 from weft.dialects.loop.ops import AccessOp, ForOp, LoadOp, StoreOp
+from weft.dialects.loop.scalar import is_float
 
 Locate = Callable[[AccessOp, Mapping[SSAValue, Expr]], tuple[Storage, Expr]]
 """Where an access is, for given indices."""
@@ -71,10 +74,15 @@ class MatrixProduct(Struct, frozen=True, eq=False):
         first, second = (load for load in loads if load is not total)
         if rows.index not in first.operands_ or columns.index in first.operands_:
             first, second = second, first
-        signs = "".join("s" if _is_signed(load) else "u" for load in (first, second))
         return MatrixProduct(
-            reductions, rows, columns, words, terms, first, second, total, store, f"tdpb{signs}d"
-        )
+            reductions, rows, columns, words, terms, first, second, total, store,
+            _instruction(first, second),
+        )  # fmt: skip
+
+    def is_of(self, target: Target) -> bool:
+        """Whether the target has such products."""
+        terms = self.terms.extent.constant
+        return terms is not None and target.has_matrix_products(terms)
 
     @property
     def row_parts(self) -> list[Part]:
@@ -115,10 +123,11 @@ class MatrixProduct(Struct, frozen=True, eq=False):
             return False
         value = store.value.owner
         number = value.value if isinstance(value, arith.ConstantOp) else None
+        data = number.value.data if isinstance(number, IntegerAttr | FloatAttr) else None
         alike = [each.extent for each in loops] == [self.rows.extent, self.columns.extent]
         return (
-            isinstance(number, IntegerAttr)
-            and number.value.data == 0
+            data == 0
+            and copysign(1, data) == 1
             and alike
             and len(loops[-1].body.block.ops) <= 2
             and store.buffer is self.store.buffer
@@ -276,8 +285,16 @@ def _extent(loop: ForOp) -> int:
     return extent
 
 
-def _is_signed(load: LoadOp) -> bool:
-    return all(isinstance(use.operation, arith.ExtSIOp) for use in load.result.uses)
+def _instruction(by_rows: LoadOp, by_columns: LoadOp) -> str:
+    """The product of tiles of these: of bf16, or of bytes with and without a sign."""
+    if is_float(by_rows.buffer_type.element):
+        return "tdpbf16ps"
+    return f"tdpb{_sign(by_rows)}{_sign(by_columns)}d"
+
+
+def _sign(load: LoadOp) -> str:
+    signed = all(isinstance(use.operation, arith.ExtSIOp) for use in load.result.uses)
+    return "s" if signed else "u"
 
 
 def _order(access: AccessOp, loops: Sequence[ForOp]) -> list[int | None]:

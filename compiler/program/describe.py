@@ -15,7 +15,7 @@ from xdsl.passes import ModulePass
 from weft.compiler.program.memory.plan_memory import buffer_bytes, lifetimes, number_operations
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.loop.arithmetic import GeluOp, is_function
-from weft.dialects.loop.communication import MessageOp, WaitOp
+from weft.dialects.loop.communication import WaitOp, communications
 from weft.dialects.loop.ops import ForOp, WhileOp
 from weft.dialects.loop.program import (
     FLOPS,
@@ -212,6 +212,5 @@ def describe_collectives(program: ProgramOp) -> list[dict[str, object]]:
             ).constant,
             "node": op.location.desc.data if isinstance(op.location, NameLoc) else None,
         }
-        for op in program.walk()
-        if isinstance(op, WaitOp | MessageOp)
+        for op in communications(program)
     ]

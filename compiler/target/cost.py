@@ -25,6 +25,8 @@ class CostModel(Struct, frozen=True, kw_only=True):
 
     fma_latency: cycles until the next multiply-add can use the sum of one.
 
+    bf16_dots: dot products of two bf16 in each lane that start for each multiply-add of f32.
+
     load_ports, store_ports: vectors a cycle between L1 and registers; 0.5 is one in two cycles.
 
     line: bytes of a line of the caches.
@@ -51,6 +53,7 @@ class CostModel(Struct, frozen=True, kw_only=True):
     ghz: float = 3.0
     fma_ports: int = 2
     fma_latency: int = 4
+    bf16_dots: float = 0.5
     load_ports: float = 2.0
     store_ports: float = 1.0
     line: int = 64

@@ -40,7 +40,7 @@ _NAMES: Final = {
         "avx512bitalg": 12, "avx512vpopcntdq": 14,
     },
     Register(7, 0, EDX): {
-        "avx512vp2intersect": 8, "avx512fp16": 23, "amx-tile": 24, "amx-int8": 25,
+        "avx512vp2intersect": 8, "amx-bf16": 22, "avx512fp16": 23, "amx-tile": 24, "amx-int8": 25,
     },
     Register(7, 1, EAX): {"sha512": 0, "avxvnni": 4, "avx512bf16": 5, "avxifma": 23},
     Register(7, 1, EDX): {"avxvnniint8": 4, "avxneconvert": 5, "avxvnniint16": 10},

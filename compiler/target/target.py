@@ -2,7 +2,10 @@
 emitter take their numbers from.
 """
 
+from __future__ import annotations
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 from weft.compiler.target.cost import CostModel
 
@@ -73,23 +76,36 @@ class Target(Struct, frozen=True):
         """Whether to store some lanes of a vector takes no longer than to store all."""
         return "+avx512f" in self.features
 
-    @property
-    def has_dot_products(self) -> bool:
-        """Whether the products of four bytes are added in fewer instructions than one by one: those
-        of two 16 bits each, which any x86 has, where there is no instruction for it.
+    def exact(self) -> Target:
+        """The target without products of bf16, which take what is too small for a normal number for
+        zero.
         """
-        return self.arch == "x86_64"
+        left_out = ("+avx512bf16", "+amx-bf16")
+        return replace(self, features=tuple(n for n in self.features if n not in left_out))
+
+    def has_dot_products(self, terms: int) -> bool:
+        """Whether the products of words, which are of so many terms, are added in less time than
+        one by one: those of two bf16 by an instruction for that, where it is quick or registers
+        hold tiles of large products; those of four bytes by those of two 16 bits each, which any
+        x86 has, where there is no other.
+        """
+        if terms != 2:
+            return self.arch == "x86_64"
+        is_quick = terms * self.cost.bf16_dots > 1 or self.has_matrix_products(terms)
+        return is_quick and {"+avx512bf16", "+avx512vl"} <= set(self.features)
 
     def has_dot_instruction(self, lanes: int) -> bool:
-        """Whether one instruction does that in so many lanes."""
+        """Whether one instruction does that with bytes in so many lanes."""
         if 32 * lanes == 512 or "+avxvnni" not in self.features:
             return "+avx512vnni" in self.features and (lanes == 16 or "+avx512vl" in self.features)
         return lanes in (4, 8)
 
-    @property
-    def has_matrix_products(self) -> bool:
-        """Whether one instruction multiplies matrices of bytes that registers hold tiles of."""
-        return "+amx-int8" in self.features and "+amx-tile" in self.features
+    def has_matrix_products(self, terms: int) -> bool:
+        """Whether one instruction multiplies matrices that registers hold tiles of, whose words are
+        of two bf16 or four bytes.
+        """
+        tiles = "+amx-bf16" if terms == 2 else "+amx-int8"
+        return tiles in self.features and "+amx-tile" in self.features
 
     @property
     def has_few_registers(self) -> bool:

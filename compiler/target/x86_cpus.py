@@ -130,7 +130,15 @@ SAPPHIRE_RAPIDS = Target(
     triple=TRIPLE,
     cpu="sapphirerapids",
     features=(
-        *_exactly(*_ICE_LAKE, "+amx-int8", "+amx-tile", "+avx512bf16", "+avx512fp16", "+avxvnni"),
+        *_exactly(
+            *_ICE_LAKE,
+            "+amx-bf16",
+            "+amx-int8",
+            "+amx-tile",
+            "+avx512bf16",
+            "+avx512fp16",
+            "+avxvnni",
+        ),
         WHOLE_VECTORS,
     ),
     vector_bytes=64,
@@ -142,6 +150,7 @@ SAPPHIRE_RAPIDS = Target(
     factor_registers=1,
     cost=CostModel(
         source="sapphirerapids",
+        bf16_dots=0.25,
         ghz=2.8,
         l1_associativity=12,
         l2_associativity=16,
@@ -216,6 +225,7 @@ ZEN_4 = Target(
     factor_registers=1,
     cost=CostModel(
         source="znver4",
+        bf16_dots=1.0,
         # Units, loads and stores are 256 bits wide: half as many vectors of 512 a cycle. Measured
         # by `weft calibrate` on an EPYC 9004: all but the TLBs and the memory of all cores.
         ghz=3.7,
@@ -245,6 +255,7 @@ ZEN_5 = Target(
     factor_registers=1,
     cost=CostModel(
         source="znver5",
+        bf16_dots=1.0,
         # Of servers and desktops; the units of cores for mobile computers are 256 bits wide.
         ghz=4.0,
         l1_associativity=12,

@@ -21,7 +21,7 @@ from weft.compiler.validation.tracked import Tracked
 from weft.dialects.errors import PlanError
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.loop.arithmetic import IndexOp
-from weft.dialects.loop.communication import CommunicationOp, MessageOp, RecvOp, WaitOp
+from weft.dialects.loop.communication import CommunicationOp, MessageOp, RecvOp, WaitOp, is_sum
 from weft.dialects.loop.concurrent import ConcurrentOp
 from weft.dialects.loop.dispatch import CallProgramOp
 from weft.dialects.loop.dynamic import (
@@ -87,6 +87,7 @@ class Execution:
         self.contents: Tracked[SSAValue, int] = Tracked()
         self.borders: Tracked[SSAValue, bool] = Tracked()
         self.moves: Tracked[object, int] = Tracked()
+        self._summed: dict[int, int] = {}  # what was there where sums take their operands' places
         self.accesses: dict[SSAValue, Access] = {}
         self.scalars: dict[SSAValue, int] = {}
         self.sizes: Tracked[str, int] = Tracked()
@@ -149,8 +150,7 @@ class Execution:
                 self.sizes[op.size.data] = max(0, self._number(op.value))
             case CurrentViewOp():
                 root = self._root(op.source)
-                moves = self._moves(root)
-                self.accesses[op.result] = Access(root, (), moves)
+                self.accesses[op.result] = Access(root, (), self._moves(root))
             case ReallocOp():
                 self._realloc(op)
             case TransferOwnershipOp():
@@ -170,8 +170,7 @@ class Execution:
             case IndexOp():
                 self.scalars[op.result] = self.terms.of("integer", self._number(op.value))
             case LoadOp():
-                content = self.read(op.buffer)
-                self.scalars[op.result] = self.terms.read(content, self._index(op))
+                self.scalars[op.result] = self.terms.read(self.read(op.buffer), self._index(op))
             case StoreOp():
                 target = self.access(op.buffer)
                 path = (*target.path, *self._index(op))
@@ -305,10 +304,15 @@ class Execution:
     def _communicate(self, op: CommunicationOp | MessageOp) -> None:
         """Buffers are a collective's until it ends: what they hold then shows what came."""
         buffers = list(map(self.access, op.operands))
-        if len(buffers) > 1 and self.meet(*buffers):
-            self.refuse(op, "buffers that lie apart", "two that share bytes")
         count = 2 if isinstance(op, WaitOp) else 0 if isinstance(op, RecvOp) else 1
-        self._note(op, str(op.properties), *map(self.read, op.operands[:count]))
+        held = list(map(self.read, op.operands[:count]))
+        if len(buffers) > 1 and self.meet(*buffers):
+            if not is_sum(op) or not self.is_same_element(*buffers):
+                self.refuse(op, "buffers that lie apart", "two that share bytes")
+            if not isinstance(op, WaitOp):
+                self._summed[op.number.value.data] = held[0]
+            held[0] = self._summed[op.number.value.data]
+        self._note(op, str(op.properties), *held)
         if isinstance(op, CommunicationOp | RecvOp):
             self.write(op, buffers[-1], self.outcome.effects[-1])
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, reduce
+from itertools import chain
 
 from weft.dialects import interval
 from weft.dialects.errors import WeftError
@@ -34,7 +35,7 @@ from weft.dialects.interval import Range
 class Expr:
     """A polynomial over atoms; immutable, hashable, with Python's arithmetic operators."""
 
-    __slots__ = ("_atoms", "_hash", "_text", "constant", "terms")
+    __slots__ = ("_atoms", "_hash", "_operators", "_text", "constant", "terms")
 
     terms: Mapping[Monomial, int]
     constant: int | None
@@ -44,6 +45,7 @@ class Expr:
         self.terms = terms
         self.constant = (terms.get(()) if len(terms) == 1 else None) if terms else 0
         self._hash: int | None = None
+        self._operators: bool | None = None
         self._atoms: tuple[Atom, ...] | None = None
         self._text: str | None = None
 
@@ -171,6 +173,8 @@ class Expr:
         """Whether the expression is `coefficient(atom) * atom + rest`,
         neither of which mentions the atom.
         """
+        if not self.has_operators():
+            return not any(monomial.count(atom) > 1 for monomial in self.terms)
         return not any(
             monomial.count(atom) > 1 or any(_is_within(atom, other) for other in monomial)
             for monomial in self.terms
@@ -178,11 +182,10 @@ class Expr:
 
     def has_operators(self) -> bool:
         """Whether there is a quotient, a remainder or an extremum in the expression."""
-        for monomial in self.terms:  # several times as fast as `any`
-            for atom in monomial:
-                if type(atom) in OPERATORS:
-                    return True
-        return False
+        if self._operators is None:
+            kinds = map(type, chain.from_iterable(self.terms))
+            self._operators = not OPERATORS.isdisjoint(kinds)
+        return self._operators
 
     def substitute(
         self, values: Mapping[Atom, Expr], ranges: Mapping[Atom, Range] | None = None
@@ -190,9 +193,30 @@ class Expr:
         """The expression with atoms replaced, simplified anew; as far as `ranges` of the atoms
         allow, if there are any.
         """
+        if self.constant is not None:
+            return self
+        if not self.has_operators():
+            return self._substituted(values, ranges)
         if not values or not self._mentions(values):
             return self if ranges is None else self.simplify(ranges)
         return self._map(lambda atom: _replace(atom, values, ranges))
+
+    def _substituted(
+        self, values: Mapping[Atom, Expr], ranges: Mapping[Atom, Range] | None
+    ) -> Expr:
+        """The expression, which has no operators, with atoms replaced: as most are, in one pass."""
+        terms: dict[Monomial, int] = {}
+        replaced = False
+        for monomial, factor in self.terms.items():
+            if values.keys().isdisjoint(monomial):
+                add_terms(terms, {monomial: factor}, 1)
+                continue
+            replaced = True
+            factors = [values.get(atom) or Expr.atom(atom) for atom in monomial]
+            if ranges is not None:
+                factors = [each.simplify(ranges) for each in factors]
+            add_terms(terms, reduce(lambda left, right: right * left, factors).terms, factor)
+        return _rejoin(terms) if replaced else self
 
     def _mentions(self, values: Mapping[Atom, Expr]) -> bool:
         if any(atom in values for atom in self.atoms()):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, IntegerType, StringAttr, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     ParsePropInAttrDict,
@@ -135,6 +135,11 @@ class WaitOp(CommunicationOp):
     name = "loop.wait"
 
 
+def is_sum(op: GroupOp) -> bool:
+    """Whether an operation is of an all-reduce, whose target may be where its source is."""
+    return isinstance(op, CommunicationOp) and op.operation.data == "all_reduce"
+
+
 class MessageOp(GroupOp):
     """One end of a message between this rank and that of index `peer` in its group, which has the
     same `number` in the program: the bytes of a buffer.
@@ -151,6 +156,11 @@ class MessageOp(GroupOp):
         own = {"number": IntegerAttr(number, i64), "peer": IntegerAttr(peer, i64)}
         properties = dict(sorted((group_properties(axes) | own).items()))
         return cls.create(operands=[buffer], properties=properties)
+
+
+def communications(program: Operation) -> list[WaitOp | MessageOp]:
+    """What a program does together with other ranks, in its order."""
+    return [op for op in program.walk() if isinstance(op, WaitOp | MessageOp)]
 
 
 @irdl_op_definition

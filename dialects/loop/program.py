@@ -43,6 +43,11 @@ from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type_of, form
 WORKSPACE_BYTES = "workspace_bytes"
 """The attribute of a program that holds the size of its arena."""
 
+COLLECTIVE_BYTES = "collective_bytes"
+"""The attribute of a program for many ranks that says how many bytes from the start of its arena
+collectives use.
+"""
+
 TEMPORARIES = "temporaries"
 """The attribute of a kernel that says how many of its last arguments are workspace of its own."""
 

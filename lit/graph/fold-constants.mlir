@@ -217,3 +217,18 @@ func.func @wraps() -> !graph.tensor<[2], i64> {
   %y = graph.add %a, %b : (!graph.tensor<[2], i64>, !graph.tensor<[2], i64>) -> !graph.tensor<[2], i64>
   func.return %y : !graph.tensor<[2], i64>
 }
+
+// -----
+
+// A weight that the target multiplies as bf16 stays so; on another target it is f32 from here on.
+// CHECK-LABEL: func.func @multiplied
+// CHECK: graph.cast %w {to = f32}
+builtin.module attributes {weft.target = "sapphirerapids"} {
+  func.func @multiplied(%x: !graph.tensor<[4, 2], bf16>) -> !graph.tensor<[4, 2], f32> {
+    %w = graph.constant {literal = #graph.literal<[1.0, 2.0, 3.0, 4.0]>, shape = #graph.shape<[2, 2]>, element = bf16} : () -> !graph.tensor<[2, 2], bf16>
+    %0 = graph.cast %x {to = f32} : (!graph.tensor<[4, 2], bf16>) -> !graph.tensor<[4, 2], f32>
+    %1 = graph.cast %w {to = f32} : (!graph.tensor<[2, 2], bf16>) -> !graph.tensor<[2, 2], f32>
+    %2 = graph.matmul %0, %1 : (!graph.tensor<[4, 2], f32>, !graph.tensor<[2, 2], f32>) -> !graph.tensor<[4, 2], f32>
+    func.return %2 : !graph.tensor<[4, 2], f32>
+  }
+}

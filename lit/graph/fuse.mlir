@@ -291,3 +291,23 @@ func.func @bytes_of_a_call(%x: !graph.tensor<[m, 64], ui8>, %w: !graph.tensor<[6
   %p = graph.matmul %f, %w : (!graph.tensor<[m, 64], f32>, !graph.tensor<[64, 16], f32>) -> !graph.tensor<[m, 16], f32>
   func.return %p : !graph.tensor<[m, 16], f32>
 }
+
+// -----
+
+// What products of bf16 extend is extended in each of them, and rounded where it is computed.
+// CHECK-LABEL: func.func @halves
+// CHECK: graph.fused{{.*}} -> !graph.tensor<[4, 8], bf16> {
+// CHECK: graph.exp
+// CHECK: graph.yield %{{[a-z_0-9]+}} : !graph.tensor<[4, 8], bf16>
+// CHECK-COUNT-2: graph.fused{{.*}} -> !graph.tensor<[4, 8], f32> {
+// CHECK: graph.yield
+func.func @halves(%x: !graph.tensor<[4, 8], f32>, %v: !graph.tensor<[8, 8], bf16>, %w: !graph.tensor<[8, 8], bf16>) -> (!graph.tensor<[4, 8], f32>, !graph.tensor<[4, 8], f32>) {
+  %0 = graph.exp %x : (!graph.tensor<[4, 8], f32>) -> !graph.tensor<[4, 8], f32>
+  %1 = graph.cast %0 {to = bf16} : (!graph.tensor<[4, 8], f32>) -> !graph.tensor<[4, 8], bf16>
+  %2 = graph.cast %1 {to = f32} : (!graph.tensor<[4, 8], bf16>) -> !graph.tensor<[4, 8], f32>
+  %3 = graph.cast %v {to = f32} : (!graph.tensor<[8, 8], bf16>) -> !graph.tensor<[8, 8], f32>
+  %4 = graph.cast %w {to = f32} : (!graph.tensor<[8, 8], bf16>) -> !graph.tensor<[8, 8], f32>
+  %5 = graph.matmul %2, %3 : (!graph.tensor<[4, 8], f32>, !graph.tensor<[8, 8], f32>) -> !graph.tensor<[4, 8], f32>
+  %6 = graph.matmul %2, %4 : (!graph.tensor<[4, 8], f32>, !graph.tensor<[8, 8], f32>) -> !graph.tensor<[4, 8], f32>
+  func.return %5, %6 : !graph.tensor<[4, 8], f32>, !graph.tensor<[4, 8], f32>
+}

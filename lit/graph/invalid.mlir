@@ -356,3 +356,12 @@ func.func @main(%x: !graph.tensor<[4], f32>, %y: !graph.tensor<[3], f32>) {
   %z = graph.stage_of %x, %y : (!graph.tensor<[4], f32>, !graph.tensor<[3], f32>) -> !graph.tensor<[4], f32>
   func.return
 }
+
+// -----
+
+// Generators have seeds of 32 bits.
+// CHECK: graph.mersenne_twister requires a seed of 32 bits, got -1
+func.func @main() {
+  %y = graph.mersenne_twister {count = #graph.shape<[4]>, seed = -1 : i64} : () -> !graph.tensor<[4], ui32>
+  func.return
+}

@@ -94,3 +94,33 @@ builtin.module attributes {weft.options = {mesh = "data=2"}} {
     func.return %y : !graph.tensor<[4], f32>
   }
 }
+
+// -----
+
+// A gradient over a cut batch, of a parameter whose optimiser's state is cut along the same axis: adding up what each rank
+// has of it moves fewer bytes than bringing the batch together.
+// CHECK-LABEL: func.func @main
+// CHECK-NOT:   graph.all_gather
+// CHECK:       graph.all_reduce
+builtin.module attributes {weft.options = {mesh = "data=2", shard = ["a=,data", "b=data,", "s=data,", "n=data,"]}} {
+  func.func @main(%a: !graph.tensor<[4, 64], f32>, %b: !graph.tensor<[64, 4], f32>, %s: !graph.tensor<[4, 4], f32>) -> !graph.tensor<[4, 4], f32> attributes {input_names = ["a", "b", "s"], output_names = ["n"]} {
+    %g = graph.matmul %a, %b : (!graph.tensor<[4, 64], f32>, !graph.tensor<[64, 4], f32>) -> !graph.tensor<[4, 4], f32>
+    %n = graph.add %s, %g : (!graph.tensor<[4, 4], f32>, !graph.tensor<[4, 4], f32>) -> !graph.tensor<[4, 4], f32>
+    func.return %n : !graph.tensor<[4, 4], f32>
+  }
+}
+
+// -----
+
+// Of a small batch the other way round.
+// CHECK-LABEL: func.func @main
+// CHECK:       graph.all_gather
+// CHECK-NOT:   graph.all_reduce
+// CHECK:       func.return
+builtin.module attributes {weft.options = {mesh = "data=2", shard = ["a=,data", "b=data,", "s=data,", "n=data,"]}} {
+  func.func @main(%a: !graph.tensor<[4, 2], f32>, %b: !graph.tensor<[2, 4], f32>, %s: !graph.tensor<[4, 4], f32>) -> !graph.tensor<[4, 4], f32> attributes {input_names = ["a", "b", "s"], output_names = ["n"]} {
+    %g = graph.matmul %a, %b : (!graph.tensor<[4, 2], f32>, !graph.tensor<[2, 4], f32>) -> !graph.tensor<[4, 4], f32>
+    %n = graph.add %s, %g : (!graph.tensor<[4, 4], f32>, !graph.tensor<[4, 4], f32>) -> !graph.tensor<[4, 4], f32>
+    func.return %n : !graph.tensor<[4, 4], f32>
+  }
+}

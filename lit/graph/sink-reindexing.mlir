@@ -96,3 +96,19 @@ func.func @joins_the_other(%x: !graph.tensor<[12, 4], f32>, %z: !graph.tensor<[2
   %y = graph.add %r, %h : (!graph.tensor<[2, 6, 4], f32>, !graph.tensor<[2, 6, 4], f32>) -> !graph.tensor<[2, 6, 4], f32>
   func.return %y : !graph.tensor<[2, 6, 4], f32>
 }
+
+// -----
+
+// A conversion that a product of bf16 takes in stays next to it.
+// CHECK-LABEL: func.func @taken_in
+// CHECK: %[[R:[a-z_0-9]+]] = graph.reshape %{{.*}} bf16>
+// CHECK: %[[C:[a-z_0-9]+]] = graph.cast %[[R]] {to = f32}
+// CHECK: graph.matmul %[[C]]
+func.func @taken_in(%x: !graph.tensor<[4, 2, 4], f32>, %w: !graph.tensor<[8, 8], bf16>) -> !graph.tensor<[4, 8], f32> {
+  %0 = graph.cast %x {to = bf16} : (!graph.tensor<[4, 2, 4], f32>) -> !graph.tensor<[4, 2, 4], bf16>
+  %1 = graph.reshape %0 {shape = #graph.shape<[4, 8]>} : (!graph.tensor<[4, 2, 4], bf16>) -> !graph.tensor<[4, 8], bf16>
+  %2 = graph.cast %1 {to = f32} : (!graph.tensor<[4, 8], bf16>) -> !graph.tensor<[4, 8], f32>
+  %3 = graph.cast %w {to = f32} : (!graph.tensor<[8, 8], bf16>) -> !graph.tensor<[8, 8], f32>
+  %4 = graph.matmul %2, %3 : (!graph.tensor<[4, 8], f32>, !graph.tensor<[8, 8], f32>) -> !graph.tensor<[4, 8], f32>
+  func.return %4 : !graph.tensor<[4, 8], f32>
+}

@@ -47,3 +47,38 @@ func.func @stored(%x: !graph.tensor<[2, 8], f16>, %f: !graph.tensor<[8, 2], f32>
   %3 = graph.exp %d : (!graph.tensor<[2], f64>) -> !graph.tensor<[2], f64>
   func.return %0, %2, %3 : !graph.tensor<[8, 2], f16>, !graph.tensor<[8, 2], f32>, !graph.tensor<[2], f64>
 }
+
+// -----
+
+// Where the target multiplies bf16, both factors of a product with a weight are rounded to that; what is added to it is not.
+// CHECK-LABEL: func.func @multiplied
+// CHECK: %[[E:[a-z_0-9]+]] = graph.exp
+// CHECK: %[[R:[a-z_0-9]+]] = graph.cast %[[E]] {to = bf16}
+// CHECK: %[[X:[a-z_0-9]+]] = graph.cast %[[R]] {to = f32}
+// CHECK: %[[W:[a-z_0-9]+]] = graph.cast %w {to = f32}
+// CHECK: %[[P:[a-z_0-9]+]] = graph.matmul %[[X]], %[[W]]
+// CHECK: graph.add %[[P]], %[[E]]
+builtin.module attributes {weft.target = "sapphirerapids"} {
+  func.func @multiplied(%x: !graph.tensor<[4, 8], bf16>, %w: !graph.tensor<[8, 8], bf16>) -> !graph.tensor<[4, 8], bf16> {
+    %0 = graph.exp %x : (!graph.tensor<[4, 8], bf16>) -> !graph.tensor<[4, 8], bf16>
+    %1 = graph.matmul %0, %w : (!graph.tensor<[4, 8], bf16>, !graph.tensor<[8, 8], bf16>) -> !graph.tensor<[4, 8], bf16>
+    %2 = graph.add %1, %0 : (!graph.tensor<[4, 8], bf16>, !graph.tensor<[4, 8], bf16>) -> !graph.tensor<[4, 8], bf16>
+    func.return %2 : !graph.tensor<[4, 8], bf16>
+  }
+}
+
+// -----
+
+// The image of a convolution is padded as it is stored; a product of two computed factors stays one of f32.
+// CHECK-LABEL: func.func @padded
+// CHECK: %[[I:[a-z_0-9]+]] = graph.pad %x {{.*}} bf16>
+// CHECK: %[[J:[a-z_0-9]+]] = graph.cast %[[I]] {to = f32}
+// CHECK: %[[C:[a-z_0-9]+]] = graph.conv %[[J]], %{{[a-z_0-9]+}} {group = 1 : i64}
+// CHECK: graph.matmul %[[C]], %[[C]]
+builtin.module attributes {weft.target = "sapphirerapids"} {
+  func.func @padded(%x: !graph.tensor<[1, 4, 8, 8], bf16>, %w: !graph.tensor<[4, 4, 3, 3], bf16>) -> !graph.tensor<[1, 4, 8, 8], bf16> {
+    %0 = graph.conv %x, %w {group = 1 : i64, pads = array<i64: 1, 1, 1, 1>} : (!graph.tensor<[1, 4, 8, 8], bf16>, !graph.tensor<[4, 4, 3, 3], bf16>) -> !graph.tensor<[1, 4, 8, 8], bf16>
+    %1 = graph.matmul %0, %0 : (!graph.tensor<[1, 4, 8, 8], bf16>, !graph.tensor<[1, 4, 8, 8], bf16>) -> !graph.tensor<[1, 4, 8, 8], bf16>
+    func.return %1 : !graph.tensor<[1, 4, 8, 8], bf16>
+  }
+}

@@ -27,3 +27,21 @@ func.func @main(%x: !graph.tensor<[n], f32>) -> (!graph.tensor<[n], f32>, !graph
   %u = graph.neg %z : (!graph.tensor<[2], i32>) -> !graph.tensor<[2], i32>
   func.return %y, %u : !graph.tensor<[n], f32>, !graph.tensor<[2], i32>
 }
+
+// -----
+
+// A function of the host may say how much another one fills.
+// CHECK-LABEL: loop.program @main[n]
+// CHECK: loop.host_call "rows({uint8,1,}) -> ({int64,0,})"(%x) -> (%[[S:[0-9a-z]+]])
+// CHECK-NEXT: %[[L:[0-9a-z]+]] = loop.load %[[S]][]
+// CHECK-NEXT: %[[H:[0-9a-z]+]] = arith.index_cast %[[L]]
+// CHECK-NEXT: loop.bind_symbol "h" = %[[H]]
+// CHECK-NEXT: %[[Y:[0-9a-z]+]] = loop.alloc workspace : !loop.buffer<[h, 3], ui8>
+// CHECK-NEXT: loop.host_call "fill({uint8,1,}) -> ({uint8,2,})"(%x) -> (%[[Y]])
+// CHECK-NEXT: loop.transfer_ownership %[[Y]], %y
+func.func @main(%x: !graph.tensor<[n], ui8>) -> !graph.tensor<[h, 3], ui8> {
+  %s = graph.host_call "rows"(%x) : (!graph.tensor<[n], ui8>) -> !graph.tensor<[], i64>
+  graph.bind_sizes %s {sizes = ["h"]} : !graph.tensor<[], i64>
+  %y = graph.host_call "fill"(%x) : (!graph.tensor<[n], ui8>) -> !graph.tensor<[h, 3], ui8>
+  func.return %y : !graph.tensor<[h, 3], ui8>
+}

@@ -25,7 +25,7 @@ loop.kernel @k(%x: !loop.buffer<[4, 8], ui8>, %w: !loop.buffer<[2, 32, 4], i8>, 
 // -----
 
 // Bytes of one kind have no such instruction everywhere.
-// CHECK: dot_product requires the sum of products of an unsigned and a signed byte, got loop %q
+// CHECK: dot_product requires the sum of products of an unsigned and a signed byte, or of bf16, got loop %q
 loop.kernel @k(%x: !loop.buffer<[4], i8>, %w: !loop.buffer<[32, 4], i8>, %y: !loop.buffer<[32], i32>) {
   loop.for %j = 0 to 32 {
     loop.for %q = 0 to 4 reduction(add) {
@@ -62,7 +62,7 @@ loop.kernel @k(%x: !loop.buffer<[8], ui8>, %w: !loop.buffer<[32, 8], i8>, %y: !l
 // -----
 
 // The bytes of a word are neighbours.
-// CHECK: dot_product requires neighbouring bytes in consecutive iterations, got loop.load of %w[%q, %j]
+// CHECK: dot_product requires neighbouring elements in consecutive iterations, got loop.load of %w[%q, %j]
 loop.kernel @k(%x: !loop.buffer<[4], ui8>, %w: !loop.buffer<[4, 32], i8>, %y: !loop.buffer<[32], i32>) {
   loop.for %j = 0 to 32 {
     loop.for %q = 0 to 4 reduction(add) {

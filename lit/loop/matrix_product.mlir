@@ -77,7 +77,7 @@ loop.kernel @k(%x: !loop.buffer<[20, 64], ui8>, %w: !loop.buffer<[64, 32], i8>, 
 
 // -----
 
-// CHECK: matrix_product requires reductions around rows, columns and words of a sum of products of bytes, got loop %k
+// CHECK: matrix_product requires reductions around rows, columns and words of a sum of products of words, got loop %k
 loop.kernel @k(%x: !loop.buffer<[20, 64], ui8>, %y: !loop.buffer<[20], i32>) {
   loop.for %k = 0 to 64 reduction(add) {
     loop.for %i = 0 to 20 {

@@ -102,3 +102,26 @@ builtin.module attributes {weft.target = "x86-64-v4"} {
     func.return %y : !graph.tensor<[3, m, 48], i32>
   }
 }
+
+// -----
+
+// So are two terms of a product of bf16; a kernel that extends its factors takes them from memory as they are.
+// CHECK-LABEL: loop.kernel @cast_cast_matmul
+// CHECK-SAME: bf16, [(d1 floordiv 32), (d0 floordiv 2), (d1 mod 32), (d0 mod 2)] in [2, 32, 32, 2]>
+// CHECK: %[[ACC:.*]] = loop.alloc scratch : !loop.buffer<[20, 32], f32
+// CHECK: loop.for %{{.*}} = 0 to 2 matrix reduction(add) {
+// CHECK: loop.for %[[Q:[a-z_0-9]+]] = 0 to 2 reduction(add) {
+// CHECK: loop.load %a0[{{.*}} + %[[Q]]] : !loop.buffer<[40, 64], bf16>
+// CHECK: loop.store %{{.*}}, %[[ACC]]
+builtin.module attributes {weft.target = "sapphirerapids"} {
+  func.func @main(%x: !graph.tensor<[40, 64], bf16>) -> !graph.tensor<[40, 64], f32> {
+    %w = graph.constant {key = "w", shape = #graph.shape<[64, 64]>, element = bf16} : () -> !graph.tensor<[64, 64], bf16>
+    %y = graph.fused(%x1 = %x, %w1 = %w) : (!graph.tensor<[40, 64], bf16>, !graph.tensor<[64, 64], bf16>) -> !graph.tensor<[40, 64], f32> {
+      %0 = graph.cast %x1 {to = f32} : (!graph.tensor<[40, 64], bf16>) -> !graph.tensor<[40, 64], f32>
+      %1 = graph.cast %w1 {to = f32} : (!graph.tensor<[64, 64], bf16>) -> !graph.tensor<[64, 64], f32>
+      %2 = graph.matmul %0, %1 : (!graph.tensor<[40, 64], f32>, !graph.tensor<[64, 64], f32>) -> !graph.tensor<[40, 64], f32>
+      graph.yield %2 : !graph.tensor<[40, 64], f32>
+    }
+    func.return %y : !graph.tensor<[40, 64], f32>
+  }
+}

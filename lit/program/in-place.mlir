@@ -94,3 +94,33 @@ loop.program @main(%in: !loop.buffer<[4, 4], f32>, %out: !loop.buffer<[4, 4], f3
   loop.call @add(%x, %v, %y) : !loop.buffer<[4, 4], f32>, !loop.buffer<[16], f32>, !loop.buffer<[4, 4], f32>
   loop.call @copy(%y, %out) : !loop.buffer<[4, 4], f32>, !loop.buffer<[4, 4], f32>
 }
+
+// -----
+
+// A sum over ranks takes the place of what it is a sum of, at the start of the arena, which other ranks may reach; what is
+// gathered has a place of its own, and so has a sum whose operand is gathered meanwhile.
+// CHECK-LABEL: loop.program @ranks
+// CHECK-SAME: collective_bytes = #builtin.int<640>
+// CHECK:      %large = loop.alloc workspace at 640 :
+// CHECK-NEXT: %g = loop.alloc workspace at [[SUMMED:[0-9]+]] :
+// CHECK-NEXT: %s = loop.alloc workspace at [[SUMMED]] :
+// CHECK-NOT:  loop.alloc workspace at [[SUMMED]] :
+// CHECK:      loop.start
+loop.kernel @fill(%a: !loop.buffer<[512], f32>, %b: !loop.buffer<[32], f32>, %c: !loop.buffer<[32], f32>) { }
+loop.kernel @use(%a: !loop.buffer<[512], f32>, %b: !loop.buffer<[32], f32>, %c: !loop.buffer<[64], f32>, %d: !loop.buffer<[32], f32>) { }
+loop.program @ranks(%out: !loop.buffer<[32], f32>) inputs 0 {
+  %large = loop.alloc workspace : !loop.buffer<[512], f32>
+  %g = loop.alloc workspace : !loop.buffer<[32], f32>
+  %s = loop.alloc workspace : !loop.buffer<[32], f32>
+  %p = loop.alloc workspace : !loop.buffer<[32], f32>
+  %all = loop.alloc workspace : !loop.buffer<[64], f32>
+  %kept = loop.alloc workspace : !loop.buffer<[32], f32>
+  loop.call @fill(%large, %g, %p) : !loop.buffer<[512], f32>, !loop.buffer<[32], f32>, !loop.buffer<[32], f32>
+  loop.start %g, %s {number = 0 : i64, operation = "all_reduce", reduction = "sum", sizes = array<i64: 2>, strides = array<i64: 1>} : !loop.buffer<[32], f32>, !loop.buffer<[32], f32>
+  loop.start %p, %all {number = 1 : i64, operation = "all_gather", reduction = "sum", sizes = array<i64: 2>, strides = array<i64: 1>} : !loop.buffer<[32], f32>, !loop.buffer<[64], f32>
+  loop.start %p, %kept {number = 2 : i64, operation = "all_reduce", reduction = "sum", sizes = array<i64: 2>, strides = array<i64: 1>} : !loop.buffer<[32], f32>, !loop.buffer<[32], f32>
+  loop.wait %g, %s {number = 0 : i64, operation = "all_reduce", reduction = "sum", sizes = array<i64: 2>, strides = array<i64: 1>} : !loop.buffer<[32], f32>, !loop.buffer<[32], f32>
+  loop.wait %p, %all {number = 1 : i64, operation = "all_gather", reduction = "sum", sizes = array<i64: 2>, strides = array<i64: 1>} : !loop.buffer<[32], f32>, !loop.buffer<[64], f32>
+  loop.wait %p, %kept {number = 2 : i64, operation = "all_reduce", reduction = "sum", sizes = array<i64: 2>, strides = array<i64: 1>} : !loop.buffer<[32], f32>, !loop.buffer<[32], f32>
+  loop.call @use(%large, %s, %all, %kept) : !loop.buffer<[512], f32>, !loop.buffer<[32], f32>, !loop.buffer<[64], f32>, !loop.buffer<[32], f32>
+}

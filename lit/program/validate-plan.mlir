@@ -114,3 +114,46 @@ loop.program @concurrent(%x: !loop.buffer<[16], f32>, %y: !loop.buffer<[16], f32
     loop.call @k(%b, %z) : !loop.buffer<[16], f32>, !loop.buffer<[16], f32>
   }
 }
+
+// -----
+
+// A sum over ranks in the place of its operand.
+// CHECK-LABEL: loop.program @summed
+loop.kernel @k(%x: !loop.buffer<[16], f32>, %y: !loop.buffer<[16], f32>) attributes {writes = [#builtin.int<1>]} { }
+loop.program @summed(%x: !loop.buffer<[16], f32>, %y: !loop.buffer<[16], f32>) inputs 1 {
+  %a = loop.alloc workspace at 0 : !loop.buffer<[16], f32>
+  %b = loop.alloc workspace at 0 : !loop.buffer<[16], f32>
+  loop.call @k(%x, %a) : !loop.buffer<[16], f32>, !loop.buffer<[16], f32>
+  loop.start %a, %b {number = 0 : i64, operation = "all_reduce", reduction = "sum", sizes = array<i64: 2>, strides = array<i64: 1>} : !loop.buffer<[16], f32>, !loop.buffer<[16], f32>
+  loop.wait %a, %b {number = 0 : i64, operation = "all_reduce", reduction = "sum", sizes = array<i64: 2>, strides = array<i64: 1>} : !loop.buffer<[16], f32>, !loop.buffer<[16], f32>
+  loop.call @k(%b, %y) : !loop.buffer<[16], f32>, !loop.buffer<[16], f32>
+}
+
+// -----
+
+// What is summed is read behind the sum that took its place.
+// CHECK: call of @k requires operands that hold what was computed for them, got memory that something else has overwritten as argument 0
+loop.kernel @k(%x: !loop.buffer<[16], f32>, %y: !loop.buffer<[16], f32>) attributes {writes = [#builtin.int<1>]} { }
+loop.program @read_again(%x: !loop.buffer<[16], f32>, %y: !loop.buffer<[16], f32>) inputs 1 {
+  %a = loop.alloc workspace at 0 : !loop.buffer<[16], f32>
+  %b = loop.alloc workspace at 0 : !loop.buffer<[16], f32>
+  loop.call @k(%x, %a) : !loop.buffer<[16], f32>, !loop.buffer<[16], f32>
+  loop.start %a, %b {number = 0 : i64, operation = "all_reduce", reduction = "sum", sizes = array<i64: 2>, strides = array<i64: 1>} : !loop.buffer<[16], f32>, !loop.buffer<[16], f32>
+  loop.wait %a, %b {number = 0 : i64, operation = "all_reduce", reduction = "sum", sizes = array<i64: 2>, strides = array<i64: 1>} : !loop.buffer<[16], f32>, !loop.buffer<[16], f32>
+  loop.call @k(%a, %y) : !loop.buffer<[16], f32>, !loop.buffer<[16], f32>
+}
+
+// -----
+
+// Parts that are gathered lie apart from the whole, and so does a sum that is not just where its operand is.
+// CHECK: loop.start requires buffers that lie apart, got two that share bytes
+loop.kernel @k(%x: !loop.buffer<[16], f32>, %y: !loop.buffer<[16], f32>) attributes {writes = [#builtin.int<1>]} { }
+loop.kernel @l(%x: !loop.buffer<[32], f32>, %y: !loop.buffer<[32], f32>) attributes {writes = [#builtin.int<1>]} { }
+loop.program @gathered(%x: !loop.buffer<[16], f32>, %y: !loop.buffer<[32], f32>) inputs 1 {
+  %a = loop.alloc workspace at 0 : !loop.buffer<[16], f32>
+  %b = loop.alloc workspace at 0 : !loop.buffer<[32], f32>
+  loop.call @k(%x, %a) : !loop.buffer<[16], f32>, !loop.buffer<[16], f32>
+  loop.start %a, %b {number = 0 : i64, operation = "all_gather", reduction = "sum", sizes = array<i64: 2>, strides = array<i64: 1>} : !loop.buffer<[16], f32>, !loop.buffer<[32], f32>
+  loop.wait %a, %b {number = 0 : i64, operation = "all_gather", reduction = "sum", sizes = array<i64: 2>, strides = array<i64: 1>} : !loop.buffer<[16], f32>, !loop.buffer<[32], f32>
+  loop.call @l(%b, %y) : !loop.buffer<[32], f32>, !loop.buffer<[32], f32>
+}

@@ -2,7 +2,7 @@
 
 import pytest
 from xdsl.dialects.builtin import IntegerType
-from xdsl.ir import Block, Region
+from xdsl.ir import Block, Operation, Region
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -55,3 +55,40 @@ def test_common_fields_are_quick():
         assert isinstance(own, BaseAccessor), "the parser of assembly formats asks for xDSL's"
         assert "__get__" in vars(own.__class__)
         assert own.__class__.__mro__[1] is vars(slow)[name].__class__
+
+
+def nested():
+    """Operations in regions of operations, three deep, and their root."""
+    bit = IntegerType(1)
+    kind = definitions()
+    quicken([kind])
+
+    def one(*inside: Block):
+        values = Block(arg_types=[bit] * 2).args
+        regions = [Region(list(inside))]
+        return kind.create(operands=values, result_types=[bit, bit], regions=regions)
+
+    return one(Block([one(Block([one(), one()])), one()]), Block([one()]))
+
+
+def test_the_quick_walk_is_the_slow_one():
+    root = nested()
+    for options in ({}, {"reverse": True}, {"region_first": True}):
+        assert list(root.walk(**options)) == list(Operation.walk(root, **options))
+    assert len(list(root.walk())) == 6
+
+
+def test_what_a_walk_has_come_to_may_be_erased():
+    root = nested()
+    leaves = [op for op in root.walk() if not op.regions[0].blocks]
+    for op in root.walk():
+        if op in leaves:
+            op.detach()
+    assert len(list(root.walk())) == 2
+
+
+def test_operations_and_values_are_told_apart_by_identity():
+    one, other = nested(), nested()
+    for hashed in (*(each for root in (one, other) for each in root.walk()), *one.results):
+        assert hash(hashed) == object.__hash__(hashed)
+    assert len({one, other, one}) == 2

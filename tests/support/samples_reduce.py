@@ -101,7 +101,7 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     search.ArgMaxOp: position(),
     search.ArgMinOp: position(),
     pool.MaxPoolOp: window(),
-    pool.MaxPoolIndicesOp: window("column_major"),
+    pool.MaxPoolIndicesOp: window("column_major", "per_plane"),
     pool.AveragePoolOp: window("count_include_pad"),
     lp_norm.LpPoolOp: norm_of(window()),
     pool.GlobalAveragePoolOp: image(3),

@@ -14,7 +14,7 @@ from weft.dialects.graph import GraphOp
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.op import AttributeValue
 from weft.dialects.graph.core.types import BF16, F16, F32, F64, I32, ShapeAttr
-from weft.dialects.graph.ops.random import RandomBitsOp
+from weft.dialects.graph.ops.random import MersenneTwisterOp, RandomBitsOp
 from weft.dialects.graph.ops.region_pool import MaxRegionPoolOp
 from weft.dialects.graph.ops.resample import ResampleOp
 from weft.dialects.graph.ops.sort import ArgsortOp
@@ -112,6 +112,15 @@ def random_bits(draw) -> Sample:
 
 
 @st.composite
+def mersenne_words(draw) -> Sample:
+    """Fewer and more words than the generator's state has, and as many."""
+    count = draw(st.sampled_from([0, 1, 227, 623, 624, 1300]))
+    return Sample(
+        [], {"count": ShapeAttr((Expr.of(count),)), "seed": draw(st.integers(0, 2**32 - 1))}
+    )
+
+
+@st.composite
 def argsorts(draw) -> Sample:
     """Few and many positions, equal elements, NaNs."""
     shape = draw(shapes(1, max_dims=2, max_side=4))
@@ -143,6 +152,7 @@ def region_pools(draw) -> Sample:
 
 SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     ArgsortOp: argsorts(),
+    MersenneTwisterOp: mersenne_words(),
     NonzeroOp: places(),
     RandomBitsOp: random_bits(),
     MaxRegionPoolOp: region_pools(),

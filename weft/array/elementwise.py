@@ -106,7 +106,7 @@ asin, acos, atan, asinh, acosh, atanh = (
 )
 floor, ceil, round = (_whole(name, _number(name)) for name in ("floor", "ceil", "round"))
 sign = _unary("sign", np.sign)
-abs, negative = _unary("abs", np.abs), _unary("neg", np.negative)
+abs, negative = _operator_of_one(_python.abs, "abs"), _unary("neg", np.negative)
 bitwise_invert = _operator_of_one(_python.invert, "bitwise_invert")
 positive = _operator_of_one(_python.pos, "positive")
 reciprocal = _unary("reciprocal", np.reciprocal, True)
@@ -151,8 +151,8 @@ bitwise_right_shift = _operator(_python.rshift, "bitwise_right_shift")
 
 
 def square(x: Any) -> Any:
-    """Each element times itself."""
-    return x * x
+    """Each element times itself; bools count as int8."""
+    return x * (x.astype(np.int8) if isinstance(x, ArrayOperators) and x.dtype == np.bool_ else x)
 
 
 def expm1(x: Any) -> Any:

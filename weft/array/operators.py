@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeGuard, cast
 
 import numpy as np
 
+from weft.array.bools import name_on
 from weft.array.division import floored, whole
 
 NOT_USERS: Final = (f"{Path(__file__).parents[1]}{os.sep}", f"{Path(np.__file__).parent}{os.sep}")
@@ -218,7 +219,8 @@ class ArrayOperators(metaclass=ArrayClass):
 
     def apply(self, name: str, *others: Any, **attributes: Any) -> Self:
         """An operator on this tensor and others, brought to one dtype."""
-        return self.op(name, *self.promoted(*others), **attributes)
+        operands = self.promoted(*others)
+        return self.op(name_on(name, operands[0].dtype), *operands, **attributes)
 
     def promoted(self, *others: Any) -> list[Self]:
         """This tensor and others as tensors of one dtype."""
@@ -390,7 +392,7 @@ class ArrayOperators(metaclass=ArrayClass):
         return self
 
     def __abs__(self) -> Self:
-        return self.apply("abs")
+        return self if self.dtype == np.bool_ else self.apply("abs")
 
     def __invert__(self) -> Self:
         return self.apply("logical_not" if self.dtype == np.bool_ else "bitwise_not")

@@ -199,6 +199,11 @@ def tile(x: Any, repetitions: Sequence[int]) -> Any:
     return x.reshape(between).broadcast_to(wide).reshape(whole)
 
 
+def extents(shape: Any) -> list[Any]:
+    """The sizes that stand in a tuple, a list or an array of one axis; anything else alone."""
+    return [*shape] if getattr(shape, "ndim", 0) == 1 else listed(shape)
+
+
 def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
     """Each slice along an axis, or each element, so many times, one number for all or one each."""
     if not isinstance(x, ArrayOperators):

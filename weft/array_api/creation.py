@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.array.operators import ArrayOperators, listed, users_line
+from weft.array.operators import ArrayOperators, users_line
+from weft.array.rearrangements import extents
 from weft.array.views import Views
 from weft.dialects.errors import WeftError
 from weft.eager.tensor import Tensor, tensor_of
@@ -15,7 +16,6 @@ from weft.eager.tensor import Tensor, tensor_of
 Size = int | Sequence[int]
 
 _range: Any = np.arange  # whose overloads ask for one type of bounds
-_spaced: Any = np.linspace
 
 _NUMBERS: Final = frozenset((bool, int, float))
 """Types of Python's numbers."""
@@ -60,7 +60,7 @@ def full(shape: Size, fill_value: Any, dtype: Any = None, *, device: Any = None)
     _require_cpu(device)
     if isinstance(fill_value, ArrayOperators):
         filled = fill_value if dtype is None else fill_value.astype(dtype)
-        return filled.broadcast_to(listed(shape)).duplicate()
+        return filled.broadcast_to(extents(shape)).duplicate()
     return _made(np.full(shape, fill_value, dtype))
 
 
@@ -76,26 +76,6 @@ def arange(
     _require_cpu(device)
     low, high = (0, start) if stop is None else (start, stop)
     return _made(_range(low, high, step, dtype))
-
-
-def linspace(
-    start: float,
-    stop: float,
-    num: int,
-    dtype: Any = None,
-    *,
-    device: Any = None,
-    endpoint: bool = True,
-) -> Tensor:
-    """So many numbers at equal distances, both ends among them, or the first alone."""
-    chosen = np.dtype(_dtype(dtype, device))
-    if num < 2 or chosen.kind != "f" or not endpoint or {type(start), type(stop)} - _NUMBERS:
-        return tensor_of(_spaced(start, stop, num, dtype=chosen, endpoint=endpoint))
-    positions = np.arange(num, dtype=np.float64)
-    positions *= (stop - start) / (num - 1)
-    positions += start
-    positions[-1] = stop
-    return tensor_of(positions.astype(chosen))
 
 
 def eye(

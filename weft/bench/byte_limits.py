@@ -115,13 +115,13 @@ def _ones(shape: tuple[int, ...]) -> Array:
 
 def _shape(target: Target) -> tuple[int, int, int]:
     """Rows and columns of sums, and the words along them of an instruction."""
-    return (32, 32, 16) if target.has_matrix_products else (_CHAINS, target.lanes(4), 1)
+    return (32, 32, 16) if target.has_matrix_products(4) else (_CHAINS, target.lanes(4), 1)
 
 
 @cache
 def _compiled(target: Target) -> Compiled:
     """A program of the loops, which has registers of tiles where the target has such."""
-    tiles = target.has_matrix_products
+    tiles = target.has_matrix_products(4)
     rows, columns, words = _shape(target)
     names = {
         "x": f"!loop.buffer<[threads, {rows}, {4 * words}], ui8>",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import Field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -27,6 +27,7 @@ from weft.compiler.machine.artifact.artifact import (
     check_runs_on,
     is_artifact,
     load,
+    read_metadata,
 )
 from weft.compiler.machine.artifact.cache import default_cache
 from weft.compiler.machine.codegen.host import host_target
@@ -146,11 +147,21 @@ def model_for_peers(arguments: argparse.Namespace, folder: Path) -> Path:
 
 def executable_from(arguments: argparse.Namespace) -> Executable:
     """The artifact of the command line, loaded, or its model, compiled; with --threads."""
+    return executables_from(arguments)[1]()
+
+
+def executables_from(
+    arguments: argparse.Namespace,
+) -> tuple[Mapping[str, Any], Callable[[], Executable]]:
+    """The metadata of the command line's artifact, or of its model, compiled; and what makes an
+    executable with --threads of it, for each rank that asks.
+    """
     if is_artifact(arguments.model):
-        return load(arguments.model, host_target(), threads=arguments.threads)
+        metadata = read_metadata(arguments.model)
+        return metadata, lambda: load(arguments.model, host_target(), threads=arguments.threads)
     compiled = compile_from(arguments)
     check_runs_on(host_target(), compiled.metadata, arguments.model)
-    return compiled.executable(arguments.threads)
+    return compiled.metadata, lambda: compiled.executable(arguments.threads)
 
 
 def trapped_from(arguments: argparse.Namespace) -> Executable:

@@ -11,14 +11,18 @@ from typing import Any, Final
 from msgspec.structs import asdict
 
 from weft.cli.arrays import add_input_options, random_inputs, read_archive, read_inputs
+from weft.cli.drawing import ranks
 from weft.cli.drawing.drawn import drawn_table, shown_share
-from weft.cli.model import add_compile_options, executable_from
+from weft.cli.model import add_compile_options, executables_from
 from weft.cli.parser import command_parser
 from weft.cli.table import shown_bytes, shown_flops
 from weft.cli.terminal import show
+from weft.compiler.graph.partition.read_mesh import read_mesh
 from weft.compiler.machine.python.executable import Executable
 from weft.compiler.machine.python.profile import Profile, Row
 from weft.dialects.weights import Array
+from weft.distributed import pipeline
+from weft.distributed.world import simulate, world
 
 _EXAMPLES: Final = """\
 examples:
@@ -27,6 +31,7 @@ examples:
   weft profile libmodel.so --inputs x.npz -o trace.json then open it in ui.perfetto.dev
   weft profile bert.onnx --random-dim batch=1 --random-dim sequence=128 --threads 2
   weft profile libmodel.so --json | python -m json.tool
+  weft profile model.onnx --mesh data=2 --shard x=data  ranks as threads, beside one another
 
 The artifact itself reads the clock where kernels begin: it is the one that is deployed, and a
 kernel costs some 30 ns more. What is shown is the call of median duration. `ms` is the time in
@@ -77,7 +82,11 @@ def parser() -> argparse.ArgumentParser:
 
 def run(arguments: argparse.Namespace) -> None:
     """Profiles and prints. Raises WeftError and OSError."""
-    executable = executable_from(arguments)
+    metadata, make = executables_from(arguments)
+    if "mesh" in metadata:
+        _run_ranks(arguments, metadata, make)
+        return
+    executable = make()
     inputs = _inputs(arguments, executable)
     profile = executable.profile(inputs, calls=arguments.calls)
     if arguments.output is not None:
@@ -90,6 +99,37 @@ def run(arguments: argparse.Namespace) -> None:
         for by in arguments.by or ["kernel"]
     ]
     show("\n".join([_head(profile), *tables]))
+    if arguments.output is not None:
+        show(f"trace: {arguments.output}")
+
+
+def _run_ranks(
+    arguments: argparse.Namespace, metadata: Mapping[str, Any], make: Callable[[], Executable]
+) -> None:
+    """Profiles a model for a mesh on ranks that are threads of this process, and prints what they
+    did beside one another.
+    """
+    mesh = read_mesh(metadata["mesh"]["axes"])
+    assert mesh is not None, "a mesh has axes"
+    arguments.threads = arguments.threads or 1
+
+    def profiled() -> Profile:
+        executable = make()
+        pipeline.join_stages(executable, world())
+        return executable.profile(_inputs(arguments, executable), calls=arguments.calls)
+
+    profiles = ranks.one_call(simulate(mesh.ranks, profiled))
+    if arguments.output is not None:
+        arguments.output.write_text(json.dumps(ranks.trace_of_ranks(profiles)))
+    if arguments.json:
+        starts = ranks.offsets(profiles)
+        found = [
+            {"rank": rank, "begin": start, **as_json(profile)}
+            for rank, (profile, start) in enumerate(zip(profiles, starts, strict=True))
+        ]
+        show(json.dumps({"mesh": metadata["mesh"], "ranks": found}, indent=1))
+        return
+    show(ranks.drawn_ranks(profiles))
     if arguments.output is not None:
         show(f"trace: {arguments.output}")
 

@@ -128,7 +128,7 @@ class _Transport:
             reduction = self._reductions[what.reduction]
             reduces = what.operation == _ALL_REDUCE
             call = group.Iallreduce if reduces else group.Ireduce_scatter_block
-            request = call(given, filled, reduction)
+            request = call(self.mpi.IN_PLACE if source == target else given, filled, reduction)
         self._requests[target] = request
         return 0
 

@@ -90,6 +90,7 @@ def _reach(found: World) -> None:
     """Lets contexts that this thread creates reach the other ranks."""
     REACHED.table = 0 if found.table is None else ctypes.addressof(found.table)
     REACHED.holder = found.table
+    REACHED.heap = getattr(found.table, "heap", None)
 
 
 @cache

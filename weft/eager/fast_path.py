@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from weft.array.bools import name_on
 from weft.array.complex_numbers import Complex
 from weft.array.composites import leader
 from weft.array.operators import ArrayOperators, Axes, axes_of
@@ -76,7 +77,8 @@ def _binary(
             plain = self._abstract.dtype == other._abstract.dtype and (
                 self._abstract.is_float or not divides
             )
-            template = composed if name is None or not plain else operator_of(name, (), 2)
+            graph_name = name and name_on(name, self._abstract.dtype)
+            template = composed if not graph_name or not plain else operator_of(graph_name, (), 2)
             if template is None:
                 return slow(self, other)
             entry = entries[self._abstract, other._abstract] = _entry(template, self, other)

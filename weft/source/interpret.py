@@ -24,7 +24,7 @@ from weft.source.captures import Captures
 from weft.source.expressions.expressions import evaluate
 from weft.source.expressions.indexing import read
 from weft.source.leaves import is_leaf, leaf_type_of, value_as
-from weft.source.program import Kept, Program, Result, Static
+from weft.source.program import Kept, Program, Result, Static, Written
 from weft.source.recording import SourceRecording, forget_undone
 from weft.source.run import Run
 from weft.source.state import changed, put_back, unchanged
@@ -55,9 +55,11 @@ def read_function(
     named: Mapping[str, Any],
     *,
     frozen: bool = False,
+    writes: bool = False,
 ) -> SourceGraph:
     """The graph of a function whose arguments are Python values, with a `Spec` for each tensor
-    among them. With `frozen`, arrays of its surroundings are constants.
+    among them. With `frozen`, arrays of its surroundings are constants; with `writes`, it may
+    change its arguments.
 
     Raises SourceError, which shows the line, for what source mode lacks.
     """
@@ -75,11 +77,17 @@ def read_function(
         leaf.argument(recording, name) if isinstance(leaf, Spec) else leaf
         for leaf, name in zip(given, names, strict=True)
     ]
+    arguments_ = [each for each in values if isinstance(each, Array | Complex)]
+    if writes:
+        for number, each in enumerate(arguments_):
+            if isinstance(each, Array) and each.ndim:
+                each.own("")
+                run.changeable[id(each)] = number
     entered, entered_by_name = unflatten(forms, values)
     recording.enclosing = lambda: unchanged(run)
     with put_back(run), _interpreting(run), run.at(location), kept_while_traced():
         returned = call(run, function, entered, entered_by_name, location)
-        return _finished(run, function, returned, location)
+        return _finished(run, function, returned, arguments_, location)
 
 
 def _start(function: Any) -> Location:
@@ -115,7 +123,9 @@ def _argument_names(function: Any, arguments: Sequence[Any], named: Mapping[str,
     return names
 
 
-def _finished(run: Run, function: Any, returned: Any, location: Location) -> SourceGraph:
+def _finished(
+    run: Run, function: Any, returned: Any, arguments: Sequence[Any], location: Location
+) -> SourceGraph:
     recording = run.recording
     leaves, form = flatten_exactly(_unspread(run, returned, location), (*KNOWN, Complex))
     outputs: list[SSAValue] = []
@@ -138,6 +148,10 @@ def _finished(run: Run, function: Any, returned: Any, location: Location) -> Sou
     for state, now in changed(run):
         states.append(Kept(state.holder, state.name, len(outputs)))
         outputs.append(value_as(recording, now, leaf_type_of(now)))
+    written: list[Written] = []
+    for number, line in run.changed_arguments.items():
+        written.append(Written(number, len(outputs), line))
+        outputs.append(arguments[number].value)
     if not outputs and (not run.captures.frozen or _acts(recording.block)):
         outputs.append(recording.scalar(bool, True))  # a compiled program has one at least
     forget_undone(recording.block)
@@ -150,6 +164,7 @@ def _finished(run: Run, function: Any, returned: Any, location: Location) -> Sou
         tuple(f"{file}:{line}: {what}" for file, line, what in sorted(run.notes)),
         tuple(states),
         run.captures.keys,
+        tuple(written),
         module,
         recording,
     )

@@ -39,10 +39,12 @@ if TYPE_CHECKING:
     from weft.dialects.graph.regions import effects
     from weft.probing import inside
     from weft.source import interpret
+    from weft.source.pieces import pieced
 else:
     effects = deferred("weft.dialects.graph.regions.effects")
     inside = deferred("weft.probing.inside")
     interpret = deferred("weft.source.interpret")
+    pieced = deferred("weft.source.pieces.pieced")
 
 Specs = Sequence["Spec | None"] | Mapping[str, Spec]
 
@@ -66,10 +68,12 @@ class Compilation(Struct, frozen=True):
                 return f"{captured.name} has another dtype or shape"
         return None
 
-    def call(self, arrays: Sequence[Any]) -> Any:
-        """Runs it on the arrays among the arguments."""
-        captured = (each.fetch() for each in self.program.captured)
+    def call(self, arrays: Sequence[Any], given: Sequence[Any] = ()) -> Any:
+        """Runs it on the arrays among the arguments, which were `given` as these values."""
+        captured = [each.fetch() for each in self.program.captured]
+        self.program.require_writable(given, captured)
         outputs = self.executable(*arrays, *captured)
+        self.program.write(given, outputs)
         self.program.keep(outputs)
         return self.program.rebuilt(outputs)
 
@@ -83,8 +87,11 @@ class Jitted:
         specs: Specs,
         options: Mapping[str, Any],
         acts: bool = True,
+        writes: bool = True,
     ):
-        """Without `acts` nothing is printed and nothing required: that was done by another call."""
+        """Without `acts` nothing is printed and nothing required: that was done by another call.
+        Without `writes` changes of arguments are refused.
+        """
         functools.update_wrapper(self, function, updated=())
         self.source_function = function
         self._specs = specs
@@ -94,6 +101,7 @@ class Jitted:
         self._cached_calls: dict[object, CachedCall] = {}
         self._last: tuple[str, ...] = ()
         self._acts = acts
+        self._writes = writes and not specs
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         if named or DEPTH.count:
@@ -142,11 +150,13 @@ class Jitted:
             if spec is not None or is_value(leaf)
         ]
         tensors = any(isinstance(leaf, Tensor) for leaf in leaves)
-        if signature is not None and len(arrays) == sum(map(is_value, leaves)):
+        given = [leaf for leaf in leaves if is_value(leaf)]
+        kept = signature is not None and len(arrays) == len(given)
+        if kept and not compilation.program.written:
             if len(self._cached_calls) >= MOST_CACHED:
                 self._cached_calls.clear()
             self._cached_calls[signature] = CachedCall.of(compilation, tensors)
-        found = compilation.call(arrays)
+        found = compilation.call(arrays, given)
         return as_tensors(found) if tensors else found
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -302,11 +312,12 @@ class Jitted:
 
     def survey_parts(self) -> tuple[object, ...]:
         """What a program that calls it depends on."""
-        return self.source_function, self._specs, self._options, self._acts
+        return self.source_function, self._specs, self._options, self._acts, self._writes
 
     def _read(self, kept: Sequence[Any], form: Structure) -> interpret.SourceGraph:
         """The graph for arguments, as `_compile` has them."""
-        read = interpret.read_function(self.source_function, *unflatten(form, kept))
+        arguments = unflatten(form, kept)
+        read = interpret.read_function(self.source_function, *arguments, writes=self._writes)
         if not self._acts:
             effects.drop_effects(read.module)
             read = replace(read, states=())
@@ -360,6 +371,7 @@ def jit(
     options: Options | None = None,
     threads: int | None = None,
     trap_nan: bool = False,
+    fallback: str = "error",
     **changes: Unpack[Changes],
 ) -> Any:
     """Compiles a function from its source, when it is called and for what it is called with:
@@ -373,13 +385,22 @@ def jit(
     `trap_nan` calls look at every value, and raise InputError that names the line which makes NaN
     or an infinity out of numbers. The options are those of `weft.compile`.
 
-    Raises SourceError, which shows the line, for what cannot be compiled.
+    With `fallback="python"` statements that cannot be compiled are run by Python, and those around
+    them are compiled in pieces, for the sizes of each call; `breaks` and `explain()` of the result
+    list them. Otherwise raises SourceError, which shows the line, for what cannot be compiled.
     """
     require_keywords(changes)
     given = {"options": options, "threads": threads, "trap_nan": trap_nan, **changes}
-    if function is None:
-        return functools.partial(Jitted, specs=specs, options=given)
-    return Jitted(function, specs, given)
+    if fallback not in ("error", "python"):
+        raise WeftError(f"jit requires fallback='error' or 'python', got {fallback!r}")
+
+    def made(function: Callable[..., Any]) -> Any:
+        whole = Jitted(function, specs, given)
+        if fallback == "error":
+            return whole
+        return pieced.Pieced(function, whole, lambda piece: Jitted(piece, (), given, writes=False))
+
+    return made if function is None else made(function)
 
 
 def read_model(function: Callable[..., Any], specs: Sequence[Any]) -> ImportedModel:

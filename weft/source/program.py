@@ -12,7 +12,7 @@ from msgspec import Struct
 from weft.array.complex_numbers import Complex
 from weft.array.interleaved import from_interleaved, interleaved
 from weft.array.operators import users_line
-from weft.dialects.errors import WeftError
+from weft.dialects.errors import InputError, WeftError
 from weft.dialects.weights import Array
 from weft.eager.tape import is_differentiated
 from weft.eager.tensor import Tensor, array_of
@@ -119,6 +119,16 @@ class Kept(Struct, frozen=True):
         setattr(self.holder, self.name, Tensor.of(np.asarray(outputs[self.number])))
 
 
+class Written(Struct, frozen=True):
+    """An argument that a program changes: the number of the input and of the output that holds what
+    it is then, and where the first change stands.
+    """
+
+    input: int
+    output: int
+    line: str
+
+
 class Program(Struct, frozen=True):
     """What is to be known of a function to call what was compiled of it; `keys` tell
     the arrays that it captures apart, as in a survey of the function.
@@ -131,6 +141,28 @@ class Program(Struct, frozen=True):
     notes: tuple[str, ...]
     states: tuple[Kept, ...]
     keys: tuple[tuple[object, ...], ...]
+    written: tuple[Written, ...]
+
+    def require_writable(self, given: Sequence[Any], captured: Sequence[Any]) -> None:
+        """Raises InputError where an argument that it changes is no array of NumPy, or shares
+        memory with something else that it reads.
+        """
+        for each in self.written:
+            array = given[each.input]
+            others = [*given[: each.input], *given[each.input + 1 :], *captured]
+            rule = f"{each.line}: a change of an argument requires an array of NumPy"
+            if type(array) is not np.ndarray or not array.flags.writeable:
+                shown = (
+                    "one that is read only" if isinstance(array, np.ndarray) else "another value"
+                )
+                raise InputError(f"{rule} that may be changed, got {shown}")
+            if any(isinstance(o, np.ndarray) and np.may_share_memory(array, o) for o in others):
+                raise InputError(f"{rule} of memory of its own, got one that shares it")
+
+    def write(self, given: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Gives arguments what the program made of them."""
+        for each in self.written:
+            given[each.input][...] = outputs[each.output]
 
     def keep(self, outputs: Sequence[Any]) -> None:
         """Gives modules the states that a call has found for them."""

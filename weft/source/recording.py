@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from weft.dialects.errors import WeftError
 from weft.dialects.expr import Expr, Symbol
 from weft.dialects.graph import BindSizesOp
 from weft.dialects.graph.core.builder import GraphBuilder
@@ -119,6 +120,8 @@ class SourceRecording(Recording):
         """An integer as a size of at least 0, which the program finds."""
         if isinstance(value, Number) and value.expr is not None:
             return value.expr
+        if value.ndim:
+            raise WeftError(f"{self.line()}: a size requires one integer, got {value.type}")
         name = self.fresh(stem)
         b = self.builder()
         scalar = value.astype(np.int64).value

@@ -31,6 +31,10 @@ RETURNED, VALUE = "<returned>", "<value>"
 """Variables of each call: whether it has returned, and what."""
 
 
+class Ended(BaseException):
+    """A way through the program raises an error, so that nothing stands behind it."""
+
+
 class Frame(Struct, eq=False):
     """A call of a function: its variables, and what else its names may mean."""
 
@@ -70,6 +74,12 @@ class Run(Struct, eq=False):
     """How often the statement that runs is read."""
     regions: int = 0
     """How many regions of the graph are around the statement that runs."""
+    changeable: dict[int, int] = field(default_factory=dict[int, int])
+    """Arguments that the program may change, by identity: which input each is."""
+    changed_arguments: dict[int, str] = field(default_factory=dict[int, str])
+    """The inputs that it changes, and the line of the first change."""
+    tries: int = 0
+    """How many `try` are around it."""
     lent: set[tuple[int, str]] = field(default_factory=set[tuple[int, str]])
     """Attributes of objects of the surroundings that may be assigned to here, and are put back."""
     states: dict[tuple[int, str], State] = field(default_factory=dict[tuple[int, str], "State"])

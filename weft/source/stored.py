@@ -70,7 +70,7 @@ def found_program(stored: StoredProgram, threads: int | None) -> tuple[Program, 
     guards = tuple(Guard(each.name, each.read, each.value) for each in observations if each.guarded)
     keys = tuple(survey.observations)
     own = tuple(keys[number] for number, *_ in metadata.captured)
-    program = Program(captured, guards, metadata.form, metadata.leaves, metadata.notes, (), own)
+    program = Program(captured, guards, metadata.form, metadata.leaves, metadata.notes, (), own, ())
     return program, compiled.executable(threads)
 
 
@@ -81,7 +81,7 @@ def keep_program(stored: StoredProgram, program: Program, now: StoredProgram | N
     survey = stored.survey
     numbers = {key: number for number, key in enumerate(survey.observations)}
     plain = all(is_plain(each.value) for each in program.leaves if isinstance(each, Static))
-    if program.states or not plain or not numbers.keys() >= {*program.keys}:
+    if program.states or program.written or not plain or not numbers.keys() >= {*program.keys}:
         return
     captured = tuple(
         (numbers[key], each.name, each.dtype, each.shape)

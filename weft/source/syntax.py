@@ -72,6 +72,9 @@ class Code(Struct, frozen=True):
 
 def code_of(function: FunctionType) -> Code:
     """The syntax of a Python function. Raises SourceError where its source cannot be read."""
+    made = getattr(function, "syntax", None)
+    if made is not None:  # a piece of a function, which stands in no file
+        return made
     code = function.__code__
     tree = _parsed(code.co_filename, "".join(linecache.getlines(code.co_filename)))
     found = [] if tree is None else [node for node in _functions(tree) if _is_of(node, code)]

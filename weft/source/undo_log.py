@@ -5,6 +5,7 @@ undone.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
@@ -189,9 +190,9 @@ class UndoLog:
         """Whether the object was made on this level."""
         return self._level_of.get(id(value), -1) >= len(self._levels) - 1
 
-    def holds(self, array: Array) -> bool:
-        """Whether something that the program made holds the array."""
-        return any(_holds(each, array) for made in self._made for each in made)
+    def holds(self, chosen: Callable[[Array], bool]) -> bool:
+        """Whether something that the program made holds such an array."""
+        return any(_holds(each, chosen) for made in self._made for each in made)
 
     def begin(self) -> None:
         """A further level starts here."""
@@ -235,8 +236,8 @@ class UndoLog:
             self._level_of[id(value)] = len(self._levels) - 1
 
 
-def _holds(holder: Any, array: Array) -> bool:
-    """Whether a container, or a tuple in it, holds the array itself; lists and dicts in it are
+def _holds(holder: Any, chosen: Callable[[Array], bool]) -> bool:
+    """Whether a container, or a tuple in it, holds such an array itself; lists and dicts in it are
     objects of their own.
     """
     if isinstance(holder, Array):
@@ -248,6 +249,7 @@ def _holds(holder: Any, array: Array) -> bool:
     else:
         values = vars(holder).values() if hasattr(holder, "__dict__") else ()
     return any(
-        each is array or (isinstance(each, tuple | Complex) and _holds(each, array))
+        (isinstance(each, Array) and chosen(each))
+        or (isinstance(each, tuple | Complex) and _holds(each, chosen))
         for each in values
     )

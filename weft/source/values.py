@@ -127,6 +127,17 @@ class Array(Traced):
         object.__setattr__(self, "part_of", View(base, index, base.value))
         return self
 
+    def part_with(self) -> None:
+        """Forgets what it is a part of."""
+        object.__setattr__(self, "part_of", None)
+
+    def is_within(self, base: Array, apart: Array) -> bool:
+        """Whether it is the array or shows parts of it, but as a part of another one."""
+        if self is apart or self is base:
+            return self is base
+        views = (self.part_of, *self.shown) if self.part_of else self.shown
+        return any(view.base.is_within(base, apart) for view in views)
+
     def own(self, owner: str) -> None:
         """Says what else the array may be a part of."""
         object.__setattr__(self, "owner", owner)

@@ -45,10 +45,26 @@ def written(x: Traced, index: Any, value: Any) -> Traced:
     numbers = r.apply("range", zero, one, size=ShapeAttr((x.type.size,)))
     flat = x.shaped((x.type.size,))
     positions = chosen(numbers.shaped(x.type.shape), parsed(index, x.shape))
-    expanded = r.apply("expand", new, shape=ShapeAttr(positions.type.shape))
+    fitting = _fitting(r, new, positions.type.shape)
+    expanded = r.apply("expand", fitting, shape=ShapeAttr(positions.type.shape))
     vectors = positions.shaped((*positions.type.shape, Expr.of(1)))
     changed = r.apply("scatter_nd", flat, vectors, expanded, reduction="none")
     return changed.shaped(x.type.shape)
+
+
+def _fitting(r: Recording, new: Traced, shape: Sequence[Expr]) -> Traced:
+    """What is assigned, of sizes that are those of what it replaces: a call in which they are not
+    ends with an error.
+    """
+    last = shape[max(0, len(shape) - new.ndim) :]
+    if len(last) != new.ndim:
+        return new
+    dims = tuple(
+        own if own.constant is not None and (own.constant == 1 or size.constant is not None)
+        else size
+        for own, size in zip(new.type.shape, last, strict=True)
+    )  # fmt: skip
+    return new if dims == tuple(new.type.shape) else r.apply("assume", new, shape=ShapeAttr(dims))
 
 
 def _inserted(r: Recording, x: Traced, box: Box, new: Traced) -> Traced:

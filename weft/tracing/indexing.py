@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 from msgspec import Struct, field
+from xdsl.ir import Block, SSAValue
 
 from weft.array.indexing import Index, invalid, is_mask, is_whole, out_of_bounds
 from weft.dialects.expr import Expr, maximum, minimum
@@ -15,6 +16,10 @@ from weft.dialects.graph.reindexing.constant import ConstantOp
 
 if TYPE_CHECKING:
     from weft.tracing.traced import Recording, Traced
+
+
+DEPTH: Final = 6
+"""Operators in a row by which two masks are known to be computed alike."""
 
 
 class Box(Struct):
@@ -109,13 +114,25 @@ def together(arrays: Sequence[Traced]) -> Traced:
 def index_vectors(mask: Traced) -> Traced:
     """Where bools are true, an index vector a row, as many as there are."""
     r = mask.recording
-    key = mask.value, r.block
+    key = _computation(mask.value), r.block
     found = r.masks.get(key)
     if found is None or found.value.owner.parent_block() is not r.block:
         total = mask.astype(np.int64).reduced("reduce_sum", None, False)
         count = r.bound(total, "count")
         found = r.masks[key] = mask.op("nonzero", mask, count=(count,)).transpose(1, 0)
     return found
+
+
+def _computation(value: SSAValue, depth: int = DEPTH) -> object:
+    """What computes a value, from what is so many operators away: the same for one that is computed
+    again, as `~small` is in `x[~small] = f(x[~small])`.
+    """
+    op = value.owner
+    if depth == 0 or isinstance(op, Block) or op.regions:
+        return value
+    operands = tuple(_computation(each, depth - 1) for each in op.operands)
+    metadata = *op.properties.items(), *op.attributes.items()
+    return op.name, op.results.index(value), operands, metadata
 
 
 def require_within(indices: Traced, extent: Expr) -> None:

@@ -20,6 +20,7 @@ from weft.array.complex_numbers import Complex, complex_of
 from weft.array.indexing import parsed
 from weft.array.methods import ArrayMethods
 from weft.array.operators import ArrayOperators, listed, order_of, users_line
+from weft.array.rearrangements import extents
 from weft.array.views import (
     Link,
     Permuted,
@@ -64,7 +65,7 @@ class Recording:
     promoted: list[tuple[Any, Array, Block]] = field(default_factory=list[Any])
     """Tensors with values that an assignment made traced, what they held, and in which block."""
 
-    masks: dict[tuple[SSAValue, Block], Any] = field(default_factory=dict[Any, Any])
+    masks: dict[tuple[object, Block], Any] = field(default_factory=dict[Any, Any])
     """Where bools hold, as index vectors: what one mask chooses has one size in all its uses."""
 
     def promote(self, x: Any) -> None:
@@ -283,7 +284,7 @@ class Traced(ArrayMethods):
 
     def shaped(self, shape: Any) -> Traced:
         """Other dims, or one, for the same elements in the same order; one may be -1."""
-        wanted = [self.recording.extent(each) for each in listed(shape)]
+        wanted = [self.recording.extent(each) for each in extents(shape)]
         if -1 in [each for each in wanted if isinstance(each, int)]:
             rest = Expr.of(1)
             for each in wanted:
@@ -295,7 +296,7 @@ class Traced(ArrayMethods):
 
     def broadcast_to(self, shape: Sequence[Any]) -> Traced:
         """The elements repeated along new axes in front and along those of size 1."""
-        sizes = ShapeAttr(tuple(Expr.of(self.recording.extent(each)) for each in listed(shape)))
+        sizes = ShapeAttr(tuple(Expr.of(self.recording.extent(each)) for each in extents(shape)))
         found = self.recording.apply("expand", self, shape=sizes)
         return linked(found, Repeated(self, tuple(found.shape))) if type(found) is Traced else found
 

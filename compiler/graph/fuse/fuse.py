@@ -19,6 +19,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from weft.compiler.graph.fuse.fuse_siblings import Group, fuse_siblings, join, note_refusal
+from weft.compiler.graph.widen_halves import extends_factor
 from weft.compiler.target.target import PAGE
 from weft.dialects.context import Refusals, WeftContext
 from weft.dialects.graph import ConstantOp, ControlOp, FusedOp, GraphOp, ReshapeOp, YieldOp
@@ -53,9 +54,9 @@ def fuse(block: Block, refusals: Refusals | None = None) -> None:
     for op in block.ops:
         for region in op.regions if isinstance(op, ControlOp) else ():
             fuse(region.block, refusals)
-    # A transpose that several products read joins none of them: a copy for each joins its product.
+    # What several products take in joins none of them: a copy for each joins its product.
     for op in list(block.ops):
-        if isinstance(op, TransposeOp) and is_taken_in(op):
+        if isinstance(op, TransposeOp | CastOp) and is_taken_in(op):
             _copy_for_each_user(op, block)
     # Operators come in the order of their values, so the group of a producer is complete, but for
     # its consumers, when it is looked at; siblings are looked for when all of these are decided.
@@ -98,17 +99,19 @@ def _take_in(
     return refused
 
 
-def is_taken_in(op: TransposeOp) -> bool:
+def is_taken_in(op: TransposeOp | CastOp) -> bool:
     """Whether a transposed matrix is only read by products, as rows: that costs nothing, where its
-    columns do not collide in a cache.
+    columns do not collide in a cache. Nor does what products of bf16 extend.
     """
+    if isinstance(op, CastOp):
+        return extends_factor(op)
     users = [(use.operation, use.index) for use in op.result.uses]
     rows = (isinstance(user, MatmulOp) and index == 0 for user, index in users)
     return all(rows) and not has_set_conflicts(op)
 
 
-def _copy_for_each_user(op: TransposeOp, block: Block) -> None:
-    """Gives each product but the first a transpose of its own."""
+def _copy_for_each_user(op: TransposeOp | CastOp, block: Block) -> None:
+    """Gives each product but the first a transpose or a conversion of its own."""
     for use in list(op.result.uses)[1:]:
         copy = op.clone()
         block.insert_op_before(copy, op)
@@ -137,6 +140,8 @@ def _refusal(
     # Not all uses are looked at: a value that everything reads is asked about by each that does.
     if any(groups.get(use.operation) is not consumer for use in value.uses):
         return "the value has other readers"
+    if all(map(extends_factor, consumer.members)) and not _only_moves(producer):
+        return "a product reads elements of 16 bits"
     if producer.anchor is None:
         joins = consumer.anchor is None or _absorbs(consumer, producer, value)
         return None if joins else "the reader would compute the elements anew at each of its reads"
@@ -145,6 +150,10 @@ def _refusal(
     if _continues(producer, consumer, value):
         return None
     return "what follows is not elementwise over elements of the value"
+
+
+def _only_moves(group: Group) -> bool:
+    return all(isinstance(op, IndexMapOp) for op in group.members)
 
 
 def _absorbs(consumer: Group, producer: Group, value: SSAValue) -> bool:

@@ -10,6 +10,7 @@ backward.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from heapq import heappop, heappush
 from typing import Final
 
 from msgspec import Struct, field
@@ -39,14 +40,36 @@ def order_stages(
     return _Simulation(ops, assignment, rank_of, ranks).run()
 
 
+class _Queue(Struct):
+    """Operators of one batch that a rank can compute, by their positions: those whose operands have
+    arrived, and the others by when theirs do.
+    """
+
+    arrived: list[int] = field(default_factory=list[int])
+    coming: list[tuple[float, int]] = field(default_factory=list[tuple[float, int]])
+
+    def first(self, time: float) -> tuple[float, int]:
+        """When the first one begins that may not before a time, and its position."""
+        while self.coming and self.coming[0][0] <= time:
+            heappush(self.arrived, heappop(self.coming)[1])
+        return (time, self.arrived[0]) if self.arrived else self.coming[0]
+
+    def pop(self) -> None:
+        """Takes out what `first` gave."""
+        if self.arrived:
+            heappop(self.arrived)
+        else:
+            heappop(self.coming)
+
+
 class _Rank(Struct):
-    """A rank: its time, what it can compute, what it has started, how many values marks have taken
-    to others, and when what follows from these came back.
+    """A rank: its time, what it can compute of each batch, what it has started, how many values
+    marks have taken to others, and when what follows from these came back.
     """
 
     time: float = 0.0
     batch: _Batch | None = None
-    ready: list[Operation] = field(default_factory=list[Operation])
+    ready: dict[_Batch, _Queue] = field(default_factory=dict[_Batch, _Queue])
     started: set[_Batch] = field(default_factory=set[_Batch])
     given: int = 0
     returned: list[float] = field(default_factory=list[float])
@@ -112,63 +135,71 @@ class _Simulation:
             self._make_ready(op, found)
         while any(rank.ready for rank in self.ranks):
             choices = self._choices(limited=True) or self._choices(limited=False)
-            start, number, op = min(choices, key=lambda each: each[:2])
-            rank = self.ranks[number]
-            rank.ready.remove(op)
-            rank.batch = self.batches[op]
-            rank.started.add(self.batches[op])
+            start, number, position, batch = min(choices, key=lambda each: each[:2])
+            rank, op = self.ranks[number], self.ops[position]
+            queue = rank.ready[batch]
+            queue.pop()
+            if not queue.arrived and not queue.coming:
+                del rank.ready[batch]
+            rank.batch = batch
+            rank.started.add(batch)
             values = [*reads(op), *op.results]
             rank.time = start + 1 + sum(map(nominal_bytes, values))
             found.append(op)
             self._finish(op, rank.time, found)
         return found
 
-    def _choices(self, *, limited: bool) -> list[tuple[float, int, Operation]]:
-        """For each rank what it does next, and when; `limited` to what it may begin."""
-        choices: list[tuple[float, int, Operation]] = []
+    def _choices(self, *, limited: bool) -> list[tuple[float, int, int, _Batch]]:
+        """For each rank when it does what it does next, the position of that, and its batch;
+        `limited` to what it may begin.
+        """
+        choices: list[tuple[float, int, int, _Batch]] = []
         for number, rank in enumerate(self.ranks):
-            ready = [op for op in rank.ready if not limited or self._may_begin(number, op)]
-            if ready:
-                op = min(ready, key=lambda each: self._order(number, each))
-                choices.append((self._start(number, op), number, op))
+            firsts = [
+                (start, batch != rank.batch, not batch[0], position, batch)
+                for batch, queue in rank.ready.items()
+                if not limited or self._may_begin(number, batch)
+                for start, position in (queue.first(self._earliest(number, batch)),)
+            ]
+            if firsts:
+                start, _, _, position, batch = min(firsts)
+                choices.append((start, number, position, batch))
         return choices
 
-    def _order(self, number: int, op: Operation) -> tuple[float, bool, bool, int]:
-        batch, rank = self.batches[op], self.ranks[number]
-        return self._start(number, op), batch != rank.batch, not batch[0], self.position[op]
-
-    def _start(self, number: int, op: Operation) -> float:
-        times = [
-            self.done[each] + (0 if self._at(each) == number else _LATENCY)
-            for each in self.needs[op]
-        ]
-        rank = self.ranks[number]
-        limit = self._beyond(number)
-        if 0 <= limit < len(rank.returned) and not self._goes_on(number, op):
-            times.append(rank.returned[limit])
-        return max([rank.time, *times])
+    def _earliest(self, number: int, batch: _Batch) -> float:
+        """When a rank can begin what is of a batch, if its operands are there."""
+        rank, limit = self.ranks[number], self._beyond(number)
+        if 0 <= limit < len(rank.returned) and not self._goes_on(number, batch):
+            return max(rank.time, rank.returned[limit])
+        return rank.time
 
     def _beyond(self, number: int) -> int:
         """How many values have to be back before a rank begins with another batch, less one."""
         return self.ranks[number].given - (len(self.ranks) - number)
 
-    def _goes_on(self, number: int, op: Operation) -> bool:
-        """Whether a rank has started with an operator's batch, or the batch leads to no other."""
-        reverse, _, leads = self.batches[op]
-        return reverse or not leads or self.batches[op] in self.ranks[number].started
+    def _goes_on(self, number: int, batch: _Batch) -> bool:
+        """Whether a rank has started with a batch, or the batch leads to no other."""
+        reverse, _, leads = batch
+        return reverse or not leads or batch in self.ranks[number].started
 
     def _at(self, op: Operation) -> int | None:
         """The rank of an operator; marks are on all."""
         return None if isinstance(op, BOUNDARIES) else self.rank_of(op)
 
-    def _may_begin(self, number: int, op: Operation) -> bool:
+    def _may_begin(self, number: int, batch: _Batch) -> bool:
         is_free = self._beyond(number) < len(self.ranks[number].returned)
-        return is_free or self._goes_on(number, op)
+        return is_free or self._goes_on(number, batch)
 
     def _make_ready(self, op: Operation, found: list[Operation]) -> None:
         """Lets the rank choose an operator; a mark takes no time."""
         if not isinstance(op, BOUNDARIES):
-            self.ranks[self.rank_of(op)].ready.append(op)
+            number = self.rank_of(op)
+            arrivals = (
+                self.done[each] + (0 if self._at(each) == number else _LATENCY)
+                for each in self.needs[op]
+            )
+            queue = self.ranks[number].ready.setdefault(self.batches[op], _Queue())
+            heappush(queue.coming, (max(arrivals, default=0.0), self.position[op]))
             return
         source = op.operands[0].owner
         time = max((self.done[each] for each in self.needs[op]), default=0.0)

@@ -22,6 +22,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
 
+from weft.compiler.graph.differentiate.residuals import nominal_bytes
 from weft.compiler.graph.partition.propagate_shardings import (
     RESULT_SHARDINGS,
     SHARDINGS,
@@ -171,17 +172,46 @@ class _Partition:
             self._compute(op, plan)
 
     def _plan(self, op: Operation, rule: ShardingRule, wanted: Sequence[Dims]) -> _Plan:
-        """The axes that factors of results are to have, then those that operands have already."""
+        """That for which ranks exchange fewer bytes: the axes that factors of results are to have
+        and then those that operands have already, or the other way round.
+        """
+        results = [*zip(wanted, rule.results, strict=True)]
+        operands = [*zip((self.given[each] for each in op.operands), rule.operands, strict=True)]
+        plans = (
+            _Plan(rule, self._axes(op, rule, [*first, *second]))
+            for first, second in ((results, operands), (operands, results))
+        )
+        return min(plans, key=lambda plan: self._exchanged(op, plan, wanted))
+
+    def _axes(
+        self, op: Operation, rule: ShardingRule, given: Sequence[tuple[Dims, Factors]]
+    ) -> dict[str, Axes]:
+        """The axes of factors, the first that are given."""
         axes: dict[str, Axes] = {}
-        shardings = [*wanted, *(self.given[each] for each in op.operands)]
-        for dims, factors in zip(shardings, rule.named(), strict=True):
+        for dims, factors in given:
             for each, factor in zip(dims, factors, strict=bool(dims)):
                 used = {axis for others in axes.values() for axis in others}
                 if not each or factor is None or factor in axes or not used.isdisjoint(each):
                     continue
                 if can_cut(rule, op.results, op.operands, factor, self.mesh.parts(each)):
                     axes[factor] = each
-        return _Plan(rule, axes)
+        return axes
+
+    def _exchanged(self, op: Operation, plan: _Plan, wanted: Sequence[Dims]) -> float:
+        """The bytes of tensors that are gathered or reduced for an operator and its results; a
+        tensor of which ranks have the whole costs nothing to cut.
+        """
+        total = 0.0
+        for value, factors in zip(op.operands, plan.rule.operands, strict=True):
+            given = self.given[value]
+            if any(given) and given != plan.dims(factors):
+                total += nominal_bytes(value)
+        summed = any(True for _ in plan.reduced)
+        for result, factors, dims in zip(op.results, plan.rule.results, wanted, strict=True):
+            found = plan.dims(factors)
+            moved = any(found) and found != dims
+            total += nominal_bytes(result) * (moved + (1 if any(dims) else 2) * summed)
+        return total
 
     def _copy(self, op: Operation) -> None:
         """The operator on whole tensors, of which those are gathered that its regions read, too."""

@@ -22,6 +22,9 @@ from xdsl.passes import ModulePass
 
 from weft.compiler.graph.simplify.evaluate_constants import evaluate, result_bytes
 from weft.compiler.graph.simplify.fold_control import UnrollingBudget, fold_branch, fold_loop
+from weft.compiler.graph.widen_halves import extends_factor, multiplies_bf16
+from weft.compiler.target.module_target import target_of
+from weft.compiler.target.target import Target
 from weft.dialects.context import note, weights_of
 from weft.dialects.errors import TypeInferenceError
 from weft.dialects.expr import Expr
@@ -59,7 +62,7 @@ class FoldConstantsPass(ModulePass):
         budget = self.budget(weights)
         for function in op.ops:
             if isinstance(function, FuncOp):
-                fold_constants(function, weights, budget)
+                fold_constants(function, weights, budget, target_of(op))
         for text in budget.refusals():
             note(ctx, text)
 
@@ -101,8 +104,12 @@ class FoldingBudget(Struct):
         return texts
 
 
-def fold_constants(function: FuncOp, weights: WeightStore, budget: FoldingBudget) -> None:
-    """Folds the operators of one function; what they replace is left for dead-code elimination."""
+def fold_constants(
+    function: FuncOp, weights: WeightStore, budget: FoldingBudget, target: Target
+) -> None:
+    """Folds the operators of one function; what they replace is left for dead-code elimination.
+    Factors that the target multiplies as they are stay so.
+    """
     loops = [op for op in function.body.walk() if isinstance(op, ForOp)]
     for loop in reversed(loops):  # inner ones first
         fold_loop(loop, budget.unrolling)
@@ -110,7 +117,9 @@ def fold_constants(function: FuncOp, weights: WeightStore, budget: FoldingBudget
     for op in list(function.body.walk()):
         if isinstance(op, BranchOp) and op.parent is not None:
             fold_branch(op, function, weights)
-        elif isinstance(op, GraphOp) and op.parent is not None:
+        elif not isinstance(op, GraphOp) or op.parent is None:
+            continue
+        elif not (multiplies_bf16(target) and extends_factor(op)):
             folder.fold(op)
 
 

@@ -21,6 +21,7 @@ from xdsl.rewriter import InsertPoint
 
 from weft.compiler.graph.match import erase_unused, only_user
 from weft.compiler.graph.simplify.evaluate_constants import constant_of, evaluate_constants
+from weft.compiler.graph.widen_halves import extends_factor
 from weft.dialects.context import weights_of
 from weft.dialects.graph import OPS_BY_NAME, ConstantOp, GraphOp, ReshapeOp, TransposeOp
 from weft.dialects.graph.core.algebra import Term
@@ -54,7 +55,9 @@ def sink_reindexing(module: ModuleOp, weights: WeightStore) -> None:
             _cancel(op, weights)
     reshape_users: ReshapeUsers = {}
     for op in list(module.walk()):
-        if isinstance(op, ElementwiseOp) and op.parent is not None and len(op.results) == 1:
+        if not isinstance(op, ElementwiseOp) or op.parent is None or len(op.results) != 1:
+            continue
+        if not extends_factor(op):  # a product takes that in
             _sink_reshapes(op, reshape_users)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntAttr, UnitAttr
 
 from weft.compiler.loop.legality import require_independent_iterations
-from weft.compiler.loop.matchers import product_of_bytes
+from weft.compiler.loop.matchers import product_of_words
 from weft.compiler.loop.nest import (
     describe,
     element_address,
@@ -21,9 +21,6 @@ from weft.compiler.loop.primitives.recording import primitive
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.loop.ops import AllocOp, ForOp, StoreOp, enclosing_loops
 from weft.dialects.loop.program import KernelOp
-
-DOT_TERMS = 4
-"""Products that a dot-product instruction adds up: those of the bytes of 32 bits."""
 
 LONGEST_UNROLL = 256
 """Iterations that an unrolled loop may have: code grows with it, and compile time with code."""
@@ -77,27 +74,27 @@ def unroll(loop: ForOp) -> ForOp:
 
 @primitive
 def dot_product(loop: ForOp) -> ForOp:
-    """Marks the innermost loop of a sum of products of bytes to be one instruction in each lane of
-    the vector loop around it.
+    """Marks the innermost loop of a sum of products of bytes or bf16, over those of a word of 32
+    bits, to be one instruction in each lane of the vector loop around it.
 
         for j vector(16):  for k < 4 reduction(add):  acc[j] += x[i, k] * y[k, j]
         ->  for j vector(16):  for k < 4 unroll dot reduction(add):  ...
 
     Raises IllegalSchedule for another number of iterations, for a body that is not the product of
-    an unsigned and a signed byte, summed in 32 bits, and where consecutive iterations do not load
-    neighbouring bytes of both.
+    an unsigned and a signed byte or of two bf16, summed in 32 bits, and where consecutive
+    iterations do not load neighbouring elements of both.
     """
-    if loop.extent != DOT_TERMS or loop.lower != 0 or loop.step.data != 1:
-        rule = f"a loop over {DOT_TERMS} terms"
-        raise IllegalSchedule(f"dot_product requires {rule}, got {describe(loop)}")
-    product = product_of_bytes(loop)
+    product = product_of_words(loop)
     if product is None:
-        rule = "the sum of products of an unsigned and a signed byte"
+        rule = "the sum of products of an unsigned and a signed byte, or of bf16"
+        raise IllegalSchedule(f"dot_product requires {rule}, got {describe(loop)}")
+    if loop.extent != product.terms or loop.lower != 0 or loop.step.data != 1:
+        rule = f"a loop over {product.terms} terms"
         raise IllegalSchedule(f"dot_product requires {rule}, got {describe(loop)}")
     for load in (product.lhs, product.rhs):
         address = element_address(load).simplify(ranges_around(load))
         if not address.is_affine_in(loop.index) or address.coefficient(loop.index) != 1:
-            rule = "neighbouring bytes in consecutive iterations"
+            rule = "neighbouring elements in consecutive iterations"
             raise IllegalSchedule(f"dot_product requires {rule}, got {describe(load)}")
     loop.properties["unroll"] = UnitAttr()
     loop.properties["dot"] = UnitAttr()

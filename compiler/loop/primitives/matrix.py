@@ -1,5 +1,5 @@
-"""The primitive that marks a product of tiles of bytes, which processors with registers for tiles
-of matrices compute in one instruction.
+"""The primitive that marks a product of tiles of bytes or bf16, which processors with registers for
+tiles of matrices compute in one instruction.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from typing import Final
 
 from xdsl.dialects.builtin import UnitAttr
 
-from weft.compiler.loop.matchers import Product, product_of_bytes
+from weft.compiler.loop.matchers import Product, product_of_words
 from weft.compiler.loop.nest import (
     combiner_of,
     describe,
@@ -16,7 +16,6 @@ from weft.compiler.loop.nest import (
     perfect_nest,
     ranges_around,
 )
-from weft.compiler.loop.primitives.marking import DOT_TERMS
 from weft.compiler.loop.primitives.recording import primitive
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.expr import Expr
@@ -28,7 +27,7 @@ TILE_ROWS: Final = 16
 TILE_WORDS: Final = 16
 
 TILE_LOOPS: Final = 4
-"""Loops inside of the reductions: over rows, columns, words and the bytes of a word."""
+"""Loops inside of the reductions: over rows, columns, words and the terms of a word."""
 
 REGISTERS_ACROSS: Final = 2
 """Registers of sums along each dim: as many as leave room for those of both factors."""
@@ -36,21 +35,21 @@ REGISTERS_ACROSS: Final = 2
 
 @primitive
 def matrix_product(loop: ForOp) -> ForOp:
-    """Marks the reductions of a sum of products of bytes, over words inside a tile of rows and
-    columns, as one over registers that hold tiles of both factors and of the sums.
+    """Marks the reductions of a sum of products of bytes or bf16, over words inside a tile of rows
+    and columns, as one over registers that hold tiles of both factors and of the sums.
 
         for k reduction(add):  for i < 32:  for j < 32:  for w < 16:  for q < 4:
           acc[i, j] += x[i, 64*k + 4*w + q] * y[k, w, j, q]
         ->  for k matrix reduction(add):  ...
 
     Raises IllegalSchedule where the loops inside are others, or longer than registers have room
-    for, where bytes of a word and columns are not neighbours, and where rows or words are not
+    for, where terms of a word and columns are not neighbours, and where rows or words are not
     evenly spaced.
     """
     nest = perfect_nest(loop)
-    product = product_of_bytes(nest[-1]) if len(nest) > TILE_LOOPS else None
+    product = product_of_words(nest[-1]) if len(nest) > TILE_LOOPS else None
     if product is None:
-        rule = "reductions around rows, columns and words of a sum of products of bytes"
+        rule = "reductions around rows, columns and words of a sum of products of words"
         raise IllegalSchedule(f"matrix_product requires {rule}, got {describe(loop)}")
     *around, rows, columns, words, terms = nest
     sums = [*around, words, terms]
@@ -63,8 +62,8 @@ def matrix_product(loop: ForOp) -> ForOp:
         if extent is None or not 1 <= extent <= most or each.lower != 0 or each.step.data != 1:
             rule = f"tiles of at most {most}"
             raise IllegalSchedule(f"matrix_product requires {rule}, got {describe(each)}")
-    if terms.extent != DOT_TERMS:
-        rule = f"words of {DOT_TERMS} bytes"
+    if terms.extent != product.terms:
+        rule = f"words of {product.terms} terms"
         raise IllegalSchedule(f"matrix_product requires {rule}, got {describe(terms)}")
     _require_spacing(product, (rows, columns, words, terms), sums)
     loop.properties["matrix"] = UnitAttr()
@@ -80,10 +79,10 @@ def _require_spacing(product: Product, inner: tuple[ForOp, ...], sums: list[ForO
     panel, other = (product.lhs, product.rhs) if by_columns else (product.rhs, product.lhs)
     fixed: list[tuple[AccessOp, ForOp, int]] = [
         (panel, terms, 1),
-        (panel, columns, DOT_TERMS),
+        (panel, columns, product.terms),
         (panel, rows, 0),
         (other, terms, 1),
-        (other, words, DOT_TERMS),
+        (other, words, product.terms),
         (other, columns, 0),
         (product.store, columns, 1),
         *((product.store, each, 0) for each in sums),

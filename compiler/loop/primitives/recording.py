@@ -104,7 +104,7 @@ def _kernel_of(subject: object) -> KernelOp | None:
     if isinstance(subject, SSAValue):
         block = value_block(cast("SSAValue", subject))
         subject = None if block is None else block.parent_op()
-    while isinstance(subject, Operation) and not isinstance(subject, KernelOp):
+    while type(subject) is not KernelOp and isinstance(subject, Operation):
         subject = subject.parent_op()
     return subject if isinstance(subject, KernelOp) else None
 

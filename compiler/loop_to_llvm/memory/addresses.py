@@ -22,16 +22,32 @@ class AddressEmitter:
 
     def pointer(self, storage: Storage, address: Expr) -> ir.Value:
         """The pointer to an element; what outer scopes know of the address is added there."""
-        pointer = self.frame.local(storage.pointer)
-        groups, offset = self.index.by_depth(address)
-        prefix = Expr({})
-        depth = 0
-        for depth, group in groups:
-            prefix = prefix + group
-            pointer = self._step(storage, pointer, depth, prefix, group)
+        offset = address.terms.get((), 0)
+        varying = Expr({m: f for m, f in address.terms.items() if m}) if offset else address
+        pointer, depth = self._pointer(storage, varying)
         if offset:
-            pointer = self._step(storage, pointer, depth, prefix + offset, Expr.of(offset))
+            pointer = self._step(storage, pointer, depth, address, Expr.of(offset))
         return pointer
+
+    def _pointer(self, storage: Storage, address: Expr) -> tuple[ir.Value, int]:
+        """The pointer to an element at an address without a constant term, and the depth from which
+        on it is known. Unrolled iterations differ in the constant term alone, so each scope keeps
+        what it found.
+        """
+        known = self.frame.scopes[-1].pointers
+        found = known.get((storage, address))
+        if found is None:
+            pointer = self.frame.local(storage.pointer)
+            groups, _ = self.index.by_depth(address)
+            prefix = Expr({})
+            depth = 0
+            for depth, group in groups:
+                prefix = prefix + group
+                pointer = self._step(storage, pointer, depth, prefix, group)
+            found = pointer, depth
+            if not self.index.binds:
+                known[storage, address] = found
+        return found
 
     def _step(
         self, storage: Storage, pointer: ir.Value, depth: int, prefix: Expr, group: Expr
@@ -55,6 +71,11 @@ class AddressEmitter:
         """
         if is_data(address):
             return None
+        if not address.has_operators():
+            base = {m: factor for m, factor in address.terms.items() if lanes.number not in m}
+            stride = address.terms.get((lanes.number,), 0)
+            if len(base) + (stride != 0) == len(address.terms):
+                return Expr(base), tuple([stride * lane for lane in range(lanes.count)])
         base = self.at_lane(address, lanes, 0)
         if address.is_affine_in(lanes.number):
             stride = address.coefficient(lanes.number).constant
@@ -89,7 +110,7 @@ class AddressEmitter:
 
 def is_data(address: Expr) -> bool:
     """Whether lanes go where values that were computed or loaded say."""
-    return any(isinstance(atom, LaneValues) for atom in address.atoms())
+    return LaneValues in map(type, address.atoms())
 
 
 def covers_first(offsets: Sequence[int]) -> bool:

@@ -15,11 +15,11 @@ from weft.compiler.loop_to_llvm.memory.loads import LoadEmitter
 from weft.compiler.loop_to_llvm.memory.storage import Lanes, Storage
 from weft.compiler.loop_to_llvm.memory.stores import PlacedVector, StoreEmitter
 from weft.compiler.loop_to_llvm.scalar.elements import (
-    I1,
     I32,
     POINTER,
     from_storage,
     intrinsic,
+    lane_mask,
     lane_numbers,
     lanes_of,
     splat,
@@ -50,8 +50,7 @@ class MemoryEmitter:
         if constant_count is not None and constant_count >= count:
             return Lanes(number)
         if constant_count is not None:
-            bits = [1] * constant_count + [0] * (count - constant_count)
-            return Lanes(number, ir.Constant(ir.VectorType(I1, count), bits), constant_count)
+            return Lanes(number, lane_mask(count, constant_count), constant_count)
         builder = self.frame.builder
         limit = builder.trunc(self.index.uniform(active), I32)
         lanes = lane_numbers(*range(count))
@@ -71,15 +70,15 @@ class MemoryEmitter:
         return from_storage(self.frame.builder, value, storage.type.element)
 
     def load_word(self, storage: Storage, address: Expr, lanes: Lanes) -> ir.Value:
-        """The 32 bits from a byte on: a vector where its address, a multiple of four then, varies
-        over the lanes.
+        """The 32 bits from an element on: a vector where its address, a multiple of 32 bits then,
+        varies over the lanes.
         """
         if not varies(address):
             return self.frame.builder.load(
                 self.addresses.pointer(storage, address), typ=I32, align=1
             )
         words = self._words.setdefault(storage, Storage(storage.pointer, WORDS, storage.private))
-        return self.loads.load(words, address // 4, lanes)
+        return self.loads.load(words, address // (4 // storage.alignment), lanes)
 
     def store(
         self,

@@ -6,7 +6,7 @@ from llvmlite import ir
 from msgspec import Struct
 
 from weft.compiler.loop_to_llvm.frame import LaneNumber
-from weft.compiler.loop_to_llvm.scalar.elements import I1, storage_bytes, storage_type
+from weft.compiler.loop_to_llvm.scalar.elements import lane_mask, storage_bytes, storage_type
 from weft.dialects.expr import Expr, Operand
 from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr
 
@@ -61,7 +61,7 @@ class Lanes(Struct, frozen=True, eq=False):
         """The mask, or one that lets all lanes run."""
         if self.mask is not None:
             return self.mask
-        return ir.Constant(ir.VectorType(I1, self.count), [1] * self.count)
+        return lane_mask(self.count, self.count)
 
 
 def is_row(buffer_type: BufferType, lanes: int) -> bool:

@@ -11,8 +11,10 @@ from llvmlite import ir
 from xdsl.dialects.builtin import IntAttr, StringAttr
 from xdsl.ir import Attribute
 
-from weft.compiler.abi.constants import Status
+from weft.compiler.abi.constants import SpanNumber, Status
 from weft.compiler.loop_to_llvm.frame import Frame
+from weft.compiler.loop_to_llvm.program.concurrent import enter_span, leave_kernels
+from weft.compiler.loop_to_llvm.runtime import Runtime
 from weft.compiler.loop_to_llvm.runtime.code import (
     I32,
     I64,
@@ -35,6 +37,7 @@ from weft.dialects.loop.communication import (
     RankOp,
     SendOp,
     WaitOp,
+    communications,
 )
 from weft.dialects.loop.program import DIGEST, RANKS, ProgramOp
 from weft.dialects.loop.types import BufferType, buffer_type_of
@@ -55,8 +58,15 @@ Fail = Callable[[Status, str, Sequence[ir.Value]], None]
 class Communication:
     """Emits the communication of one program; `fail` ends it with a status and its reason."""
 
-    def __init__(self, frame: Frame, context: ir.Value, program: ProgramOp, fail: Fail):
+    def __init__(
+        self, frame: Frame, runtime: Runtime, context: ir.Value, program: ProgramOp, fail: Fail
+    ):
         self.frame, self.context, self.program, self.fail = frame, context, program, fail
+        self.runtime = runtime
+        self._spans = {
+            (isinstance(op, MessageOp), op.number.value.data, op.name): SpanNumber.RANKS - position
+            for position, op in enumerate(communications(program))
+        }
         digest = program.attributes.get(DIGEST)
         self._tag = int(digest.data[:12], 16) << 16 if isinstance(digest, StringAttr) else 0
 
@@ -108,7 +118,8 @@ class Communication:
             "peer": i64(0),
         }
         what = self._described(op, op.number.value.data, numbers)
-        self._call(name, what, [source, target], operation, node)
+        key = (False, op.number.value.data, WaitOp.name)
+        self._call(name, what, [source, target], operation, node, self._spans[key])
 
     def message(self, op: MessageOp, buffer: ir.Value, count: ir.Value, node: str) -> None:
         """Sends or receives so many bytes of a buffer."""
@@ -122,17 +133,27 @@ class Communication:
         }
         what = self._described(op, _MESSAGES + op.number.value.data, numbers)
         for name in ("start", "wait"):
-            self._call(name, what, [buffer, buffer], op.name.removeprefix("loop."), node)
+            key = (True, op.number.value.data, op.name)
+            operation_name = op.name.removeprefix("loop.")
+            self._call(name, what, [buffer, buffer], operation_name, node, self._spans[key])
 
     def _call(
-        self, name: str, what: ir.Value, buffers: Sequence[ir.Value], operation: str, node: str
+        self,
+        name: str,
+        what: ir.Value,
+        buffers: Sequence[ir.Value],
+        operation: str,
+        node: str,
+        span: int,
     ) -> None:
         builder = self.frame.builder
+        enter_span(self.frame, self.runtime, self.context, span, operation)
         with Code.continuing(builder) as code:
             table = CONTEXT.load(code, self.context, "communication")
             function, user = (COMMUNICATION.load(code, table, each) for each in (name, "user"))
             status = code.call_pointer(function, COMMUNICATE, [user, what, *buffers])
         builder.position_at_end(builder.block)
+        leave_kernels(self.frame, self.runtime, self.context)
         with builder.if_then(builder.icmp_signed("!=", status, i32(0)), likely=False):
             self._fail(operation, builder.sext(status, I64), node)
 

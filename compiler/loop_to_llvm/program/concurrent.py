@@ -32,7 +32,7 @@ class KernelCall(Struct, frozen=True):
     ) -> None:
         """Calls the kernel at the end of a frame, `alone` on this thread."""
         if self.number is not None:
-            _enter_span(frame, runtime, context, self.number, self.name)
+            enter_span(frame, runtime, context, self.number, self.name)
         own = ir.Constant(POINTER, None) if alone else frame.local(context)
         arguments = [frame.local(argument) for argument in self.arguments]
         frame.builder.call(self.kernel, [own, *arguments])
@@ -40,10 +40,11 @@ class KernelCall(Struct, frozen=True):
 
 def leave_kernels(frame: Frame, runtime: Runtime, context: ir.Value) -> None:
     """Tells the run time that the program itself does something from now on."""
-    _enter_span(frame, runtime, context, SpanNumber.OTHER, "other")
+    enter_span(frame, runtime, context, SpanNumber.OTHER, "other")
 
 
-def _enter_span(frame: Frame, runtime: Runtime, context: ir.Value, number: int, name: str) -> None:
+def enter_span(frame: Frame, runtime: Runtime, context: ir.Value, number: int, name: str) -> None:
+    """Tells the run time what the program does from now on; `number` as in a weft_span."""
     runtime.enter_span(frame.builder, frame.local(context), number, name)
     frame.builder.position_at_end(frame.builder.block)
 

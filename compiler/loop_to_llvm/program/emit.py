@@ -233,7 +233,7 @@ class ProgramEmitter(CallEmitter):
         self.checks = SizeChecks(program, self.index, self.fail)
         self.memory_blocks = GrowableMemory(frame, self.runtime, unit.context, self.fail, blocks)
         self.entries: dict[BlockArgument, ir.Value] = {}
-        self.communication = Communication(frame, unit.context, program, self.fail)
+        self.communication = Communication(frame, self.runtime, unit.context, program, self.fail)
         self.host = Host(frame, self.runtime, unit.context, self.fail)
         self.polling = Polling(frame, self.runtime, unit.context, self.leave)
         self._exit: ir.Block | None = None

@@ -40,8 +40,8 @@ from weft.compiler.loop_to_llvm.runtime.table import Table
 from weft.compiler.target.target import Target
 
 __all__ = [
-    "CHECK_SIZES", "EXPORTS", "LIBC_NAMES", "PROGRAM", "WEIGHTS", "WORKSPACE", "Counts", "Level",
-    "Runtime", "Sizes", "clipped", "exported_symbols", "metadata_of",
+    "CHECK_SIZES", "EXPORTS", "LATER_EXPORTS", "LIBC_NAMES", "PROGRAM", "WEIGHTS", "WORKSPACE",
+    "Counts", "Level", "Runtime", "Sizes", "clipped", "exported_symbols", "metadata_of",
 ]  # fmt: skip
 
 EXPORTS = (
@@ -50,13 +50,16 @@ EXPORTS = (
 )  # fmt: skip
 
 
-"""What every artifact of this version of the ABI has; `set_profile` came later."""
+"""What every artifact of this version of the ABI has."""
+
+LATER_EXPORTS = "set_profile", "create_pool", "parallel_for"
+"""What came later, and needs a system with threads and a clock."""
 
 
 def exported_symbols(prefix: str, target: Target | None = None) -> tuple[str, ...]:
     """The symbols that an artifact for a target shows to others."""
-    has_profile = target is None or Platform(target).has_clock
-    names = (*EXPORTS, "set_profile") if has_profile else EXPORTS
+    has_system = target is None or Platform(target).has_clock
+    names = (*EXPORTS, *LATER_EXPORTS) if has_system else EXPORTS
     return tuple(f"{prefix}_{name}" for name in names)
 
 

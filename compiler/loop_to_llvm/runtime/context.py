@@ -61,6 +61,8 @@ class ContextFunctions:
         self._define_build()
         self._define_destroy()
         self._define_create()
+        if self.platform.has_threads:
+            self._define_create_pool()
         own = (self._bind_weights, self._read_options, self._build)
         for function in (*own, self.module.globals[f"{self.prefix}_create"]):
             compile_plainly(function)
@@ -214,6 +216,20 @@ class ContextFunctions:
             code.ret(context)
         code.call(self._destroy, [context])
         code.ret(NULL)
+
+    def _define_create_pool(self) -> None:
+        """`m_create_pool`: threads alone, which other contexts compute with by `m_parallel_for`."""
+        code = self.pool.define_exported("create_pool", CREATE)
+        settings = code.variable(ir.ArrayType(I64, OPTIONS.size // 8))
+        self.failure.clear(code)
+        valid = code.call(self._read_options, [code.arguments[0], settings])
+        code.return_if(code.not_(valid), NULL)
+        OPTIONS.store(code, settings, "parallel_for", NULL)
+        context = code.call(self._build, [settings])
+        code.return_if(code.is_null(context), NULL)
+        others = code.sub(CONTEXT.load(code, context, "threads"), i64(1))
+        code.call(self.pool.start_workers, [context, others])
+        code.ret(context)
 
     def _note_lacking_processor(self, code: Code, wanted: ir.Value) -> None:
         """Keeps which features are missing, of the first level or of the one that is wanted."""

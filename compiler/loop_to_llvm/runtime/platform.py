@@ -105,6 +105,11 @@ class Platform:
         elif self.arch == "aarch64":
             self._intrinsic(code, "llvm.aarch64.hint", [I32], [i32(1)])
 
+    def order_stores(self, code: Code) -> None:
+        """Orders non-temporal stores before what follows."""
+        if self.arch == "x86_64":
+            self._intrinsic(code, "llvm.x86.sse.sfence", [], [])
+
     @staticmethod
     def _intrinsic(
         code: Code, name: str, operands: list[ir.Type], arguments: list[ir.Value]

@@ -61,8 +61,9 @@ _WITH_CONTEXT: Final = ir.FunctionType(VOID, [POINTER])
 _THREAD: Final = ir.FunctionType(POINTER, [POINTER])
 
 # What a loop of the host's gets as argument: the loop of ours that its indices are chunks of.
+# `worked` is when the caller's thread ended its last part of a loop that is profiled.
 _SHARED: Final = Struct(
-    56,
+    64,
     body=Field(POINTER, 0),
     argument=Field(POINTER, 8),
     count=Field(I64, 16),
@@ -70,6 +71,7 @@ _SHARED: Final = Struct(
     context=Field(POINTER, 32),
     part_name=Field(POINTER, 40),
     part_number=Field(I32, 48),
+    worked=Field(I64, 56),
 )
 
 
@@ -130,6 +132,8 @@ class Pool:
         self._define_wait_epoch()
         self._define_start_workers()
         self._define_stop_workers()
+        if self.platform.has_threads:
+            self._define_lent()
 
     @property
     def parallel_for(self) -> ir.Function:
@@ -180,6 +184,13 @@ class Pool:
                 loop.run_all(code)
         code.ret_void()
 
+    def _define_lent(self) -> None:
+        """`m_parallel_for`, by which other contexts, of any artifact, run their loops here."""
+        code = self.define_exported("parallel_for", HOST_PARALLEL_FOR)
+        pool, count, body, argument = code.arguments
+        code.call(self.parallel_for, [pool, count, i64(1), body, argument])
+        code.ret_void()
+
     @property
     def _share(self) -> ir.Function:
         return self.declare("share", ir.FunctionType(VOID, [POINTER, POINTER, POINTER, I64, I64]))
@@ -197,7 +208,8 @@ class Pool:
         self.profile.note_span(code, context, (_SHARED, shared))
         host = CONTEXT.load(code, context, "parallel_for")
         user = CONTEXT.load(code, context, "parallel_for_user")
-        code.call_pointer(host, HOST_PARALLEL_FOR, [user, chunks, self._share_part, shared])
+        with self.profile.waiting_since(code, context, _SHARED.address(code, shared, "worked")):
+            code.call_pointer(host, HOST_PARALLEL_FOR, [user, chunks, self._share_part, shared])
         code.ret_void()
 
     @property
@@ -214,6 +226,7 @@ class Pool:
         part = loop.part(loop.start(code, begin), loop.start(code, end))
         context = _SHARED.load(code, shared, "context")
         self.profile.run_part(code, context, (_SHARED, shared), part)
+        self.profile.note_worked(code, context, _SHARED.address(code, shared, "worked"))
         code.ret_void()
 
     def _define_fork_join(self) -> None:

@@ -83,6 +83,7 @@ class Profile:
         self._define_clock()
         self._define_tell()
         self._define_run_part()
+        self._define_waited()
 
     def _declare(self, name: str, function_type: ir.FunctionType) -> ir.Function:
         return declare_function(self.module, f"{self.prefix}.profile.{name}", function_type)
@@ -129,6 +130,29 @@ class Profile:
         with code.unlikely(told):
             number, name = code.load(before[0], typ=I32), code.load(before[1], typ=POINTER)
             self.change(code, context, number, name)
+
+    @contextmanager
+    def waiting_since(self, code: Code, context: ir.Value, worked: ir.Value) -> Generator[None]:
+        """What is emitted within is the host's loop, from whose end on the calling thread goes on:
+        since it worked last, which `note_worked` writes to the address, it has waited.
+        """
+        if self.is_available:
+            with code.unlikely(self.is_on(code, context)):
+                code.store(code.call(self._clock, []), worked)
+        yield
+        if self.is_available:
+            with code.unlikely(self.is_on(code, context)):
+                code.call(self._waited, [context, code.load(worked, typ=I64)])
+
+    def note_worked(self, code: Code, context: ir.Value, worked: ir.Value) -> None:
+        """Writes the time where the thread is in a span, as that of the call is and no worker."""
+        if not self.is_available:
+            return
+        with (
+            code.unlikely(self.is_on(code, context)),
+            code.if_then(code.not_(code.is_null(self._current(code)[1]))),
+        ):
+            code.store(code.call(self._clock, []), worked)
 
     def note_span(self, code: Code, context: ir.Value, noted: Noted) -> None:
         """Notes which span a loop belongs to, for the threads that run parts of it."""
@@ -245,6 +269,21 @@ class Profile:
         profile = CONTEXT.load(code, context, "profile")
         user = CONTEXT.load(code, context, "profile_user")
         code.call_pointer(profile, _PROFILE, [user, span])
+        code.ret_void()
+
+    @property
+    def _waited(self) -> ir.Function:
+        return self._declare("waited", ir.FunctionType(VOID, [POINTER, I64]))
+
+    def _define_waited(self) -> None:
+        """Ends the thread's span at a time, tells of waiting from there on, and continues it."""
+        code = Code(self._waited.append_basic_block("entry"))
+        context, since = code.arguments
+        now, span = code.call(self._clock, []), self._current(code)
+        code.call(self._tell, [context, _RECORD.load(code, self._record, "begin"), since, *span])
+        waiting = i32(SpanNumber.WAIT), self.name("wait")
+        code.call(self._tell, [context, since, now, *waiting])
+        self._note(code, now, *span)
         code.ret_void()
 
     @property

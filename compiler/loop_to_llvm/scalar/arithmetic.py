@@ -138,7 +138,7 @@ def _extreme_number(relation: str) -> Emitter:
 def _dot_bytes(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
     """The target's dot products where they have so many lanes, else products one by one."""
     total, unsigned, signed = operands
-    if at.target.has_dot_products and lanes_of(total) in REGISTERS:
+    if at.target.has_dot_products(4) and lanes_of(total) in REGISTERS:
         return emit_dot(at.builder, at.target, total, unsigned, signed)
     up, builder = at.literal(total, 24), at.builder
     for shift in (0, 8, 16, 24):

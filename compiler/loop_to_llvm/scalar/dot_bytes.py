@@ -1,4 +1,6 @@
-"""Dot products of bytes in registers: the four bytes of each lane, multiplied and added up."""
+"""Dot products of words in registers: the four bytes or two bf16 of each lane, multiplied and added
+up.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,16 @@ from llvmlite import ir
 
 from weft.compiler.loop_to_llvm.scalar.elements import I8, I32, intrinsic, lanes_of
 from weft.compiler.target.target import Target
+
+
+class _BFloat(ir.Type):
+    """The type that LLVM's intrinsics want; elsewhere bf16 are their 16 bits."""
+
+    def _to_string(self) -> str:
+        return "bfloat"
+
+
+_BFLOAT = _BFloat()
 
 REGISTERS = (4, 8, 16)
 """Lanes of 32 bits of the vector registers there are."""
@@ -32,6 +44,19 @@ def emit_dot(
     ):
         total = builder.add(total, _multiply_add(builder, [lows, highs]))
     return total
+
+
+def emit_dot_of_floats(
+    builder: ir.IRBuilder, total: ir.Value, lhs: ir.Value, rhs: ir.Value
+) -> ir.Value:
+    """`total`, of f32, plus the products of the two bf16 of each lane, of which and of the sums
+    those too small for a normal number are zero. The target has such products.
+    """
+    lanes = lanes_of(total)
+    halves = ir.VectorType(_BFLOAT, 2 * lanes)
+    factors = [builder.bitcast(each, halves) for each in (lhs, rhs)]
+    name = f"x86.avx512bf16.dpbf16ps.{32 * lanes}"
+    return intrinsic(builder, name, total.type, [total, *factors])
 
 
 def _halves(builder: ir.IRBuilder, words: ir.Value, *, signed: bool) -> list[ir.Value]:

@@ -26,11 +26,17 @@ from weft.compiler.loop_to_llvm.scalar.conversions import lane_type
 from weft.compiler.loop_to_llvm.scalar.narrow_floats import NARROW_FLOATS
 from weft.compiler.target.target import Target
 
+MOST_SPLATS = 1 << 12
+
+_SPLATS: dict[tuple[str, int], ir.Constant] = {}
+"""Vectors of one constant by its type and value as text and the number of lanes."""
+
 I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 POINTER = ir.PointerType()
 VOID = ir.VoidType()
 
-_FLOAT_FORMATS: dict[type[Attribute], str] = {
+_FORMATS: dict[type[Attribute], str] = {
+    IndexType: "i64",
     Float16Type: "f16",
     BFloat16Type: "bf16",
     Float32Type: "f32",
@@ -40,13 +46,11 @@ _FLOAT_FORMATS: dict[type[Attribute], str] = {
 
 def format_name(element: Attribute) -> str:
     """The name that `conversions` knows a type by; integers are named as signed ones."""
-    if isinstance(element, IndexType):
-        return "i64"
-    if isinstance(element, IntegerType):
-        return f"i{element.width.data}"
-    known = _FLOAT_FORMATS.get(type(element))
+    known = _FORMATS.get(type(element))
     if known is not None:
         return known
+    if isinstance(element, IntegerType):
+        return f"i{element.width.data}"
     name = str(element)
     assert name in NARROW_FLOATS, f"an element is an integer or a float, not {element}"
     return name
@@ -125,10 +129,26 @@ def splat(builder: ir.IRBuilder, value: ir.Value, lanes: int) -> ir.Value:
         return value
     wide = ir.VectorType(value.type, lanes)
     if isinstance(value, ir.Constant):
-        return ir.Constant(wide, [value.constant] * lanes)
+        return _constant_splat(value, wide)
     first = builder.insert_element(ir.Constant(wide, ir.Undefined), value, ir.Constant(I32, 0))
     mask = ir.Constant(ir.VectorType(I32, lanes), None)
     return builder.shuffle_vector(first, ir.Constant(wide, ir.Undefined), mask)
+
+
+def _constant_splat(value: ir.Constant, wide: ir.VectorType) -> ir.Constant:
+    """The constant in every lane; llvmlite writes each vector of constants only once."""
+    key = str(value), wide.count  # a text tells -0.0 from 0.0
+    if key not in _SPLATS:
+        if len(_SPLATS) == MOST_SPLATS:
+            _SPLATS.clear()
+        _SPLATS[key] = ir.Constant(wide, [value.constant] * wide.count)
+    return _SPLATS[key]
+
+
+@lru_cache
+def lane_mask(lanes: int, active: int) -> ir.Constant:
+    """The mask that lets so many lanes run, from the first on."""
+    return ir.Constant(ir.VectorType(I1, lanes), [1] * active + [0] * (lanes - active))
 
 
 @lru_cache(maxsize=4096)

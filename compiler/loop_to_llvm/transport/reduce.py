@@ -1,4 +1,6 @@
-"""`combine(result, one, other, count)`: two arrays become one, by element type and reduction."""
+"""`combine(result, one, other, count)`: two arrays become one, by element type and reduction; and
+`stream(target, source, bytes)`: a copy past the caches.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +18,7 @@ from weft.compiler.loop_to_llvm.runtime.code import (
     i32,
     i64,
 )
+from weft.compiler.loop_to_llvm.runtime.platform import Platform
 
 ELEMENTS: Final[tuple[tuple[ir.Type, int], ...]] = (
     (ir.FloatType(), 4), (ir.DoubleType(), 8), (I32, 4), (I64, 8),
@@ -23,8 +26,11 @@ ELEMENTS: Final[tuple[tuple[ir.Type, int], ...]] = (
 """By the dtype of a weft_collective: the type of elements, and their bytes."""
 
 _REDUCTIONS: Final = ("sum", "max", "min")
-_VECTOR: Final = 64
+LINE: Final = 64
+"""Bytes of a cache line, and of a vector."""
+
 _COMBINE: Final = ir.FunctionType(VOID, [POINTER, POINTER, POINTER, I64])
+_STREAM: Final = ir.FunctionType(VOID, [POINTER, POINTER, I64])
 _CHOOSE: Final = ir.FunctionType(VOID, [POINTER, POINTER, POINTER, I64, I32, I32])
 
 
@@ -52,7 +58,7 @@ def _combination(module: ir.Module, element: ir.Type, size: int, name: str) -> i
     function.linkage = "internal"
     code = Code(function.append_basic_block("entry"))
     count = code.arguments[3]
-    number, lanes = code.variable(I64), _VECTOR // size
+    number, lanes = code.variable(I64), LINE // size
     vectors = code.udiv(count, i64(lanes))
     with code.repeat(vectors, number) as vector:
         start = code.mul(vector, i64(lanes))
@@ -82,3 +88,25 @@ def _combined(code: Code, x: ir.Value, y: ir.Value, name: str, element: ir.Type)
         return code.select(code.icmp_signed(order, x, y), x, y)
     first = code.or_(code.fcmp_ordered(order, x, y), code.fcmp_unordered("uno", x, x))
     return code.select(first, x, y)
+
+
+def define_stream(module: ir.Module, platform: Platform) -> ir.Function:
+    """`void (target, source, bytes)` by non-temporal stores, to a target where a line begins."""
+    function = declare_function(module, "transport.stream", _STREAM)
+    function.linkage = "internal"
+    code = Code(function.append_basic_block("entry"))
+    target, source, size = code.arguments
+    number, element = code.variable(I64), ir.FloatType()
+    vector = ir.VectorType(element, LINE // 4)
+    lines = code.udiv(size, i64(LINE))
+    only_once = module.add_metadata([i32(1)])
+    with code.repeat(lines, number) as line:
+        place = code.mul(line, i64(LINE))
+        found = code.load(code.at(source, place), align=1, typ=vector)
+        code.store(found, code.at(target, place), align=LINE).set_metadata("nontemporal", only_once)
+    done = code.mul(lines, i64(LINE))
+    rest = [code.at(target, done), code.at(source, done), code.sub(size, done)]
+    platform.call(code, "memcpy", rest)
+    platform.order_stores(code)
+    code.ret_void()
+    return function

@@ -5,6 +5,7 @@ a line per rank    whom it waits for, the tag of its collective
 a line per pair    what a rank has done of what it does together with another
 areas per rank     one for its part, one for what it has reduced
 a mailbox per pair slots, in which messages lie that one has sent to the other
+a heap per rank    of processes: buffers that others read and write in place
 """
 
 from __future__ import annotations
@@ -33,10 +34,13 @@ RANK: Final = Struct(
     waits=Field(I32, 4),
     tag=Field(I64, 8),
     free=Field(I64, 16),
+    source=Field(I64, 24),
+    target=Field(I64, 32),
     starts=Field(I64, LINE, STARTS),
 )
 """`left` says that a rank has ended, `waits` is 1 + the rank that it waits for. `starts` is when it
-has started collectives, by their tags, and `free` when its wire is, in nanoseconds.
+has started collectives, by their tags, and `free` when its wire is, in nanoseconds. `source` and
+`target` say where its buffers are.
 """
 
 PAIR: Final = Struct(
@@ -60,7 +64,7 @@ SLOT_HEAD: Final = Struct(64, ready=Field(I64, 0), bytes=Field(I64, 8), tag=Fiel
 """When what is in a slot has arrived, how many bytes it is of, and the tag of the message."""
 
 ENDPOINT: Final = Struct(
-    64,
+    80,
     segment=Field(POINTER, 0),
     rank=Field(I32, 8),
     ranks=Field(I32, 12),
@@ -70,15 +74,24 @@ ENDPOINT: Final = Struct(
     slots=Field(I64, 40),
     latency=Field(I64, 48),
     byte=Field(I64, 56),
+    base=Field(POINTER, 64),
+    ranges=Field(POINTER, 72),
 )
 """A rank's own: the segment, bytes of an area, nanoseconds that it waits for another, slots of a
-mailbox; and of a wire that is slower than memory the nanoseconds of each message, and the
-femtoseconds of a byte.
+mailbox; of a wire that is slower than memory the nanoseconds of each message, and the femtoseconds
+of a byte; and what the positions of others' buffers count from, and its ranges.
 """
+
+RANGES: Final = 64
+"""Those of a rank, of which the unused ones begin at the last address."""
+
+RANGE: Final = Struct(24, begin=Field(I64, 0), end=Field(I64, 8), start=Field(I64, 16))
+"""Addresses that others reach, and the position of the first."""
 
 _MAILBOXES: Final = 1 << 34
 _MOST_SLOTS: Final = 1 << 10
 _LEAST_SLOTS: Final = 4
+_HEAPS: Final = 1 << 38
 
 
 def mailbox_slots(ranks: int) -> int:
@@ -86,10 +99,21 @@ def mailbox_slots(ranks: int) -> int:
     return max(_LEAST_SLOTS, min(_MOST_SLOTS, _MAILBOXES // (ranks * ranks * SLOT)))
 
 
-def segment_bytes(ranks: int, area: int) -> int:
-    """The bytes of a segment."""
+def heaps_start(ranks: int, area: int) -> int:
+    """Where heaps begin, and what ranks of one process share ends."""
     lines = LINE * (1 + ranks * ranks) + RANK.size * ranks
-    return -(-lines // PAGE) * PAGE + 2 * ranks * area + ranks * ranks * mailbox_slots(ranks) * SLOT
+    slots = ranks * ranks * mailbox_slots(ranks) * SLOT
+    return -(-lines // PAGE) * PAGE + 2 * ranks * area + slots
+
+
+def heap_bytes(ranks: int) -> int:
+    """Of each rank. Memory that was never used is none."""
+    return _HEAPS // ranks // PAGE * PAGE
+
+
+def segment_bytes(ranks: int, area: int) -> int:
+    """The bytes of a segment that processes share."""
+    return heaps_start(ranks, area) + ranks * heap_bytes(ranks)
 
 
 class Endpoint:

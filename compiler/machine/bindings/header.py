@@ -29,6 +29,10 @@ void {prefix}_cancel(weft_context *context);
 void {prefix}_set_poll(weft_context *context, int32_t (*poll)(void *user), void *user);
 void {prefix}_set_profile(weft_context *context,
                           void (*profile)(void *user, const weft_span *span), void *user);
+weft_context *{prefix}_create_pool(const weft_options *options);
+void {prefix}_parallel_for(void *pool, int64_t count,
+                           void (*body)(void *argument, int64_t begin, int64_t end),
+                           void *argument);
 """
 
 _BIND = """\

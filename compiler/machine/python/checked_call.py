@@ -7,15 +7,16 @@ Nothing is unloaded or ended when the interpreter exits: threads of the host may
 from __future__ import annotations
 
 import ctypes
+import re
 import warnings
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from weft.compiler.abi.constants import MOST_THREADS, WORKSPACE_ALIGNMENT, Status
-from weft.compiler.abi.structs import CALL, OPTIONS
+from weft.compiler.abi.structs import CALL
 from weft.compiler.machine.artifact.dims import Size, size_of
 from weft.compiler.machine.artifact.signature import Signature, TensorSpec
 from weft.compiler.machine.python.communication import REACHED
@@ -23,6 +24,7 @@ from weft.compiler.machine.python.fast_call import poll_function
 from weft.compiler.machine.python.host_calls import raise_failure
 from weft.compiler.machine.python.printing import printer
 from weft.compiler.machine.python.signals import raise_pending
+from weft.compiler.machine.python.thread_pool import Library, Options, thread_pool
 from weft.dialects.errors import (
     ArtifactError,
     AssertError,
@@ -30,6 +32,7 @@ from weft.dialects.errors import (
     InputError,
     OptionError,
     RankError,
+    raised_as,
 )
 from weft.dialects.weights import Array
 
@@ -37,25 +40,13 @@ _REFUSED = (1 << 64) - 1
 """The workspace of sizes that are not allowed."""
 
 
-class Library(Protocol):
-    """Loaded code: addresses by symbol."""
-
-    def address(self, symbol: str) -> int:
-        """Where an exported function lies."""
-        ...
-
-
-class _Options(ctypes.Structure):
-    _fields_ = OPTIONS.ctypes_fields
-
-
 class _Call(ctypes.Structure):
     _fields_ = CALL.ctypes_fields
 
 
 class CheckedCall:
-    """A model with its context, which ends with this object; several threads may call it. A model
-    without weights may compute in the context of another, `beside` it, whose threads they share.
+    """A model with its context, which ends with this object; several threads may call it. Contexts
+    share their threads. A model without weights may compute in the context of another, its `base`.
     """
 
     def __init__(
@@ -154,12 +145,16 @@ class CheckedCall:
         """
         if status == Status.CANCELLED:
             raise_pending()
-            raise_failure()
-            raise CancelledError(f"{self._prefix} {self._reason(self.context)}")
+            reason = f"{self._prefix} {self._reason(self.context)}"
+            raise_failure(reason)
+            raise CancelledError(reason)
         reason = self._reason(self.context)
         if status == Status.LOST_RANK:
             raise RankError(f"{self._prefix} {reason}")
         error_type = AssertError if reason.startswith("assert ") else InputError
+        raised = re.match(r"raise (\w+)", reason)
+        if raised is not None:
+            error_type = raised_as(raised[1])
         raise error_type(f"{self._prefix} {reason}")
 
     def _reason(self, context: int | None) -> str:
@@ -225,7 +220,10 @@ class CheckedCall:
     def _create(self, threads: int | None) -> int:
         if threads is not None and not 1 <= threads <= MOST_THREADS:
             raise OptionError(f"{self._prefix} requires 1 to {MOST_THREADS} threads, got {threads}")
-        options = _Options(size=ctypes.sizeof(_Options), threads=threads or 0)
+        options = Options(size=ctypes.sizeof(Options), threads=threads or 0)
+        pool = thread_pool(self._library, self._prefix, threads)
+        if pool is not None:
+            options.parallel_for, options.parallel_for_user = pool.loop, pool.context
         if self._weights:
             pointers = [array.ctypes.data for array in self._weights]
             table = (ctypes.c_void_p * len(pointers))(*pointers)
@@ -237,13 +235,13 @@ class CheckedCall:
         context = create(ctypes.byref(options))
         if not context:
             raise ArtifactError(f"{self._prefix} {self._reason(None)}")
-        if fewer := self._reason(context):
+        if fewer := pool.shortage if pool is not None else self._reason(context):
             warnings.warn(f"{self._prefix} {fewer}", RuntimeWarning, stacklevel=2)
         if poll := poll_function():
             pointers = [ctypes.c_void_p] * 3
             self._function("set_poll", None, *pointers)(context, *poll)
         destroy = self._function("destroy", None, ctypes.c_void_p)
-        held = (self._library, self._weights, REACHED.holder)
+        held = (self._library, self._weights, REACHED.holder, pool)
         weakref.finalize(self, _destroy, destroy, context, held).atexit = False
         return context
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from weft.compiler.machine.python.spans import NAMES, CallProfile, KernelCall, Stretch
+from weft.compiler.machine.python.spans import NAMES, CallProfile, KernelCall, Stretch, name_of
 
 Event = dict[str, Any]
 
@@ -17,12 +17,13 @@ def chrome_trace(
     call: CallProfile,
     kernel_calls: Sequence[KernelCall],
     memory: Sequence[Mapping[str, Any]],
+    together: Sequence[str] = (),
 ) -> dict[str, Any]:
     """A slice for each kernel with its nodes, flops and bytes, the waiting in it as a slice within,
     and a counter of the arena's bytes in use. Times are microseconds since the call began.
     """
     stretches = call.stretches()
-    slices = [event for each in stretches for event in _slices(each, kernel_calls)]
+    slices = [event for each in stretches for event in _slices(each, kernel_calls, together)]
     counters = _memory_counters(call, stretches, kernel_calls, memory)
     return {
         "displayTimeUnit": "ns",
@@ -43,9 +44,13 @@ def _event(phase: str, thread: int, **members: Any) -> Event:
     return {"ph": phase, "pid": _PROCESS, "tid": thread, **members}
 
 
-def _slices(stretch: Stretch, kernel_calls: Sequence[KernelCall]) -> Iterator[Event]:
-    name, category, args = NAMES.get(stretch.number, ""), "program", {}
-    if stretch.number >= 0:
+def _slices(
+    stretch: Stretch, kernel_calls: Sequence[KernelCall], together: Sequence[str]
+) -> Iterator[Event]:
+    category, args = "program", {}
+    if stretch.number < 0:
+        name = name_of(stretch.number, together)
+    else:
         kernel = kernel_calls[stretch.number]
         name, category, args = kernel.kernel, "kernel", _arguments(stretch, kernel)
     yield _slice(stretch.thread, name, category, stretch.begin, stretch.end, args)

@@ -56,7 +56,7 @@ declare i64 @llvm.smin.i64(i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)
 
 ; Memory that starts with its own size and has room for that many bytes after a cache line: what an
-; earlier call left, or new.
+; earlier call left, or new. The second word says whether it stays when calls have left another.
 define internal ptr @take_workspace(ptr %table, i64 %bytes) {
   %cell.at = getelementptr %table, ptr %table, i64 0, i32 7
   %cell = load ptr, ptr %cell.at
@@ -80,6 +80,8 @@ new:
   br i1 %failed, label %give, label %note
 note:
   store i64 %bytes, ptr %memory
+  %stays.at = getelementptr i64, ptr %memory, i64 1
+  store i64 0, ptr %stays.at
   br label %give
 give:
   ret ptr %memory
@@ -89,7 +91,21 @@ define internal void @leave_workspace(ptr %table, ptr %memory) {
   %cell.at = getelementptr %table, ptr %table, i64 0, i32 7
   %cell = load ptr, ptr %cell.at
   %other = atomicrmw xchg ptr %cell, ptr %memory acq_rel
-  call void @free(ptr %other)
+  %none = icmp eq ptr %other, null
+  br i1 %none, label %left, label %look
+look:
+  %stays.at = getelementptr i64, ptr %other, i64 1
+  %stays = load i64, ptr %stays.at
+  %goes = icmp eq i64 %stays, 0
+  br i1 %goes, label %drop, label %restore
+restore:
+  %later = atomicrmw xchg ptr %cell, ptr %other acq_rel
+  br label %drop
+drop:
+  %spare = phi ptr [ %other, %look ], [ %later, %restore ]
+  call void @free(ptr %spare)
+  br label %left
+left:
   ret void
 }
 

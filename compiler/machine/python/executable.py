@@ -11,10 +11,11 @@ import numpy as np
 
 from weft.compiler.deferred import deferred
 from weft.compiler.machine.artifact.signature import Signature, TensorSpec
-from weft.compiler.machine.python.checked_call import CheckedCall, Library
+from weft.compiler.machine.python.checked_call import CheckedCall
 from weft.compiler.machine.python.fast_call import Call, fast_call
 from weft.compiler.machine.python.host_calls import functions_called, host_caller
 from weft.compiler.machine.python.strings import output_names, string_call
+from weft.compiler.machine.python.thread_pool import Library
 from weft.dialects.errors import InputError, OptionError, printable
 from weft.dialects.weights import Array
 
@@ -74,7 +75,7 @@ class Executable(_Callable):
         self.metadata = dict(metadata or {})
         shared = None if base is None else base._checked
         self._host_functions = functions_called(self.metadata)
-        caller = host_caller() if self._host_functions else 0
+        caller = host_caller() if self.metadata.get("host_calls") else 0
         self._checked = CheckedCall(
             library, prefix, signature, threads, weights, shared, host_caller=caller
         )

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from weft.compiler.abi.constants import WORKSPACE_ALIGNMENT
 from weft.compiler.deferred import deferred
 from weft.compiler.machine.artifact.compiler_digest import compiler_digest
 from weft.compiler.machine.artifact.dims import Program, depth_of, program_of
@@ -28,6 +29,7 @@ from weft.compiler.machine.artifact.signature import Signature, TensorSpec
 from weft.compiler.machine.artifact.store import cache_key, default_store
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.codegen.jit import LoadedCode, load_objects
+from weft.compiler.machine.python.communication import REACHED
 from weft.compiler.machine.python.entry import (
     DENSE_FLAGS,
     ENTRY,
@@ -171,12 +173,14 @@ def fast_call(
     programs = _integers(sizes.programs)
     names = [spec.name for spec in signature.inputs]
     spellings = _integers(list(map(id, names)))
-    spare = ctypes.c_void_p(None)
-    workspace = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(functions["workspace_size"])
+    ask = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(functions["workspace_size"])
+    fixed = -1 if signature.symbols else ask(None)
+    lent = reached_workspace(fixed, metadata)
+    spare = ctypes.c_void_p(None if lent is None else lent.address)
     table = _Table(
         context, functions["run"], functions["workspace_size"],
         len(signature.inputs), len(signature.outputs), len(signature.symbols),
-        -1 if signature.symbols else workspace(None), ctypes.addressof(spare),
+        fixed, ctypes.addressof(spare),
         0 if is_short(metadata) else 1, id(otherwise), id(failed), *_numpy_functions(),
         ctypes.addressof(tensors), ctypes.addressof(programs), max(1, sizes.depth),
         any(map(sizes.is_derived, signature.inputs)), _numpy_api()[_SET_HANDLER],
@@ -185,13 +189,27 @@ def fast_call(
     )  # fmt: skip
     holder = _Holder(bytes(table))
     holder.held = (otherwise, failed, tensors, programs, sizes, method, spare, names, spellings)
-    weakref.finalize(holder, _release, spare).atexit = False
+    weakref.finalize(holder, _release, spare, lent).atexit = False
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.argtypes, new.restype = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p), _object
     return new(ctypes.addressof(method), holder, None)
 
 
 _object = ctypes.py_object
+
+
+def reached_workspace(size: int, metadata: Mapping[str, Any]) -> Any:
+    """A workspace behind its first line whose buffers of collectives other ranks reach; None where
+    there are none, or ranks reach no memory, or all of it.
+    """
+    shared = metadata.get("mesh", {}).get("collective_bytes", 0)
+    if size < 0 or not shared or REACHED.heap is None:
+        return None
+    made = REACHED.heap.workspace(size + WORKSPACE_ALIGNMENT, shared + WORKSPACE_ALIGNMENT)
+    if made is not None:
+        head = (ctypes.c_uint64 * 2).from_address(made.address)
+        head[0], head[1] = size, 1  # as the entry's take_workspace has them
+    return made
 
 
 def is_short(metadata: Mapping[str, Any]) -> bool:
@@ -252,7 +270,9 @@ def _integers(numbers: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
     return (ctypes.c_int64 * max(1, len(numbers)))(*numbers)
 
 
-def _release(spare: ctypes.c_void_p) -> None:
+def _release(spare: ctypes.c_void_p, lent: Any) -> None:
+    if lent is not None:
+        return  # it is the one that is left in the end
     free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(("free", ctypes.CDLL(None)))
     free(spare)
 

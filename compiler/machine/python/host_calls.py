@@ -10,6 +10,7 @@ from functools import cache
 from itertools import count
 from typing import Any, Final
 
+from weft.compiler.machine.python.decode_images import IMAGE_FUNCTIONS
 from weft.compiler.machine.python.printing import arrays_at, kept_address
 from weft.dialects.errors import InputError
 from weft.dialects.printed import placeholders
@@ -38,10 +39,11 @@ _FUNCTIONS: Final[weakref.WeakValueDictionary[str, HostFunction]] = weakref.Weak
 
 
 def functions_called(metadata: Mapping[str, Any]) -> list[HostFunction]:
-    """The functions that a compiled program calls, as its metadata has it. Raises InputError where
-    one is no more.
+    """The functions that a compiled program calls, as its metadata has it, without those that
+    Python always has. Raises InputError where one is no more.
     """
-    names = [_name(text) for text in metadata.get("host_calls", ())]
+    called = [_name(text) for text in metadata.get("host_calls", ())]
+    names = [name for name in called if name not in IMAGE_FUNCTIONS]
     found = [_FUNCTIONS.get(name) for name in names]
     held = [each for each in found if each is not None]
     if len(held) != len(found):
@@ -49,10 +51,14 @@ def functions_called(metadata: Mapping[str, Any]) -> list[HostFunction]:
     return held
 
 
-def raise_failure() -> None:
-    """Raises what a function raised in the call of this thread that ended with it, if any did."""
+def raise_failure(reason: str) -> None:
+    """Raises what a function raised in the call of this thread that ended with it, if any did; an
+    error of weft's own behind the reason that the program has, which names the node.
+    """
     error = getattr(_FAILED, "error", None)
     _FAILED.error = None
+    if isinstance(error, InputError):
+        raise type(error)(f"{reason}: {error}") from error
     if error is not None:
         raise error
 
@@ -88,10 +94,11 @@ def _parameters(text: str) -> tuple[int, list[tuple[str, int]]]:
 def _run(text: str, values: int, dims: int) -> None:
     taken, parameters = _parameters(text)
     arrays = arrays_at(parameters, values, dims)
-    function = _FUNCTIONS.get(_name(text))
+    held = _FUNCTIONS.get(_name(text))
+    function = IMAGE_FUNCTIONS.get(_name(text)) if held is None else held.function
     if function is None:
         raise InputError(f"a program requires a function that is held, got none for {text}")
-    found = function.function(*(each.copy() for each in arrays[:taken]))
+    found = function(*(each.copy() for each in arrays[:taken]))
     for array, result in zip(arrays[taken:], found, strict=True):
         if array.shape != result.shape or array.dtype != result.dtype:
             wanted, got = (f"{each.dtype}{list(each.shape)}" for each in (array, result))

@@ -13,7 +13,7 @@ from msgspec import Struct
 from weft.compiler.machine.artifact.dims import size_of
 from weft.compiler.machine.artifact.replace_file import replacing
 from weft.compiler.machine.python.chrome_trace import chrome_trace
-from weft.compiler.machine.python.spans import NAMES, CallProfile, KernelCall, Span, Stretch
+from weft.compiler.machine.python.spans import CallProfile, KernelCall, Span, Stretch, name_of
 
 
 class Row(Struct, frozen=True):
@@ -31,13 +31,14 @@ class Row(Struct, frozen=True):
 
 class Profile(Struct, frozen=True):
     """Several calls of a model on the same inputs. `memory` is the metadata's memory plan, with
-    numbers for sizes.
+    numbers for sizes, and `together` names what the program does with other ranks.
     """
 
     prefix: str
     kernel_calls: tuple[KernelCall, ...]
     memory: tuple[Mapping[str, Any], ...]
     calls: tuple[CallProfile, ...]
+    together: tuple[str, ...] = ()
 
     @property
     def median(self) -> CallProfile:
@@ -48,7 +49,7 @@ class Profile(Struct, frozen=True):
     def name(self, span: Span) -> str:
         """The kernel of a span, or what else it is."""
         kernel = self.kernel_call(span)
-        return NAMES[span.number] if kernel is None else kernel.kernel
+        return name_of(span.number, self.together) if kernel is None else kernel.kernel
 
     def kernel_call(self, span: Span) -> KernelCall | None:
         """The kernel's call that a span is of."""
@@ -58,9 +59,13 @@ class Profile(Struct, frozen=True):
         """Writes the median call in Chrome's JSON, which ui.perfetto.dev opens: a track for each
         thread, and the memory of the arena that is in use.
         """
-        trace = chrome_trace(self.prefix, self.median, self.kernel_calls, self.memory)
         with replacing(Path(path)) as out:
-            out.write(json.dumps(trace).encode())
+            out.write(json.dumps(self.trace()).encode())
+
+    def trace(self) -> dict[str, Any]:
+        """The median call as an object of that JSON."""
+        parts = self.kernel_calls, self.memory, self.together
+        return chrome_trace(self.prefix, self.median, *parts)
 
     def by_kernel(self) -> list[Row]:
         """The median call by kernel, the longest first; what is no kernel is listed as well."""
@@ -77,7 +82,8 @@ class Profile(Struct, frozen=True):
     def _rows(self, name: Callable[[KernelCall], str]) -> list[Row]:
         groups: dict[str, list[Stretch]] = {}
         for each in self.median.stretches():
-            key = name(self.kernel_calls[each.number]) if each.number >= 0 else NAMES[each.number]
+            kernel = self.kernel_calls[each.number] if each.number >= 0 else None
+            key = name_of(each.number, self.together) if kernel is None else name(kernel)
             groups.setdefault(key, []).append(each)
         rows = [self._row(key, stretches) for key, stretches in groups.items()]
         return sorted(rows, key=lambda row: -row.wall)

@@ -27,6 +27,9 @@ WARM_CALLS: Final = 100
 WARM_SECONDS: Final = 0.3
 """What is called in front of a profile, whichever is less."""
 
+WARM_CALLS_OF_RANKS: Final = 3
+"""All ranks have to call as often."""
+
 _RECORD: Final = "weft_python_record"
 _WORDS: Final = SPAN.size // 8
 
@@ -103,8 +106,8 @@ def _recording(profiled: Profiled, prefix: str) -> Generator[_Recorder]:
     pointers = [ctypes.c_void_p] * 3
     set_profile = ctypes.CFUNCTYPE(None, *pointers)(address)
     recorder = _Recorder()
-    record = _recording_code().address(_RECORD)
-    set_profile(profiled.context, record, ctypes.addressof(recorder))
+    code = _recording_code()  # held here: another thread may have compiled it, too
+    set_profile(profiled.context, code.address(_RECORD), ctypes.addressof(recorder))
     try:
         yield recorder
     finally:
@@ -126,10 +129,11 @@ def record_profile(
         raise OptionError(f"profile requires at least one call, got {calls}")
     described = _described(profiled, metadata)
     recorded: list[Array] = []
+    together = described_communications(metadata)
     begin = time.monotonic()
-    for _ in range(WARM_CALLS):
+    for _ in range(WARM_CALLS_OF_RANKS if together else WARM_CALLS):
         call()
-        if time.monotonic() - begin > WARM_SECONDS:
+        if not together and time.monotonic() - begin > WARM_SECONDS:
             break
     with _recording(profiled, prefix) as recorder:
         call()
@@ -138,7 +142,7 @@ def record_profile(
             recorder.count = 0
             call()
             if recorder.count > len(memory):
-                memory = np.empty(recorder.count + recorder.count // 4 + 64, _DTYPE)
+                memory = np.empty(2 * recorder.count + 1024, _DTYPE)
                 recorder.room, recorder.memory = len(memory), memory.ctypes.data
             else:
                 recorded.append(memory[: recorder.count].copy())
@@ -148,6 +152,15 @@ def record_profile(
         kernel_calls_of(described["calls"], symbols),
         memory_of(described["memory"], symbols),
         tuple(_call_profile(each, threads) for each in recorded[1:]),
+        together,
+    )
+
+
+def described_communications(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of what the program does together with other ranks, in its order."""
+    return tuple(
+        f"{each['operation']} for {each['node']}" if each["node"] else each["operation"]
+        for each in metadata.get("mesh", {}).get("collectives", ())
     )
 
 

@@ -22,12 +22,18 @@ NAMES: Final[Mapping[int, str]] = {
 }
 """What spans are that have no kernel."""
 
+
+def name_of(number: int, together: Sequence[str]) -> str:
+    """What a span is that has no kernel; `together` are the names of what ranks do together."""
+    return together[SpanNumber.RANKS - number] if number <= SpanNumber.RANKS else NAMES[number]
+
+
 _HASH: Final = re.compile(r"_[0-9a-f]{8}$")
 
 
 class Span(Struct, frozen=True):
     """What a thread did from `begin` to `end`, in nanoseconds since its call began. The number is
-    that of a `KernelCall`, or one of `NAMES`; thread 0 is the one that called.
+    that of a `KernelCall`, or one that has a `name_of`; thread 0 is the one that called.
     """
 
     thread: int

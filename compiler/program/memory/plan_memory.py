@@ -4,7 +4,8 @@ Buffers of constant size are placed best fit among the gaps that live buffers le
 symbolic size, and all where very many are alive at once, share slots: two buffers may use one slot
 at different times, and a slot is as large as the greatest of its tenants. Buffers whose size is
 found while the program runs share blocks of memory that grow. A result takes the place of an
-operand that ends with it where the kernel permits that.
+operand that ends with it where the kernel permits that, or where it is summed over ranks. Buffers
+of collectives are placed first, at the start of the arena, which other ranks may reach.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import IntAttr, ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -29,10 +30,17 @@ from weft.compiler.program.memory.slots import (
     share_slots,
 )
 from weft.dialects.expr import Expr
+from weft.dialects.loop.communication import CommunicationOp, WaitOp, is_sum
 from weft.dialects.loop.concurrent import branch_of
 from weft.dialects.loop.dynamic import ReallocOp, aliased, root
 from weft.dialects.loop.ops import AllocOp
-from weft.dialects.loop.program import WORKSPACE_BYTES, CallOp, KernelOp, ProgramOp
+from weft.dialects.loop.program import (
+    COLLECTIVE_BYTES,
+    WORKSPACE_BYTES,
+    CallOp,
+    KernelOp,
+    ProgramOp,
+)
 from weft.dialects.loop.scalar import width
 from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type_of
 from weft.dialects.module_attributes import code_options
@@ -156,18 +164,41 @@ def plan_memory(program: ProgramOp, kernels: Mapping[str, KernelOp], guarded: st
     for number, tenants in enumerate(blocks):
         for tenant in tenants:
             _assign_offset(tenant, Expr.of(number))
-    total = _assign_guarded(found, guarded) if guarded else _assign_all(found)
+    reached = _reached(program)
+    total = _assign_guarded(found, guarded) if guarded else _assign_all(found, reached)
     program.attributes[WORKSPACE_BYTES] = ExprsAttr((total,))
+    if ends := [end for alloc in reached if (end := _constant_end(alloc)) is not None]:
+        program.attributes[COLLECTIVE_BYTES] = IntAttr(max(ends))
     return total
 
 
-def _assign_all(found: list[Lifetime]) -> Expr:
-    """Places buffers of constant size, and behind them the slots of others; returns the end."""
+def _reached(program: ProgramOp) -> set[AllocOp]:
+    """The allocations that collectives read and write."""
+    operands = [
+        root(each).owner
+        for op in program.body.walk()
+        if isinstance(op, CommunicationOp)
+        for each in op.operands
+    ]
+    return {each for each in operands if isinstance(each, AllocOp)}
+
+
+def _constant_end(alloc: AllocOp) -> int | None:
+    """Where a buffer of the arena ends; None for one elsewhere, or of an unknown size."""
+    if alloc.scope.data != "workspace" or alloc.offset is None:
+        return None
+    return (alloc.offset.data[0] + buffer_bytes(buffer_type_of(alloc.result))).constant
+
+
+def _assign_all(found: list[Lifetime], first: set[AllocOp]) -> Expr:
+    """Places buffers of constant size, some before others, and behind them the slots of others;
+    returns the end.
+    """
     constant = [life for life in found if life.size.constant is not None]
     if _meetings(constant) > MOST_MEETINGS * len(constant) + FEW_MEETINGS:
         total = _assign_slots(share_by_size(constant), Expr.of(0))
     else:
-        total = Expr.of(_assign_fixed(constant))
+        total = Expr.of(_assign_fixed(constant, first))
     return _assign_slots(share_slots([life for life in found if life.size.constant is None]), total)
 
 
@@ -226,24 +257,58 @@ def _joined(
             if roots.count(op.arguments[pair.operand]) > 1:
                 continue  # read as another argument too, perhaps in another order
             if operand.last == number == result.first and operand.size == result.size:
-                operand.last = result.last
                 taken.append(operand)
-                later = [result.alloc, *result.followers]
-                operand.followers += later
-                by_value |= {alloc.result: operand for alloc in later}
-                joined.add(result.alloc)
+                joined.add(_reuse_operand(operand, result, by_value))
+    joined |= _join_sums(program, by_value)
     return [life for life in found if life.alloc not in joined]
 
 
-def _assign_fixed(found: list[Lifetime]) -> int:
-    """Places buffers of constant size, the largest first, each in the smallest
-    gap that fits; returns the end.
+def _join_sums(program: ProgramOp, by_value: dict[SSAValue, Lifetime]) -> set[AllocOp]:
+    """Lets sums over ranks take the place of what they are sums of, where that ends with them, and
+    nothing else reads it meanwhile.
     """
+    joined: set[AllocOp] = set()
+    starts: dict[int, int] = {}
+    order = {op: number for number, op in enumerate(_in_order(program.body.block))}
+    for op, number in order.items():
+        if not (isinstance(op, CommunicationOp) and is_sum(op)):
+            continue
+        start = starts.setdefault(op.number.value.data, number)
+        operand, result = by_value.get(op.source), by_value.get(op.target)
+        if not isinstance(op, WaitOp) or operand is None or result is None:
+            continue
+        meanwhile = [each for each in _users(op.source) if start < order[each] < number]
+        begins = result.first == start and not meanwhile
+        if operand.last == number and begins and operand.size == result.size:
+            joined.add(_reuse_operand(operand, result, by_value))
+    return joined
+
+
+def _reuse_operand(
+    operand: Lifetime, result: Lifetime, by_value: dict[SSAValue, Lifetime]
+) -> AllocOp:
+    """Joins the lifetime of a result to that of the operand whose place it takes."""
+    operand.last = result.last
+    later = [result.alloc, *result.followers]
+    operand.followers += later
+    by_value |= {alloc.result: operand for alloc in later}
+    return result.alloc
+
+
+def _assign_fixed(found: list[Lifetime], first: set[AllocOp]) -> int:
+    """Places buffers of constant size, those that go `first` and then the largest, each in the
+    smallest gap that fits; returns the end.
+    """
+
+    def order(life: Lifetime) -> tuple[bool, int, int]:
+        behind = first.isdisjoint((life.alloc, *life.followers))
+        return behind, -(life.size.constant or 0), life.first
+
     placed = LiveIntervals[tuple[int, int, Lifetime]](
         1 + max((life.reach[1] for life in found), default=0)
     )
     end = 0
-    for life in sorted(found, key=lambda life: (-(life.size.constant or 0), life.first)):
+    for life in sorted(found, key=order):
         size = life.size.constant or 0
         near = placed.meeting(*life.reach)
         busy = sorted((start, stop) for start, stop, other in near if life.overlaps(other))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from xdsl.dialects.builtin import BoolAttr, DenseArrayBase
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
 from weft.dialects.expr import Expr, product, row_major_strides
 from weft.dialects.graph.core.accumulate import fill, lowest, round_totals, start_totals, widen
@@ -153,15 +153,16 @@ class MaxPoolOp(PoolOp):
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """The cotangents go to the first greatest element of each window."""
         attributes = dict(self.properties)
-        positions = Term(b, b.max_pool_indices(self.operand, column_major=False, **attributes))
+        counts = {"column_major": False, "per_plane": True}
+        positions = Term(b, b.max_pool_indices(self.operand, **counts, **attributes))
         dy, tensor_type = Term(b, cotangents[0]), type_of(self.operand)
-        count = product(dy.shape)
-        zeros = Term(b, b.filled(0, self.operand)).reshape([tensor_type.size])
+        plane, count = product(tensor_type.shape[2:]), product(dy.shape[2:])
+        zeros = Term(b, b.filled(0, self.operand)).reshape([*tensor_type.shape[:2], plane])
         total = b.scatter_elements(
             zeros.value,
-            positions.reshape([count]).value,
-            dy.reshape([count]).value,
-            axis=0,
+            positions.reshape([*dy.shape[:2], count]).value,
+            dy.reshape([*dy.shape[:2], count]).value,
+            axis=2,
             reduction="add",
         )
         return [dy.of(total).reshape(tensor_type.shape).value]
@@ -180,12 +181,19 @@ class MaxPoolOp(PoolOp):
 class MaxPoolIndicesOp(PoolOp):
     """Where in the whole tensor the first greatest element of each window is.
 
-    Positions count in row-major order; with `column_major` the spatial dims count the other way.
+    Positions count in row-major order; with `column_major` the spatial dims count the other way,
+    and with `per_plane` each channel of each sample counts from 0.
     """
 
     name = "graph.max_pool_indices"
     ELEMENTS: ClassVar = NUMBERS
     column_major: BoolAttr = prop_def(BoolAttr)
+    per_plane: BoolAttr | None = opt_prop_def(BoolAttr)
+
+    @property
+    def counts_planes(self) -> bool:
+        """Whether positions count within a plane."""
+        return self.per_plane is not None and self.per_plane.value.data != 0
 
     def result_element(self) -> Attribute:
         return I64
@@ -193,15 +201,17 @@ class MaxPoolIndicesOp(PoolOp):
     def steps(self) -> list[Expr]:
         """How far apart, in the count of positions, two neighbours along each dim are."""
         shape = type_of(self.operand).shape
-        if not self.column_major.value.data:
-            return row_major_strides(shape)
         spatial = shape[2:]
-        inner = row_major_strides(spatial[::-1])[::-1]
+        inner = row_major_strides(spatial)
+        if self.column_major.value.data:
+            inner = row_major_strides(spatial[::-1])[::-1]
+        if self.counts_planes:
+            return [Expr.of(0), Expr.of(0), *inner]
         return [product((shape[1], *spatial)), product(spatial), *inner]
 
     def sharding_rule(self) -> ShardingRule | None:
-        """Indices count in the whole tensor."""
-        return None
+        """There is none of indices that count in the whole tensor."""
+        return super().sharding_rule() if self.counts_planes else None
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         window, x = self.window(), operands[0]
@@ -226,6 +236,8 @@ class MaxPoolIndicesOp(PoolOp):
         results = merged(self, operands, b)
         assert results is not None, "it has one operand"
         (found,) = results
+        if self.counts_planes:
+            return [found]
         numbers = counted(b, size).reshape([size, *[1] * self.result_type.rank])
         return [(Term(b, found) - numbers * size_term(b, type_of(self.operand).size, I64)).value]
 

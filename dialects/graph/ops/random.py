@@ -1,4 +1,6 @@
-"""Random bits from a counter-based generator: each element is a function of its index alone."""
+"""Random bits: of a counter-based generator, whose elements are functions of their index alone, and
+of the generator by which others state what they expect.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from xdsl.irdl import irdl_op_definition, opt_operand_def, prop_def, result_def
 
 from weft.dialects.expr import Expr, row_major_strides
 from weft.dialects.graph.core.op import GraphOp
-from weft.dialects.graph.core.types import UI64, ShapeAttr, TensorType, tensor, type_of
+from weft.dialects.graph.core.types import UI32, UI64, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.graph.reindexing.slicing import below_zero, exprs, numbers
 from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar
@@ -25,6 +27,11 @@ STEP = 0x9E3779B9
 
 WORD = 0xFFFFFFFF
 STREAMS = 1 << 8
+
+STATE = 624
+"""Words of MT19937's state."""
+MIDDLE = 397
+"""How far the other word of three lies ahead from which each follows."""
 
 
 @irdl_op_definition
@@ -85,4 +92,58 @@ class RandomBitsOp(GraphOp):
             b.store(results[0], index, high.shift_left(32) | low)
 
 
-OPS: tuple[type[RandomBitsOp], ...] = (RandomBitsOp,)
+@irdl_op_definition
+class MersenneTwisterOp(GraphOp):
+    """`count` words of 32 random bits of MT19937 (Matsumoto and Nishimura, 1998), those of
+    `numpy.random.RandomState(seed)`; the same in every call. Each word follows from the 624 before
+    it.
+    """
+
+    name = "graph.mersenne_twister"
+    count: ShapeAttr = prop_def(ShapeAttr)
+    seed: IntegerAttr[Any] = prop_def(IntegerAttr)
+    result: SSAValue = result_def(TensorType)
+
+    def infer(self) -> Sequence[TensorType]:
+        seed, dims = self.seed.value.data, exprs(self.count)
+        self.require(0 <= seed <= WORD, "a seed of 32 bits", seed)
+        self.require(len(dims) == 1 and not below_zero(dims[0]), "a count of 0 or more", self.count)
+        return [TensorType(self.count, UI32)]
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        (count,) = numbers(self, self.count)
+        state = np.random.RandomState(self.seed.value.data)
+        return [np.frombuffer(state.bytes(4 * count), "<u4").astype(np.uint32)]
+
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
+        """Blocks of as many words as the state has lie behind it, and take its place. They are
+        computed in thirds, in which no word follows from another.
+        """
+        (count,) = self.result_type.shape
+        words, blocks = b.temporary([2 * STATE], UI32), count // STATE
+        b.store(words, [0], b.constant(self.seed.value.data, UI32))
+        with b.loops([STATE - 1]) as (i,):
+            before = b.load(words, [i])
+            mixed = (before ^ before.shift_right(30)) * 0x6C078965
+            b.store(words, [i + 1], mixed + b.index(i + 1, UI32))
+        with b.loops([blocks]) as (block,):
+            with b.loops([3, STATE // 3]) as (third, j):
+                i = third * (STATE // 3) + j
+                b.store(results[0], [block * STATE + i], self._next(b, words, i))
+            with b.loops([STATE]) as (i,):
+                b.store(words, [i], b.load(words, [i + STATE]))
+        with b.loops([count - blocks * STATE]) as (i,):
+            b.store(results[0], [blocks * STATE + i], self._next(b, words, i))
+
+    def _next(self, b: LoopBuilder, words: SSAValue, i: Expr) -> Scalar:
+        """Stores the word that follows from those at an index, and returns its tempered bits."""
+        pair = b.load(words, [i]) & 0x80000000 | b.load(words, [i + 1]) & 0x7FFFFFFF
+        word = b.load(words, [i + MIDDLE]) ^ pair.shift_right(1) ^ (pair & 1) * 0x9908B0DF
+        b.store(words, [i + STATE], word)
+        word = word ^ word.shift_right(11)
+        word = word ^ (word.shift_left(7) & 0x9D2C5680)
+        word = word ^ (word.shift_left(15) & 0xEFC60000)
+        return word ^ word.shift_right(18)
+
+
+OPS: tuple[type[GraphOp], ...] = (RandomBitsOp, MersenneTwisterOp)

@@ -373,3 +373,23 @@ def test_collections_are_rare_and_as_frequent_as_before_afterwards(before: tuple
         assert gc.get_threshold() == before
     finally:
         gc.set_threshold(*of_tests)
+
+
+ENDING = """
+import atexit, gc, sys
+from weft.compiler.driver.compile_kernels import infrequent_collections
+
+cycle = []
+cycle.append(cycle)
+atexit.register(lambda: print(gc.get_freeze_count() > 0))  # called behind what comes later
+if sys.argv[1:]:
+    with infrequent_collections():
+        assert gc.get_freeze_count() == 0
+"""
+
+
+@pytest.mark.parametrize("compiles", [False, True])
+def test_a_process_that_has_compiled_looks_for_no_cycles_as_it_ends(compiles: bool):
+    command = [sys.executable, "-c", ENDING, *(["compiles"] if compiles else [])]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{compiles}\n"

@@ -219,15 +219,16 @@ def test_reshape_by_computed_dims_is_symbolic():
 
 def test_all_unsupported_nodes_are_reported_together():
     model = model_of("""agraph (uint8[2] x) => (uint8[n, m] y, uint8[2] w)
-        { y = ImageDecoder(x) z = Identity(x) u = ImageDecoder(z) w = ImageDecoder(u) }""")
+        { y = com.acme.Fancy(x) z = Identity(x) u = com.acme.Fancy(z) w = com.acme.Fancy(u) }""")
+    model.opset_import.append(helper.make_opsetid("com.acme", 1))
     for index, node in enumerate(model.graph.node):
         node.name = f"node{index}"
     with pytest.raises(UnsupportedError) as raised:
         import_model(model)
     message = str(raised.value)
-    assert "'node0' (ImageDecoder, ai.onnx 21)" in message
-    assert "'node2' (ImageDecoder, ai.onnx 21)" in message
-    assert "'node3' (ImageDecoder, ai.onnx 21)" in message
+    assert "'node0' (Fancy, com.acme)" in message
+    assert "'node2' (Fancy, com.acme)" in message
+    assert "'node3' (Fancy, com.acme)" in message
     assert "node1" not in message
     assert "\n" not in message
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import ModelProto, helper
+from onnx.reference import ReferenceEvaluator
 
 from weft.compiler.adapters.onnx_backend import prepare
 from weft.dialects.errors import BudgetError, ModelError, UnsupportedError
@@ -106,6 +107,24 @@ def test_training_drops_a_share_and_scales_the_rest(ratio: float | None) -> None
     assert abs((~mask).mean() - given) < 0.05
     np.testing.assert_array_equal(results("Dropout", operands, 2, seed=3)[1], mask)
     assert (results("Dropout", operands, 2, seed=4)[1] != mask).any()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_seeds_draw_the_numbers_of_the_reference(threads: int) -> None:
+    """More numbers than the generator's state, and probabilities at which nothing is open."""
+    x, ratio = numbers(30, 29), np.array(0.3, np.float32)
+    chances = np.abs(numbers(30, 29)) % 1
+    chances[:2], chances[2:4], chances[4:6] = 0, 1, 0.5
+    for op_type, outputs, operands, kinds in (
+        ("Dropout", 2, [x, ratio, np.array(True)], {"seed": 2**32 - 3}),
+        ("Bernoulli", 1, [chances], {"seed": 7.9, "dtype": 11}),
+    ):
+        model = model_of(op_type, operands, outputs, **kinds)
+        names = [value.name for value in model.graph.input]
+        wanted = ReferenceEvaluator(model).run(None, dict(zip(names, operands, strict=True)))
+        got = prepare(model, threads=threads).run(operands)
+        for array, expected in zip(got, wanted, strict=True):
+            np.testing.assert_allclose(array, expected, 1e-6)
 
 
 def test_training_that_drops_nothing_keeps_the_operand() -> None:

@@ -33,7 +33,8 @@ LOOPED = {
     "find_matches", "couple_probabilities", "random_bits", "nonzero",
 }  # fmt: skip
 """Operators that a loop computes sample by sample. `nonzero` finds as many elements in each."""
-WITH_OPERANDS = [op for op in OPS if name_of(op) not in ("constant", "dims")]
+WITHOUT_OPERANDS = ("constant", "dims", "mersenne_twister")
+WITH_OPERANDS = [op for op in OPS if name_of(op) not in WITHOUT_OPERANDS]
 
 
 def rolled(array: Array, by: int) -> Array:

@@ -60,6 +60,8 @@ FUNCTION_TYPES = {
     "cancel": "void @(weft_context *)",
     "set_poll": "void @(weft_context *, int32_t (*)(void *), void *)",
     "set_profile": "void @(weft_context *, void (*)(void *, const weft_span *), void *)",
+    "create_pool": "weft_context *@(const weft_options *)",
+    "parallel_for": "void @(void *, int64_t, void (*)(void *, int64_t, int64_t), void *)",
 }
 
 

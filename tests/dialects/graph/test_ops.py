@@ -413,6 +413,7 @@ WITHOUT_VJP = {
     "logical_xor",
     "max_pool_indices",
     "max_region_pool",
+    "mersenne_twister",
     "nonzero",
     "pack_words",
     "random_bits",

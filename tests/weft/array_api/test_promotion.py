@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import weft
 import weft.numpy as wnp
 from weft import Spec, Tensor
 from weft.source.interpret import read_function
@@ -89,3 +90,17 @@ def test_eager_tensors(dtype):
     wanted = check(OF_TWO["arithmetic"], array(dtype), array("float32"))
     found = OF_TWO["arithmetic"](Tensor(array(dtype)), Tensor(array("float32")))
     assert [each.dtype for each in found] == wanted
+
+
+@pytest.mark.parametrize(
+    "function",
+    [np.add, np.multiply, np.maximum, np.minimum, lambda a, b: a * True + b],
+)
+def test_two_bools_are_numbers_of_one_bit(function):
+    a, b = np.array([True, False, True]), np.array([True, True, False])
+    expected = function(a, b), np.square(a)
+    found = [function(weft.Tensor(a), weft.Tensor(b)).numpy(), np.square(weft.Tensor(a)).numpy()]
+    for got in (found, weft.jit(lambda a, b: (function(a, b), np.square(a)))(a, b)):
+        for mine, other in zip(got, expected, strict=True):
+            np.testing.assert_array_equal(mine, other)
+            assert mine.dtype == other.dtype

@@ -83,3 +83,23 @@ def test_help_teaches(weft_command: Command):
 )
 def test_a_share_is_a_bar(share: float, bar: str):
     assert shown_share(share).strip() == bar
+
+
+def test_ranks_are_shown_beside_one_another(weft_command: Command, tmp_path: Path):
+    """Threads that are ranks make the same calls; what they do together has its own spans."""
+    onnx.save(build_mlp(batch=16), tmp_path / "mlp.onnx")
+    trace = tmp_path / "trace.json"
+    arguments = (tmp_path / "mlp.onnx", "--mesh", "data=2", "--shard", "image=data", "--calls", "3")
+    text = weft_command.succeeds("profile", *arguments, "-o", trace)
+    assert "on 2 ranks, ms" in text
+    assert text.count("all_gather") == 1
+    events = json.loads(trace.read_text())["traceEvents"]
+    assert {event["pid"] for event in events} == {1, 2}
+    found = json.loads(weft_command.succeeds("profile", *arguments, "--json"))
+    assert [each["operation"] for each in found["mesh"]["collectives"]] == ["all_gather"]
+    assert min(each["begin"] for each in found["ranks"]) == 0
+    for each in found["ranks"]:
+        own = [span for span in each["spans"] if span["thread"] == 0]
+        assert sum(span["end"] - span["begin"] for span in own) == each["nanoseconds"]
+        # One to start it, one to wait for it.
+        assert [span["name"].split()[0] for span in own].count("all_gather") == 2

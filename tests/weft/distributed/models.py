@@ -1,7 +1,7 @@
 """Networks of known kinds, small, on any number of ranks: gradients along the trajectory of one
 rank, the loss after a run of steps, and outputs are those of one rank. For all transports:
 
-    python -m tests.weft.distributed.models                      each is compared with itself
+    python -m tests.weft.distributed.models --threads 4 50 gpt2  ranks of threads
     weft launch -n 4 tests/weft/distributed/models.py 50 gpt2    and mpirun -n 4 python ...
 """
 # pyright: basic
@@ -145,12 +145,18 @@ class ResNet(nn.Module):
 
 
 PICTURES = normal(BATCH, 3, 8, 8)
-with nn.seed(0):
-    RESNET = ResNet()
 
 
-def resnet_loss(p, images, labels):
-    return cross_entropy(RESNET.apply(p, images), labels)
+def resnet(ranks: int):
+    """With a network of its own, as ranks that are threads trace at the same time."""
+    with nn.seed(0):
+        network = ResNet()
+
+    def loss(p, images, labels):
+        return cross_entropy(network.apply(p, images), labels)
+
+    parameters = network.parameters()
+    return loss, parameters, PICTURES, WORDS_OUT[:, 0] % 10, Mesh(data=ranks), ROWS
 
 
 # Training ------------------------
@@ -207,10 +213,7 @@ TRAINED = {
         Mesh(data=max(1, n // 2), model=min(2, n)),
         ROWS | cut_heads(2, "parameters"),
     ),
-    "resnet": lambda n: (
-        resnet_loss, RESNET.parameters(), PICTURES, WORDS_OUT[:, 0] % 10,
-        Mesh(data=n), ROWS,
-    ),
+    "resnet": resnet,
 }  # fmt: skip
 """By the number of ranks: the loss, parameters, a batch, the mesh, and what it cuts."""
 
@@ -286,9 +289,18 @@ def check(name: str, steps: int = 50) -> str:
 
 NAMES = (*TRAINED, "decode", "vit")
 
-if __name__ == "__main__":
-    steps = [int(word) for word in sys.argv[1:] if word.isdecimal()] or [50]
-    for each in [word for word in sys.argv[1:] if not word.isdecimal()] or NAMES:
+
+def run(words: list[str]) -> None:
+    """Checks the networks that are named, or all, for so many steps."""
+    steps = [int(word) for word in words if word.isdecimal()] or [50]
+    for each in [word for word in words if not word.isdecimal()] or NAMES:
         line = f"{each} on {weft.ranks()} ranks: {check(each, *steps)}"
         if weft.rank() == 0:
             print(line, flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--threads"]:
+        weft.simulate(int(sys.argv[2]), run, sys.argv[3:])
+    else:
+        run(sys.argv[1:])

@@ -1,9 +1,12 @@
 """NumPy's functions and methods in source mode give what NumPy gives, with its dtypes."""
 
+import math
+
 import numpy as np
 import pytest
 
-from weft import Spec
+import weft
+from weft import SourceError, Spec
 from weft.array.operators import common_dtype
 from weft.dialects.graph.core.evaluate import evaluate_block
 from weft.source.interpret import read_function
@@ -152,3 +155,36 @@ def test_on_integers(function):
 
 def test_numbers_of_python_that_are_equal_promote_as_their_own_types():
     assert [common_dtype(one, one) for one in (0, False, 0.0)] == [np.int64, np.bool_, np.float64]
+
+
+def of_math(x):
+    a = float(x[0])
+    one = [math.log2(a), math.degrees(a), math.asin(a), math.atanh(a), math.trunc(a + 3)]
+    two = [math.atan2(a, 2), math.hypot(1.5, x[1]), math.pow(a, x[1]), math.isfinite(a)]
+    return one + two
+
+
+def test_functions_of_math_are_numbers_of_python():
+    x = np.array([0.3, 0.7])
+    for found, expected in zip(weft.jit(of_math)(x), of_math(x), strict=True):
+        assert type(found) is type(expected)
+        assert found == pytest.approx(expected, rel=1e-14)
+
+
+def of_sizes(s, x):
+    made = np.ones(s), np.full(s, x[0]), np.broadcast_to(x, s[:1] * 2), np.tile(x, s)
+    kinds = np.isscalar(x), np.isscalar(x[0]), np.iterable(x), np.iterable(x[0])
+    kinds += tuple(hasattr(each, "__len__") for each in (x, x[0], float(x[0]), x * 1j))
+    return *made, *kinds, np.abs(x > 0), abs(x > 0), np.array(x, order="F", ndmin=2)
+
+
+def test_sizes_may_be_an_array():
+    s, x = np.array([1, 2]), np.array([0.3, -0.7])
+    for found, expected in zip(weft.jit(of_sizes)(s, x), of_sizes(s, x), strict=True):
+        np.testing.assert_array_equal(found, expected)
+        assert np.asarray(found).dtype == np.asarray(expected).dtype
+
+
+def test_one_size_of_several_elements_is_refused():
+    with pytest.raises(SourceError, match="a size requires one integer"):
+        weft.jit(lambda s: np.ones((2, s)))(np.array([1, 2]))

@@ -10,7 +10,7 @@ import numpy as np
 from weft.array import rearrangements
 from weft.array.elementwise import where
 from weft.array.operators import axes_of, axis_of, listed
-from weft.array.rearrangements import concat, flip, moveaxis
+from weft.array.rearrangements import concat, extents, flip, moveaxis
 from weft.array.selections import take
 from weft.array_api.operands import constant, is_integer, known, operand, operands, refuse
 
@@ -266,7 +266,7 @@ def resize(a: Any, new_shape: Any) -> Any:
     >>> np.resize(v, (2, 4))
     """
     flat = operand(a).reshape(-1)
-    shape = tuple(listed(new_shape))
+    shape = tuple(extents(new_shape))
     count = int(np.prod(shape))
     return take(flat, np.arange(count) % known(flat.shape[0], "resize"), 0).reshape(shape)
 
@@ -333,7 +333,7 @@ def tile(A: Any, reps: Any) -> Any:  # noqa: N803  NumPy's name
 
     >>> np.tile(v, 2), np.tile(x, (2, 1))
     """
-    return rearrangements.tile(operand(A), listed(reps))
+    return rearrangements.tile(operand(A), extents(reps))
 
 
 def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
@@ -349,7 +349,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
 
     >>> np.broadcast_to(v, (2, 3))
     """
-    return rearrangements.broadcast_to(operand(array), listed(shape))
+    return rearrangements.broadcast_to(operand(array), extents(shape))
 
 
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:

@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from weft.array.elementwise import where
+from weft.array.elementwise import floor, where
 from weft.array.operators import ArrayOperators, axis_of, listed
 from weft.array.products import diagonal
-from weft.array.rearrangements import concat, stack
+from weft.array.rearrangements import concat, extents, moveaxis, stack
 from weft.array_api.creation import asarray
 from weft.array_api.creation import full_like as _full_like
 from weft.array_api.operands import holds_tensors, is_integer, known, leaves, operand, refuse
@@ -35,6 +35,29 @@ def array(
         found = Tensor(object, dtype)
     return found.reshape((1,) * (ndmin - found.ndim) + tuple(found.shape)) \
         if found.ndim < ndmin else found  # fmt: skip
+
+
+def linspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
+    dtype: Any = None, axis: int = 0, *, device: Any = None,
+) -> Any:  # fmt: skip
+    """So many numbers in equal steps between two ends, of which the last is one of them, or not.
+
+    >>> np.linspace(x, v, 4), np.linspace(v[0], 2, 3, False, True), np.linspace(v, 5, 3, axis=1)
+    """
+    first = operand(start, stop)
+    low, high = (first.lifted(each).as_float() for each in (start, stop))
+    num = known(num, "linspace")
+    count = num - 1 if endpoint else num
+    step = (high - low) / max(count, 1)
+    found = step * np.arange(float(num)).reshape((-1, *[1] * step.ndim)) + low
+    if endpoint and num > 1:
+        last = (low * 0 + high).reshape((1, *step.shape))
+        found = concat([found[:-1], last])
+    if dtype is not None:
+        found = (floor(found) if np.dtype(dtype).kind in "iu" else found).astype(dtype)
+    found = moveaxis(found, 0, axis)
+    return (found, step if count else step * np.nan) if retstep else found
 
 
 def asanyarray(a: Any, dtype: Any = None, order: Any = None, **named: Any) -> Any:
@@ -73,7 +96,7 @@ def full_like(
     a = operand(a, fill_value)
     if shape is None:
         return _full_like(a, fill_value, dtype=dtype)
-    return a.lifted(fill_value).astype(dtype or a.dtype).broadcast_to(listed(shape)).duplicate()
+    return a.lifted(fill_value).astype(dtype or a.dtype).broadcast_to(extents(shape)).duplicate()
 
 
 def zeros_like(

@@ -10,7 +10,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.array.complex_numbers import Complex
 from weft.array.operators import ArrayOperators
+from weft.array_api.table import BY_OBJECT
 from weft.dialects.printed import escaped
 from weft.source.captures import Guard
 from weft.source.expressions.attributes import assign_attribute, attribute, item
@@ -27,10 +29,11 @@ from weft.source.expressions.iteration import (
 from weft.source.expressions.operations import operate
 from weft.source.expressions.operators import both, either
 from weft.source.leaves import shown
+from weft.source.pieces.handed_on import handed_on, require_own
 from weft.source.run import Run
 from weft.source.statements.branches import choose
 from weft.source.syntax import Location
-from weft.source.values import Array, Number, Spread, is_number
+from weft.source.values import Array, Number, Spread, is_dynamic, is_number, is_scalar
 from weft.tracing.printing import Text
 from weft.tracing.printing import print as weft_print
 from weft.tracing.traced import Traced
@@ -47,7 +50,7 @@ def _range(run: Run, location: Location, *ends: Any) -> Any:
 
 
 def _abs(run: Run, location: Location, value: Any) -> Any:
-    found = value.apply("abs")
+    found = abs(value)
     return (
         Number(run.recording, value.python_type, found.value)
         if isinstance(value, Number)
@@ -231,8 +234,10 @@ def _getattr(run: Run, location: Location, holder: Any, name: Any, *default: Any
 
 
 def _hasattr(run: Run, location: Location, holder: Any, name: Any) -> bool:
-    if isinstance(holder, Traced):
-        return hasattr(type(holder), name) and not name.startswith("_")
+    if isinstance(holder, Number):
+        return hasattr(holder.python_type, name)
+    if isinstance(holder, Traced | Complex):
+        return hasattr(np.ndarray if holder.ndim else holder.dtype.type, name)
     _watch_attribute(run, holder, name)
     return hasattr(holder, name)
 
@@ -280,17 +285,26 @@ def _as_text(conversion: str) -> Callable[..., Any]:
 
 
 def _of_math(name: str, result_type: type = float) -> Callable[..., Any]:
-    """A function of `math`: a float of Python, whatever it is called with."""
+    """A function of `math`, which NumPy has by the name: a number of Python, whatever it is called
+    with.
+    """
 
-    def function(run: Run, location: Location, x: Any) -> Any:
-        wide = item(run, location, x).astype(np.float64)
-        found = wide.apply(name)
-        wanted = (
-            np.float64 if result_type is float else np.bool_ if result_type is bool else np.int64
-        )
+    def function(run: Run, location: Location, *operands: Any) -> Any:
+        wide = [item(run, location, x).astype(np.float64) if is_dynamic(x) else float(x)
+                for x in operands]  # fmt: skip
+        found = BY_OBJECT[getattr(np, name)](*wide)
+        wanted = np.dtype(result_type)
         return Number(run.recording, result_type, found.astype(wanted).value)
 
     return function
+
+
+def _isscalar(run: Run, location: Location, value: Any) -> bool:
+    return is_scalar(value) if isinstance(value, Traced) else np.isscalar(value)
+
+
+def _iterable(run: Run, location: Location, value: Any) -> bool:
+    return bool(value.ndim) if isinstance(value, Traced | Complex) else np.iterable(value)
 
 
 BUILTINS: Final[Mapping[Any, Callable[..., Any]]] = {
@@ -300,21 +314,31 @@ BUILTINS: Final[Mapping[Any, Callable[..., Any]]] = {
     zip: _zip, reversed: _reversed, map: _map, filter: _filter, list: _list, tuple: _tuple,
     dict: _dict, set: _set, sorted: _sorted, isinstance: _isinstance, divmod: _divmod, pow: _pow,
     str: _as_text(""), repr: _as_text("r"), format: _as_text(""),
-    print: _print, weft_print: _print, getattr: _getattr, hasattr: _hasattr, setattr: _setattr,
+    print: _print, weft_print: _print, handed_on: require_own, getattr: _getattr,
+    hasattr: _hasattr, setattr: _setattr,
+    np.isscalar: _isscalar, np.iterable: _iterable,
     **{
         getattr(math, name): _of_math(name) for name in (
-            "exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos",
-            "atan",
+            "exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "log2", "log10",
+            "log1p", "expm1", "degrees", "radians", "hypot", "fmod", "copysign", "pow", "fabs",
         )
     },
-    math.fabs: _of_math("abs"), math.floor: _of_math("floor", int),
-    math.ceil: _of_math("ceil", int),
-    math.isnan: _of_math("is_nan", bool),
+    **{
+        getattr(math, f"a{name}"): _of_math(f"arc{name}") for name in (
+            "sin", "cos", "tan", "sinh", "cosh", "tanh", "tan2",
+        )
+    },
+    **{
+        getattr(math, name): _of_math(name, int) for name in ("floor", "ceil", "trunc")
+    },
+    **{
+        getattr(math, name): _of_math(name, bool) for name in ("isnan", "isinf", "isfinite")
+    },
 }  # fmt: skip
 """What Python's functions become, where an argument is a tensor or holds some."""
 
 ALWAYS: Final = (
     sum, any, all, map, filter, list, tuple, dict, set, sorted, isinstance, min, max, enumerate,
-    zip, reversed, print, weft_print, getattr, hasattr, setattr,
+    zip, reversed, print, weft_print, getattr, hasattr, setattr, handed_on,
 )  # fmt: skip
 """Functions that are never Python's own, since what they go through may hold tensors."""

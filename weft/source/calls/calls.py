@@ -376,7 +376,7 @@ def _numpy(
     name = function.__name__
     if isinstance(function, type) and issubclass(function, np.generic):
         return run.recording.array(tensor_of(run, arguments[0], location).astype(function).value)
-    if name in CREATION:
+    if name in CREATION and function is getattr(np, name):
         return CREATION[name](run, location, *arguments, **named)
     joined = _JOINED.get(id(arguments[0])) if name == "__getitem__" else None
     if joined is not None:

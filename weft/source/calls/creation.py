@@ -76,19 +76,25 @@ def _eye(
     return row.reshape((row.type.size, 1)).apply("equal", column).astype(dtype)
 
 
-def _asarray(run: Run, location: Location, value: Any, dtype: Any = None) -> Any:
+def _asarray(
+    run: Run, location: Location, value: Any, dtype: Any = None, order: str | None = None
+) -> Any:
+    """Order is how memory holds an array, which a program does not see."""
     if isinstance(value, Array | Complex) and (dtype is None or np.dtype(dtype) == value.dtype):
         return value
     return _array(run, location, value, dtype)
 
 
 def _array(
-    run: Run, location: Location, value: Any, dtype: Any = None, *, copy: bool | None = True
-) -> Any:
+    run: Run, location: Location, value: Any, dtype: Any = None, *, copy: bool | None = True,
+    order: str | None = None, subok: bool = False, ndmin: int = 0,
+) -> Any:  # fmt: skip
     if not copy:
         return _asarray(run, location, value, dtype)
     x = tensor_of(run, value, location)
     found = x if dtype is None else x.astype(dtype)
+    if found.ndim < ndmin:
+        found = found.reshape((1,) * (ndmin - found.ndim) + found.shape)
     return found.duplicate() if isinstance(found, Complex) else run.recording.array(found.value)
 
 

@@ -17,10 +17,10 @@ from weft.dialects.graph.core.types import type_of
 from weft.dialects.graph.regions.control import join
 from weft.source.leaves import LeafType, common, is_leaf, leaf_type_of, same, shown, value_as, wrap
 from weft.source.recording import SourceRecording
-from weft.source.run import VALUE, Run
+from weft.source.run import VALUE, Ended, Run
 from weft.source.syntax import Location
 from weft.source.undo_log import MISSING, Change, NameSlot, Slot
-from weft.source.values import Array, Number, Undefined, is_scalar
+from weft.source.values import Array, Number, Undefined, is_dynamic, is_scalar
 from weft.tracing.traced import Traced
 from weft.trees import described, flatten_exactly, parts_of, unflatten
 
@@ -29,13 +29,16 @@ Thunk = Callable[[], None]
 
 
 class Region(Struct):
-    """One way: its operators, and what it changed."""
+    """One way: its operators, what it changed, and whether it ends with an error."""
 
     block: Block
     changes: dict[Key, Change]
+    ended: bool = False
 
     def after(self, slot: Slot) -> Any:
-        """What a slot holds behind it."""
+        """What a slot holds behind it; nothing where there is none."""
+        if self.ended:
+            return MISSING
         change = self.changes.get(slot.key)
         return slot.get() if change is None else change.after
 
@@ -69,10 +72,28 @@ def region(run: Run, block: Block, body: Thunk) -> Region:
     try:
         with run.recording.inside(block):
             body()
+    except Ended:
+        rule = "raise in a loop requires a condition"
+        raise run.location.refuse(rule, "an iteration that always ends with it") from None
     finally:
         run.regions -= 1
         changes = run.undo_log.undo()
     return Region(block, {change.slot.key: change for change in changes})
+
+
+def _way(run: Run, body: Thunk) -> Region:
+    """Reads a way through a branch, which may end with an error."""
+    ended: list[Ended] = []
+
+    def until_the_end() -> None:
+        try:
+            body()
+        except Ended as end:
+            ended.append(end)
+
+    found = region(run, Block(), until_the_end)
+    found.ended = bool(ended)
+    return found
 
 
 def acts(way: Region) -> bool:
@@ -102,6 +123,9 @@ def attempt(run: Run, body: Thunk) -> SourceError | None:
         while block.last_op is not last and block.last_op is not None:
             block.erase_op(block.last_op, safe_erase=False)
         return error
+    except Ended:
+        run.undo_log.keep()
+        raise
     run.undo_log.keep()
     return None
 
@@ -131,7 +155,11 @@ class _Joiner(Struct):
     def slot(self, slot: Slot) -> Any:
         """What a slot holds behind the branch, with places for results."""
         first, second = (each.after(slot) for each in self.regions)
-        returned = isinstance(slot, NameSlot) and slot.name == VALUE
+        ways = zip(self.regions, (first, second), strict=True)
+        going_on = [each for way, each in ways if not way.ended]
+        if len(going_on) == 1 and not is_dynamic(going_on[0]) and is_scalar(going_on[0]):
+            return going_on[0]
+        returned = isinstance(slot, NameSlot) and slot.name == VALUE or len(going_on) == 1
         if (first is MISSING or second is MISSING) and not returned:
             got = f"{slot}, which one way through line {self.location.line} leaves without one"
             return Undefined(got)
@@ -229,7 +257,13 @@ def _is_within(value: SSAValue, block: Block) -> bool:
 def branch(run: Run, condition: Number, then: Thunk, otherwise: Thunk, location: Location) -> None:
     """Reads both ways and joins what they change. Raises SourceError for what has no join."""
     test = condition.value
-    regions = [region(run, Block(), way) for way in (then, otherwise)]
+    regions = [_way(run, way) for way in (then, otherwise)]
+    if all(way.ended for way in regions):
+        if not run.regions:
+            rule = "a program requires a way that ends without an error"
+            raise location.refuse(rule, "a condition of which both ways raise one")
+        _insert(run.recording, test, regions, [])
+        raise Ended
     slots = {key: each.slot for way in regions for key, each in way.changes.items()}
     joiner = _Joiner(run, location, regions)
     after = {key: joiner.slot(slot) for key, slot in slots.items()}
@@ -249,7 +283,7 @@ def link(run: Run, result: Traced, aliases: Sequence[Array]) -> None:
     for array in aliases:
         if array.owner:
             result.own(array.owner)
-        elif run.undo_log.holds(array):
+        elif run.undo_log.holds(lambda each, array=array: each is array):
             result.own("that of another variable on one way")
             result.shows(array)
 

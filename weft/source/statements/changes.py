@@ -65,6 +65,9 @@ def replace(run: Run, array: Array, value: Traced, location: Location) -> None:
         rule = "a change of an array requires one that this call has made, and nothing else holds"
         raise location.refuse(rule, f"{array.owner}", "copy it first: x = x.copy()")
     view = array.part_of
+    if view is not None and view.index is None and _is_own(run, array, view.base):
+        array.part_with()
+        view = None
     if view is not None:
         if view.index is None:
             rule = "a change of a part requires a part that an index names"
@@ -74,7 +77,18 @@ def replace(run: Run, array: Array, value: Traced, location: Location) -> None:
         run.undo_log.assign(ArraySlot(array), Array(run.recording, value.value))
         array.viewing(view.base, view.index)
         return
+    number = run.changeable.get(id(array))
+    if number is not None:
+        run.changed_arguments.setdefault(number, str(location))
     run.undo_log.assign(ArraySlot(array), Array(run.recording, value.value))
+
+
+def _is_own(run: Run, array: Array, base: Array) -> bool:
+    """Whether a part of an array, such as `(x @ y).T`, is all that is left to see of it."""
+    views = (base.part_of, *base.shown) if base.part_of else base.shown
+    if views or base.owner or id(base) in run.changeable:
+        return False
+    return not run.undo_log.holds(lambda each: each.is_within(base, array))
 
 
 def require_made(run: Run, holder: Any, location: Location) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from types import FunctionType
 from typing import Any
+
+import numpy as np
 
 from weft.source.calls.calls import Managed, enter, frame_of, is_read
 from weft.source.calls.modules import bound, is_bound
@@ -49,8 +52,23 @@ def _managed(run: Run, manager: Any, body: Body, location: Location) -> None:
             _generated(run, manager, body, location)
     elif isinstance(manager, nullcontext):
         body(getattr(manager, "enter_result", None))
+    elif isinstance(manager, np.errstate | warnings.catch_warnings):
+        _quiet(manager, body, location)
     else:
         _entered(run, manager, body, location)
+
+
+def _quiet(manager: Any, body: Body, location: Location) -> None:
+    """Within settings of warnings, of which compiled programs have none."""
+    with manager as value:
+        raised = set(np.geterr().values()) - {"ignore", "warn"}
+        if raised or value is not None:
+            rule = (
+                "with requires settings under which numbers raise nothing and nothing is recorded"
+            )
+            got = "recorded warnings" if not raised else f"{raised.pop()!r}"
+            raise location.refuse(rule, got, "weft.jit(..., trap_nan=True) looks for NaN")
+        body(None)
 
 
 def _entered(run: Run, manager: Any, body: Body, location: Location) -> None:

@@ -1,14 +1,14 @@
-"""`assert` on what only a call knows: the program ends with an error where it does not hold."""
+"""`assert` and `raise` that hang on what only a call knows: the program ends with an error."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from weft.dialects.graph import AssertOp
 from weft.dialects.graph.core.types import BOOL
 from weft.dialects.printed import filled
 from weft.source.expressions.attributes import item
-from weft.source.run import Run
+from weft.source.run import Ended, Run
 from weft.source.syntax import Location
 from weft.source.values import Number
 from weft.tracing.printing import Text, traced_in
@@ -38,6 +38,15 @@ def require(
     held = b.constant_of(False, BOOL) if isinstance(test, bool) else test.value
     b.builder.insert(AssertOp.of(held, whole, [each.value for each in values], b.location))
     run.note(location, "graph.assert")
+
+
+def end_with_error(run: Run, shown: str, location: Location) -> NoReturn:
+    """Ends the call with the exception of a `raise`, and the way that is read here."""
+    b = run.recording.builder()
+    text = f"raise {_shortened(shown)}"
+    b.builder.insert(AssertOp.of(b.constant_of(False, BOOL), text, (), b.location))
+    run.note(location, "graph.assert")
+    raise Ended
 
 
 def _shortened(condition: str) -> str:

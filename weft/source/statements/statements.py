@@ -23,7 +23,7 @@ from weft.source.statements.changes import in_place, require_made, set_element
 from weft.source.statements.contexts import with_
 from weft.source.statements.loops import for_, stopped_here, unless_stopped, while_
 from weft.source.statements.matching import match_
-from weft.source.statements.requirements import require
+from weft.source.statements.requirements import end_with_error, require
 from weft.source.syntax import Location, code_at
 from weft.source.undo_log import MISSING, DictSlot, ListSlot, NameSlot
 from weft.tracing.traced import Traced
@@ -55,8 +55,13 @@ def statement(run: Run, frame: Frame, node: ast.stmt) -> None:
     if function is None:
         rule = "source mode requires statements that it knows"
         raise location.refuse(rule, type(node).__name__.lower(), _ALTERNATIVES.get(type(node), ""))
-    with run.at(location):
-        function(run, frame, node, location)
+    try:
+        with run.at(location):
+            function(run, frame, node, location)
+    except SourceError as error:
+        if run.depth == 1 and error.statement is None:
+            error.statement = node.lineno, node.col_offset
+        raise
 
 
 _ALTERNATIVES: Final[dict[type[ast.stmt], str]] = {
@@ -195,9 +200,11 @@ def _function(run: Run, frame: Frame, node: ast.FunctionDef, location: Location)
 
 def _raise(run: Run, frame: Frame, node: ast.Raise, location: Location) -> None:
     if run.regions:
-        rule = "raise requires a condition that is known while compiling"
-        advice = "return a value that says so, or check the arguments before the call"
-        raise location.refuse(rule, "one that hangs on a tensor", advice)
+        if run.tries or node.exc is None:
+            rule = "raise within try requires a condition that is known while compiling"
+            advice = "return a value that says so, or check the arguments before the call"
+            raise location.refuse(rule, "one that hangs on a tensor", advice)
+        end_with_error(run, ast.unparse(node.exc), location)
     error = RuntimeError("no exception to raise again")
     if node.exc is not None:
         error = run.evaluate(run, frame, node.exc)
@@ -254,10 +261,9 @@ def _import_from(run: Run, frame: Frame, node: ast.ImportFrom, location: Locatio
 
 
 def _try(run: Run, frame: Frame, node: ast.Try, location: Location) -> None:
+    run.tries += 1
     try:
         execute(run, frame, node.body)
-    except SourceError:
-        raise
     except WeftError:
         raise
     except Exception as error:
@@ -266,6 +272,7 @@ def _try(run: Run, frame: Frame, node: ast.Try, location: Location) -> None:
         if stopped_here(run, frame) is False:
             execute(run, frame, node.orelse)
     finally:
+        run.tries -= 1
         execute(run, frame, node.finalbody)
 
 

@@ -1,5 +1,5 @@
-"""ONNX operators whose result has a size that depends on values: NonZero, Compress, Unique and
-NonMaxSuppression. What they count becomes a size of the program.
+"""ONNX operators whose result has a size that depends on values: NonZero, Compress, Unique,
+NonMaxSuppression and ImageDecoder. What they count becomes a size of the program.
 """
 
 from __future__ import annotations
@@ -9,17 +9,22 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.ir import SSAValue
 
+from weft.compiler.abi.constants import IMAGE_PIXELS, IMAGE_SIZE
 from weft.compiler.frontend.onnx.importer import ControlTable, GraphImporter
 from weft.compiler.frontend.onnx.node import OnnxNode, dims_attr, normal_axis
 from weft.compiler.frontend.onnx.ops.control import count_of, for_each, scalar_dim
 from weft.compiler.frontend.onnx.ops.strings.comparison import ranks
 from weft.compiler.frontend.onnx.strings.spans import flat, made, taken
-from weft.dialects.errors import UnsupportedError
+from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.expr import Expr, minimum
-from weft.dialects.graph.core.types import BOOL, F32, I64, tensor, type_of
+from weft.dialects.graph.core.types import BOOL, F32, I64, UI8, TensorType, tensor, type_of
+from weft.dialects.graph.regions.effects import HostCallOp
 
 MOST_COLUMNS = 64
 """Slices of more elements than this are not compared by Unique."""
+
+CHANNELS = {"RGB": 3, "BGR": 3, "Grayscale": 1}
+"""Those of decoded images, by their format."""
 
 
 def import_nonzero(importer: GraphImporter, node: OnnxNode) -> Sequence[SSAValue]:
@@ -230,8 +235,40 @@ def _overlaps(importer: GraphImporter, corners: Sequence[SSAValue], best: SSAVal
     return b.where(b.greater(common, zero), b.div(common, union), zero)
 
 
+# Images ---------------------------------------------------------------------------------------
+
+
+def import_image_decoder(importer: GraphImporter, node: OnnxNode) -> Sequence[SSAValue]:
+    """The pixels `[height, width, channels]` of an encoded image. The host of the program says
+    first how many there are.
+    """
+    node.shape_of(0, 1)
+    pixel_format = node.text("pixel_format", "RGB")
+    if pixel_format not in CHANNELS:
+        raise ModelError(f"requires {', '.join(CHANNELS)} as pixel_format, got {pixel_format}")
+    encoded = node.operand(0)
+    size = _host_call(importer, IMAGE_SIZE, encoded, tensor([2], I64))
+    dims = [
+        importer.bind_size(
+            importer.b.gather(size, importer.b.constant_of(axis, I64), axis=0),
+            f"{node.proto.name}_{name}",
+        )
+        for axis, name in enumerate(("height", "width"))
+    ]
+    pixels = tensor([*dims, CHANNELS[pixel_format]], UI8)
+    return [_host_call(importer, f"{IMAGE_PIXELS}.{pixel_format}", encoded, pixels)]
+
+
+def _host_call(
+    importer: GraphImporter, function: str, operand: SSAValue, result: TensorType
+) -> SSAValue:
+    op = HostCallOp.of(function, [operand], [result], importer.b.location)
+    return importer.b.builder.insert(op).found[0]
+
+
 IMPORTERS: ControlTable = {
     "Compress": import_compress,
+    "ImageDecoder": import_image_decoder,
     "NonMaxSuppression": import_non_max_suppression,
     "NonZero": import_nonzero,
     "Unique": import_unique,

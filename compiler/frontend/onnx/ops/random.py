@@ -1,4 +1,5 @@
-"""ONNX's random operators, on bits of a counter-based generator.
+"""ONNX's random operators, on bits of a counter-based generator; Bernoulli and Dropout with a seed
+on those of NumPy's, as ONNX's reference implementation draws them.
 
 A node's numbers depend on its `seed` alone, or without one on its name, so that a model returns the
 same numbers in every call, for any number of threads, on every machine.
@@ -19,9 +20,9 @@ from xdsl.ir import Attribute, SSAValue
 from weft.compiler.frontend.onnx.node import Importer, OnnxNode, onnx_element
 from weft.compiler.frontend.onnx.ops.constants import filled
 from weft.dialects.errors import ModelError
-from weft.dialects.expr import Expr
+from weft.dialects.expr import Expr, product
 from weft.dialects.graph.core.algebra import Term, shape_attr
-from weft.dialects.graph.core.types import BF16, F16, F32, F64, FLOATS, I64, UI64, Shape
+from weft.dialects.graph.core.types import BF16, F16, F32, F64, FLOATS, I64, Shape, type_of
 from weft.dialects.graph.ops.random import WORD
 from weft.dialects.loop.scalar import compute_type
 
@@ -38,15 +39,41 @@ def _seed(node: OnnxNode) -> int:
     return zlib.crc32(" ".join((node.proto.name, *node.proto.output)).encode())
 
 
+def _upper(node: OnnxNode, bits: SSAValue, unused: int) -> Term:
+    """The upper bits of integers, without so many."""
+    shift = node.scalar(unused, type_of(bits).element)
+    return Term(node.b, node.b.bit_shift(bits, shift, direction="RIGHT"))
+
+
 def _uniform(node: OnnxNode, shape: Sequence[Expr], element: Attribute, stream: int = 0) -> Term:
     """Numbers from 0 up to but not including 1, in the type in which `element` is computed."""
     if element not in FLOATS:
         raise ModelError(f"requires a floating-point dtype, got {element}")
     digits, wide = DIGITS[element], compute_type(element)
     bits = node.b.random_bits(shape=shape_attr(shape), seed=_seed(node), stream=stream)
-    shift = node.scalar(64 - digits, UI64)
-    kept = Term(node.b, node.b.bit_shift(bits, shift, direction="RIGHT"))
-    return kept.cast(wide) * 2.0**-digits
+    return _upper(node, bits, 64 - digits).cast(wide) * 2.0**-digits
+
+
+def _reference_seed(node: OnnxNode) -> int | None:
+    """The whole part of the node's seed, as the reference takes it; None where it has none."""
+    if not node.has("seed"):
+        return None
+    if node.attribute("seed").type == AttributeProto.INT:
+        return node.integer("seed", 0) & WORD
+    seed = node.real("seed", 0.0)
+    return int(seed) & WORD if math.isfinite(seed) else None
+
+
+def _reference_uniform(node: OnnxNode, seed: int, shape: Sequence[Expr]) -> Term:
+    """Numbers of f64 from 0 up to but not including 1, two words of the generator each."""
+    size = product(shape)
+    words = Term(node.b, node.b.mersenne_twister(count=shape_attr([size * 2]), seed=seed))
+    pairs = words.reshape((size, 2))
+    high, low = (
+        _upper(node, pairs.part(1, at, 1).value, unused).cast(F64)
+        for at, unused in enumerate((5, 6))
+    )
+    return ((high * 2.0**26 + low) * 2.0**-53).reshape(shape)
 
 
 def _target(node: OnnxNode, *, is_like: bool) -> tuple[Shape, Attribute]:
@@ -80,11 +107,17 @@ def import_normal(node: OnnxNode, *, is_like: bool) -> Sequence[SSAValue]:
 
 
 def import_bernoulli(node: OnnxNode) -> Sequence[SSAValue]:
-    """1 with the probability that the operand gives, else 0."""
+    """1 with the probability that the operand gives, else 0. The reference asks for probabilities
+    up to a half whether a number lies at the upper end.
+    """
     chances = Term(node.b, node.operand(0))
-    element = chances.type.element
-    drawn = _uniform(node, chances.shape, element)
-    hits = drawn < chances.cast(drawn.type.element)
+    element, seed = chances.type.element, _reference_seed(node)
+    if seed is None:
+        drawn = _uniform(node, chances.shape, element)
+        hits = drawn < chances.cast(drawn.type.element)
+    else:
+        drawn, wide = _reference_uniform(node, seed, chances.shape), chances.cast(F64)
+        hits = ((wide <= 0.5) & (drawn > 1 - wide)) | ((wide > 0.5) & (drawn <= wide))
     if node.has("dtype"):
         element = onnx_element(node.integer("dtype", TensorProto.FLOAT))
     return [hits.cast(element).value]
@@ -113,12 +146,15 @@ def import_dropout(node: OnnxNode) -> Sequence[SSAValue]:
         everything = np.array(True)
         mask = [filled(node, everything, node.shape())] if node.uses(1) else []
         return [node.operand(0), *mask]
-    x = Term(node.b, node.operand(0))
-    wide = compute_type(x.type.element)
-    dropped = x.of(node.scalar(0.5, F32) if ratio is None else node.cast(ratio, F32))
+    x, seed = Term(node.b, node.operand(0)), _reference_seed(node)
+    wide, digits = compute_type(x.type.element), F32 if seed is None else F64
+    dropped = x.of(node.scalar(0.5, digits) if ratio is None else node.cast(ratio, digits))
     if node.constants.constant_array(training) is None:
         dropped = x.of(node.reshape(training, [])).where(dropped, 0.0)
-    kept = _uniform(node, x.shape, F32) >= dropped
+    if seed is None:
+        kept = _uniform(node, x.shape, F32) >= dropped
+    else:
+        kept = _reference_uniform(node, seed, x.shape) >= dropped
     scaled = x.cast(wide) / (1 - dropped).cast(wide)
     return [kept.where(scaled, 0.0).cast(x.type.element).value, kept.value]
 

@@ -30,6 +30,7 @@ from weft.compiler.loop.schedules.gemm.loop_order import (
     order_by_traffic,
 )
 from weft.compiler.loop.schedules.gemm.pack_panels import (
+    dim_of_terms,
     fill_with_first,
     pack_block,
     pack_flat_operand,
@@ -128,18 +129,14 @@ def _pack(kernel: KernelOp, load: LoadOp, column: ForOp, plan: Plan) -> SSAValue
     panel, axes = load.buffer, indexed_dims(load, column)
     match plan.packing:
         case "stored":
-            return pack(panel, panels_of(buffer_type_of(panel), axes[0], plan, _terms(load, plan)))
+            terms = dim_of_terms(load, plan)
+            return pack(panel, panels_of(buffer_type_of(panel), axes[0], plan, terms))
         case "whole":
-            return pack_operand(kernel, panel, axes[0], plan, _terms(load, plan))
+            return pack_operand(kernel, panel, axes[0], plan, dim_of_terms(load, plan))
         case "flat":
             return pack_flat_operand(kernel, panel, axes[0], plan.width, plan.lanes)
         case _:
             return panel
-
-
-def _terms(load: LoadOp, plan: Plan) -> int | None:
-    """The dim of the terms of a word; None where elements are terms."""
-    return indexed_dims(load, enclosing_loops(load)[-1])[0] if plan.terms > 1 else None
 
 
 def _stream_part(chain: Sequence[ForOp], operands: _Operands) -> ForOp:
@@ -169,7 +166,7 @@ def _tile_part(chain: Sequence[ForOp], operands: _Operands) -> list[ForOp]:
         return [_block_k(around, inside, plan.k_block, operands)]
     packing = None
     if panel is not None and plan.packing in ("tile", "strided"):
-        packing = pack_panel(panel, jo, ji, plan.lanes)
+        packing = pack_panel(panel, jo, ji, plan)
     several = (jo.extent.constant or 0) > 1
     next_panel = panel if plan.prefetched and several else None
     # Where one panel serves tiles of rows of several sizes, these stay inside the loop over panels:

@@ -40,7 +40,7 @@ from weft.compiler.loop.primitives import (
     widen,
 )
 from weft.compiler.loop.schedules.gemm.plan import Plan
-from weft.compiler.loop.schedules.gemm.remainders import split_columns
+from weft.compiler.loop.schedules.gemm.remainders import is_whole, split_columns
 from weft.compiler.loop.schedules.innermost_loops import parallelize_outermost, vectorize_innermost
 from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import Target
@@ -53,6 +53,9 @@ from weft.dialects.loop.types import BufferType, LayoutAttr, buffer_type_of
 
 LARGEST_PANEL = 512 * 1024
 """Bytes of a panel for which threads of most hosts have room on the stack."""
+
+LINE_WORDS = 16
+"""Words of a line of the caches."""
 
 ROWS_OF_BLOCK = 8
 """Rows of an operand that are packed together: each is read to its end, and what goes to one panel
@@ -80,7 +83,7 @@ def pack_operand(
     if not staged.load_in:
         return copy
     if terms is not None:
-        fill_words(staged.load_in, axis, terms, plan.terms)
+        parallelize(fill_words(staged.load_in, axis, terms, plan))
         return copy
     if plan.group is not None:
         loops = _split_groups(staged.load_in, axis, plan.group)
@@ -159,9 +162,12 @@ def fill_panels(
     return nests
 
 
-def fill_words(loops: Sequence[ForOp], axis: int, terms: int, count: int) -> None:
-    """Makes the loops that pack words: each is stored as a whole, in the order of the panels."""
-    store = accesses_in(loops[0])[-1]
+def fill_words(loops: Sequence[ForOp], axis: int, terms: int, plan: Plan) -> ForOp:
+    """Makes the loops that pack words: each is stored as a whole, in the order of the panels, or,
+    where memory has the words of a column next to each other, a line of them at a time. Returns the
+    outer loop.
+    """
+    load, store = accesses_in(loops[0])
     column, line = (
         next((loop for loop in loops if loop.index in set(subscripts(store)[dim].atoms())), None)
         for dim in (axis, terms)
@@ -169,10 +175,20 @@ def fill_words(loops: Sequence[ForOp], axis: int, terms: int, count: int) -> Non
     assert line is not None, "four or more terms are counted by a loop"
     columns = [] if column is None else [column]
     others = [loop for loop in loops if loop not in (column, line)]
-    outer, word = tile(line, count)[:2]
-    top, *_ = reorder(*others, outer, *columns, word)
-    vectorize(word, count)
-    parallelize(top)
+    contiguous = stride(load, line) == 1
+    outer, word = tile(line, plan.terms)[:2]
+    nest = [outer, *columns]
+    if contiguous and column is not None:
+        (panel, column), (lines, outer) = (
+            _in_tiles(column, plan.width),
+            _in_tiles(outer, LINE_WORDS),
+        )
+        nest = [*panel, *lines, column, outer]
+        if is_whole(outer, LINE_WORDS):
+            unroll(outer)
+    top, *_ = reorder(*others, *nest, word)
+    vectorize(word, plan.terms)
+    return top
 
 
 def _line(load: AccessOp, others: list[ForOp], column: ForOp) -> ForOp | None:
@@ -222,12 +238,14 @@ def _in_tiles(loop: ForOp, size: int) -> tuple[list[ForOp], ForOp]:
     return [outer], inner
 
 
-def pack_panel(panel: SSAValue, jo: ForOp, ji: ForOp, lanes: int) -> list[tuple[ForOp, ...]] | None:
-    """Packs one panel for its tiles on the thread's stack. Returns the nests that pack it, or None
-    where it is not packed: where subscripts span no box that could be copied, as those that loaded
-    values are do, or the other factor is part of the same buffer and the columns do not index it.
+def pack_panel(panel: SSAValue, jo: ForOp, ji: ForOp, plan: Plan) -> list[tuple[ForOp, ...]] | None:
+    """Packs one panel for its tiles on the thread's stack. Returns the nests that pack it, none for
+    one of words; None where it is not packed: where subscripts span no box that could be copied, as
+    those that loaded values are do, or the other factor is part of the same buffer and the columns
+    do not index it.
     """
-    axis = column_axis(accesses_to(panel, jo)[0], ji)
+    load = accesses_to(panel, jo)[0]
+    axis, terms = column_axis(load, ji), dim_of_terms(load, plan)
     if axis is None:
         return None
     try:
@@ -240,8 +258,17 @@ def pack_panel(panel: SSAValue, jo: ForOp, ji: ForOp, lanes: int) -> list[tuple[
     if (buffer_type.size.constant or 0) * width(buffer_type.element) // 8 > LARGEST_PANEL:
         got = f"{buffer_type.size} elements"
         raise IllegalSchedule(f"contraction requires a panel that fits the stack, got {got}")
-    pack(staged.buffer, dim_innermost(buffer_type, axis))
-    return fill_panels(staged.load_in, axis, buffer_type.shape[axis].constant or 1, lanes)
+    layout = dim_innermost(buffer_type, axis)
+    pack(staged.buffer, layout if terms is None else interleave(layout, terms, plan.terms))
+    if terms is not None:
+        fill_words(staged.load_in, axis, terms, plan)
+        return []
+    return fill_panels(staged.load_in, axis, buffer_type.shape[axis].constant or 1, plan.lanes)
+
+
+def dim_of_terms(load: AccessOp, plan: Plan) -> int | None:
+    """The dim of the terms of a word; None where elements are terms."""
+    return indexed_dims(load, enclosing_loops(load)[-1])[0] if plan.terms > 1 else None
 
 
 def fill_with_first(fill: Sequence[tuple[ForOp, ...]], tiles: ForOp) -> None:

@@ -13,6 +13,11 @@ from weft.compiler.loop.schedules.gemm.pack_panels import LARGEST_PANEL
 from weft.compiler.loop.schedules.gemm.plan import Packing, Plan
 from weft.compiler.loop.schedules.gemm.problem import Along, Operand, Problem
 from weft.compiler.loop.schedules.gemm.register_tile import LEAST_MATRIX_ROWS, LONGEST_UNROLL
+from weft.compiler.loop.schedules.gemm.set_conflicts import (
+    conflict_in_l1,
+    has_page_stride,
+    set_conflicts,
+)
 from weft.compiler.loop.schedules.gemm.tile_params import (
     Params,
     default_params,
@@ -22,7 +27,7 @@ from weft.compiler.loop.schedules.gemm.tile_params import (
     wide_params,
 )
 from weft.compiler.loop.schedules.gemm.views import View
-from weft.compiler.target.target import LINE, PAGE, Target
+from weft.compiler.target.target import PAGE, Target
 
 WIDENED_USES = 64
 """Uses of each element that pay for a copy of an operand in a wider type."""
@@ -35,9 +40,6 @@ LEAST_PANELS = 8
 
 FEWEST_ROWS = 16
 """Rows of two tiles, below which no panel is read twice."""
-
-CONFLICTS = 4
-"""Times over that the rows of a panel fill their sets of L1 before packing it pays."""
 
 MOST_TILES = 64
 """Tiles of rows over a panel, beside which the time to load the panel does not count."""
@@ -117,7 +119,7 @@ class _Choice:
         if whole_tiles and panel.is_weight:
             return ["stored"]
         if self.problem.terms > 1:
-            return ["whole"]
+            return ["tile" if self._packs_words_per_tile() else "whole"]
         found: list[Packing] = ["none"]
         if self._packs_strided(along):
             found = ["strided"]
@@ -191,7 +193,8 @@ class _Choice:
         such, a weight is packed for them, and enough rows and words fill them.
         """
         problem, view = self.problem, self.view
-        if not self.target.has_matrix_products or problem.terms == 1 or problem.lanes != TILE_WORDS:
+        has_tiles = problem.terms > 1 and self.target.has_matrix_products(problem.terms)
+        if not has_tiles or problem.lanes != TILE_WORDS:
             return None
         if view.row is None or view.narrow or self.columns is None or not view.packable:
             return None
@@ -221,7 +224,7 @@ class _Choice:
         if whole_tiles and self.panel.is_weight:
             return "stored"
         if self.problem.terms > 1:
-            return "whole"
+            return "tile" if self._packs_words_per_tile() else "whole"
         if whole_tiles and not self.per_tile and (self._pays_to_copy() or self._gathers(along)):
             return "whole"
         if self.per_tile and not self.panel.is_weight:
@@ -262,32 +265,29 @@ class _Choice:
             return False
         # Elements along K that fall into the same sets evict each other before the next tile of
         # rows reads them again, so packing pays for fewer rows.
-        conflicts = max(1, self._set_conflicts(panel))
+        conflicts = max(1, set_conflicts(problem, panel, self.target))
         few = max(FEWEST_ROWS, params.panel_rows / conflicts)
         if rows < (params.copy_rows if panel.is_weight else few):
             return False
         size = params.vectors * problem.lanes
-        if bytes < self.target.l2_bytes and not self._conflicts_in_l1(panel, size):
+        if bytes < self.target.l2_bytes and not conflict_in_l1(problem, panel, size, self.target):
             return False
         # Half of L2, since the tiles of rows and of the result pass through the other half
         # meanwhile.
         held = depth * size * panel.bits // 8 <= min(self.target.l2_bytes // 2, LARGEST_PANEL)
         return held and (self.columns or 0) >= LEAST_PANELS * size
 
-    def _conflicts_in_l1(self, panel: Operand, size: int) -> bool:
-        """Whether rows of a panel are a line each, which fall in so few sets of L1 that most of
-        them come from L2 for each tile of rows.
+    def _packs_words_per_tile(self) -> bool:
+        """Whether words are better packed a panel at a time by the thread that multiplies them,
+        which writes no memory: L2 keeps that panel, and all rows, which are read again with each.
         """
-        over = self._set_conflicts(panel) * self.target.l2_bytes / self.target.l1_bytes
-        return size * panel.bits // 8 <= LINE and over >= CONFLICTS
-
-    def _set_conflicts(self, panel: Operand) -> float:
-        """How many times over the elements along K fill the sets of L2 that they fall in: the
-        larger the power of two that divides their stride, the fewer sets there are.
-        """
-        step = panel.along[self.problem.outer].step
-        bytes = (0 if step is None else step.constant or 0) * panel.bits // 8
-        return (self.problem.depth or 0) * (bytes & -bytes) / self.target.l2_bytes
+        panel, depth, half = self._panel, self.problem.depth, self.target.l2_bytes // 2
+        rows = self.problem.bytes_of(self._other)
+        if self.view.row is None or self.view.narrow or self.view.batch or not depth or not rows:
+            return False
+        held = depth * self.width * panel.bits // 8 <= min(half, LARGEST_PANEL)
+        several = (self.columns or 0) >= LEAST_PANELS * self.width
+        return held and several and rows <= half
 
     def _pays_to_copy(self) -> bool:
         """Whether to pack the whole operand in front of the contraction: where it is no smaller
@@ -297,17 +297,11 @@ class _Choice:
         """
         panel, params = self._panel, self.params
         rows, bytes = self.problem.rows_of(panel), self.problem.bytes_of(panel)
-        least = params.copy_rows // 2 if self._has_page_stride() else params.copy_rows
+        least = params.copy_rows // 2 if has_page_stride(self.problem, panel) else params.copy_rows
         if rows is None or bytes is None or rows < least:
             return False
         strided = panel.along[self.view.column].step != 1
         return bytes >= self.target.l2_bytes or (strided and bytes > params.stack_bytes)
-
-    def _has_page_stride(self) -> bool:
-        """Whether the stride along K is a known number of whole pages."""
-        steps = [self._panel.along[n].step for n in self.problem.reductions]
-        numbers = [step.constant for step in steps if step is not None]
-        return any(each and each * self._panel.bits // 8 % PAGE == 0 for each in numbers)
 
     def _packs_strided(self, along: Along) -> bool:
         """Whether a panel of strided columns fits the stack of the thread that packs it."""
@@ -327,14 +321,14 @@ class _Choice:
         return apart and not self._packs_strided(along) and (rows is None or rows >= FEWEST_ROWS)
 
     def _widens_panel(self, packing: Packing) -> bool:
-        whole = packing == "whole" and self.view.row is not None
+        whole = packing == "whole" and self.view.row is not None and self.problem.terms == 1
         return whole and self._panel.is_extended and self._panel.along[self.view.column].step == 1
 
     def _widens_rows(self) -> bool:
         """Whether so many columns read each element of the rows that it would be extended over and
         over.
         """
-        if self.view.row is None or self.view.panel is None:
+        if self.view.row is None or self.view.panel is None or self.problem.terms > 1:
             return False
         uses = self.problem.rows_of(self._other)
         return self._other.is_extended and uses is not None and uses >= WIDENED_USES

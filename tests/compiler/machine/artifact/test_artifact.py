@@ -135,7 +135,7 @@ def test_exports_only_the_interface(folder: Path):
         for name in (
             "abi_version", "metadata", "create", "destroy", "workspace_size", "run", "last_error",
             "release", "level", "query", "run_dlpack", "cancel", "set_poll",
-            "set_profile",
+            "set_profile", "create_pool", "parallel_for",
         )
     }  # fmt: skip
 

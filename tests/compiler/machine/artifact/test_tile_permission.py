@@ -20,7 +20,7 @@ from weft.compiler.target.cpuid import STATE, TILE_STATE, needed_bits
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler"),
-    pytest.mark.skipif(not host_target().has_matrix_products, reason="needs AMX"),
+    pytest.mark.skipif(not host_target().has_matrix_products(4), reason="needs AMX"),
 ]
 
 ARCH_PRCTL, REQUEST_STATE = 158, 0x1023

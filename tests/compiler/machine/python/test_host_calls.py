@@ -12,9 +12,13 @@ import numpy as np
 import pytest
 
 import weft
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.pipeline import compile_module
 from weft.compiler.frontend.stablehlo.from_stablehlo import import_stablehlo, read_stablehlo
 from weft.compiler.machine.python.host_calls import HostFunction
+from weft.dialects.context import parse_module
 from weft.dialects.errors import InputError
+from weft.dialects.weights import WeightStore
 
 PROGRAM = """
 func.func @main(%x: tensor<3xf32>, %n: tensor<i32>) -> (tensor<2xi32>, tensor<3xf32>) {
@@ -80,3 +84,31 @@ def test_a_program_requires_functions_that_are_there():
     text = PROGRAM.replace("NAME", f"{held.name}0")
     with pytest.raises(InputError, match="requires the functions of this process"):
         weft.compile(import_stablehlo(read_stablehlo(text, "program"), "program"))
+
+
+FOUND = """
+func.func @main(%x: !graph.tensor<[n], i32>) -> !graph.tensor<[h, 2], i32> {
+  %s = graph.host_call "ROWS"(%x) : (!graph.tensor<[n], i32>) -> !graph.tensor<[], i64>
+  graph.bind_sizes %s {sizes = ["h"]} : !graph.tensor<[], i64>
+  %y = graph.host_call "FILL"(%x) : (!graph.tensor<[n], i32>) -> !graph.tensor<[h, 2], i32>
+  func.return %y : !graph.tensor<[h, 2], i32>
+}
+"""
+
+
+def test_functions_say_how_much_others_fill():
+    """What is no size, and more than there can be, ends the call; so does a result of another."""
+    rows = HostFunction(lambda x: [x[0].astype(np.int64) << int(x[1])])
+    fill = HostFunction(lambda x: [np.tile(x[:2], (3, 1))])
+    text = FOUND.replace("ROWS", rows.name).replace("FILL", fill.name)
+    module = parse_module(text, "found")
+    executable = compile_module(module, WeightStore(), Options()).executable()
+    (y,) = executable(np.array([3, 0, 9], np.int32))
+    assert y.tolist() == [[3, 0]] * 3
+    for start, shift, rule in (
+        (-1, 0, "a size of"),
+        (1, 61, "a size of"),
+        (4, 0, r"\[4, 2\], got"),
+    ):
+        with pytest.raises(InputError, match=rule):
+            executable(np.array([start, shift], np.int32))

@@ -76,10 +76,33 @@ def returns_on_one_way(x):  #: a value on every way | end with a return
         return x
 
 
-def raises_on_tensor(x):
-    if x.sum() < 0:
-        raise ValueError("negative")  #: known while compiling | check the arguments
+def raises_within_try(x):
+    try:
+        if x.sum() < 0:
+            raise ValueError("negative")  #: known while compiling | check the arguments
+    except ValueError:
+        return -x
     return x
+
+
+def _failing(text):
+    raise ValueError(text)
+
+
+def raises_on_both_ways(x):
+    return _failing("up") if x.sum() < 0 else _failing("down")  #: a way that ends without an error
+
+
+def raises_in_every_iteration(x):
+    for i in range(int(x.sum())):  #: raise in a loop requires a condition
+        x = x + 1
+        raise ValueError(i)
+    return x
+
+
+def looks_for_errors(x):
+    with np.errstate(divide="raise"):  #: raise nothing | trap_nan
+        return 1 / x
 
 
 def shows_tensor_in_assert(x):
@@ -171,7 +194,7 @@ def yields(x):
 
 
 def uses_with(x):
-    with np.errstate(all="ignore"):  #: whose source can be read | around the call
+    with memoryview(b"1"):  #: whose source can be read | around the call
         return x
 
 
@@ -296,7 +319,8 @@ PROGRAMS = [
     (each, _x)
     for each in (
         one_way_defines, ranks_differ, dtypes_differ, number_or_array, text_differs,
-        returns_on_one_way, raises_on_tensor, shows_tensor_in_assert, prints_elsewhere,
+        returns_on_one_way, raises_within_try, raises_on_both_ways, raises_in_every_iteration,
+        looks_for_errors, shows_tensor_in_assert, prints_elsewhere,
         lengths_differ, filters_elements, loops_without_end, changes_argument,
         changes_argument_in_place, changes_global_list, changes_global_dict, assigns_global,
         assigns_attribute, stale_view, changes_transposed, yields, uses_with, defines_class,

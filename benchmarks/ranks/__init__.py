@@ -1,0 +1,1 @@
+"""Many ranks: collectives, and training beside PyTorch."""

@@ -1,0 +1,177 @@
+"""Training on two ranks of one thread beside one rank of two threads, of weft and of PyTorch with
+gloo (DDP, and ZeroRedundancyOptimizer for ZeRO-1), in turns:
+
+    PYTHONPATH=. weft launch -n 2 --timeout 300 benchmarks/ranks/training.py resnet18 gpt2 7
+
+Processor time of a step on all ranks together, the median of so many, and by the wall; the bytes
+that a rank's collectives have. Batch norm is that of the global batch in weft, of a rank's part in
+PyTorch.
+"""
+# pyright: basic
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import weft
+from benchmarks.ranks.exchange import Exchange
+from benchmarks.training import networks
+from weft import Mesh, P, nn, optim
+
+CORES = sorted(os.sched_getaffinity(0))
+DRAW = np.random.default_rng(0)
+GPT2 = {"layers": 2, "tokens": 4096}
+
+
+def labelled(rows: int, *shape: int):
+    return DRAW.random((rows, *shape), np.float32), DRAW.integers(0, 1000, rows)
+
+
+CASES = {
+    "resnet18": (networks.ResNet, lambda: labelled(32, 3, 64, 64), lambda: optim.sgd(0.01), False),
+    "gpt2": (
+        lambda: networks.GPT2(**GPT2),
+        lambda: tuple(DRAW.integers(0, GPT2["tokens"], (2, 8, 128))),
+        lambda: optim.adam(1e-3),
+        True,
+    ),
+}
+"""Networks, their batches and optimisers, and whether ranks cut the optimiser's state."""
+
+
+def of_weft(name: str, batch, mesh: Mesh | None, threads: int) -> tuple[Callable[[], object], dict]:
+    """A step, and what a rank's collectives are."""
+    make, _, optimizer_of, zero = CASES[name]
+    network, optimizer = make(), optimizer_of()
+    parameters = {
+        key: networks.initial(key, each.shape) for key, each in network.parameters().items()
+    }
+
+    def step(parameters, buffers, state, x, y):
+        def loss(parameters):
+            found, after = network.apply_updating({**parameters, **buffers}, x)
+            return nn.cross_entropy(found, y), after
+
+        (value, after), slopes = weft.value_and_grad(loss, has_aux=True)(parameters)
+        return value, *optimizer.update(parameters, slopes, state), after
+
+    cuts = {"x": P("data"), "y": P("data")}
+    state = optimizer.init(parameters)
+    if zero and mesh is not None:
+        cuts |= {f"parameters.{key}": P() for key in parameters}
+        cuts |= {f"state.{path}": P("data") for path in cut_paths(state, mesh.ranks)}
+    meshed = {} if mesh is None else {"mesh": mesh, "shardings": cuts}
+    held = [parameters, network.buffers(), state]
+    made = weft.step(step, *held, *batch, donate=(0, 1, 2), threads=threads, **meshed)
+
+    def run() -> object:
+        loss, held[0], held[2], held[1] = made(*held, *batch)
+        return loss
+
+    return run, made.executable.metadata.get("mesh", {})
+
+
+def cut_paths(tree, ranks: int, before: str = "") -> list[str]:
+    """The paths of arrays whose first dims ranks divide."""
+    if isinstance(tree, dict | list | tuple):
+        items = tree.items() if isinstance(tree, dict) else enumerate(tree)
+        return [path for key, each in items for path in cut_paths(each, ranks, f"{before}{key}.")]
+    shape = np.shape(tree)
+    return [before[:-1]] if shape and shape[0] % ranks == 0 else []
+
+
+def of_torch(name: str, batch, ranks: int, threads: int) -> Callable[[], object]:
+    import torch
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    torch.set_num_threads(threads)
+    known = networks.torch_networks(torch, **GPT2)
+    network = known["gpt2_small" if name == "gpt2" else name]()
+    zero = CASES[name][3]
+    if ranks > 1:
+        network = torch.nn.parallel.DistributedDataParallel(network)
+        rows = len(batch[0]) // ranks
+        mine = slice(weft.rank() * rows, (weft.rank() + 1) * rows)
+        batch = [each[mine] for each in batch]
+    if zero and ranks > 1:
+        optimizer = ZeroRedundancyOptimizer(network.parameters(), torch.optim.Adam, lr=1e-3)
+    elif zero:
+        optimizer = torch.optim.Adam(network.parameters(), 1e-3, fused=True)
+    else:
+        optimizer = torch.optim.SGD(network.parameters(), 0.01)
+    x, y = (torch.from_numpy(np.ascontiguousarray(each)) for each in batch)
+
+    def step() -> object:
+        torch.set_num_threads(threads)
+        optimizer.zero_grad(set_to_none=True)
+        found = network(x)
+        loss = torch.nn.functional.cross_entropy(found.reshape(-1, found.shape[-1]), y.reshape(-1))
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
+def start_gloo() -> bool:
+    """Whether PyTorch is there."""
+    if importlib.util.find_spec("torch") is None:
+        return False
+    import torch.distributed as dist
+
+    path = f"/tmp/weft-gloo-{os.getppid()}"
+    dist.init_process_group("gloo", f"file://{path}", rank=weft.rank(), world_size=weft.ranks())
+    return True
+
+
+def measure(name: str, turns: int, exchange: Exchange, has_torch: bool) -> None:
+    """Prints what each way takes."""
+    batch = [np.ascontiguousarray(each) for each in CASES[name][1]()]
+    ranks, first = weft.ranks(), weft.rank() == 0
+    ours, described = of_weft(name, batch, Mesh(data=ranks), 1)
+    ways: dict[str, tuple[Callable[[], object] | None, bool]] = {"weft, ranks": (ours, False)}
+    os.sched_setaffinity(0, range(os.cpu_count() or 1))
+    ways["weft, one rank"] = (of_weft(name, batch, None, ranks)[0] if first else None, True)
+    os.sched_setaffinity(0, CORES)
+    if has_torch:
+        ways["torch, ranks"] = (of_torch(name, batch, ranks, 1), False)
+        ways["torch, one rank"] = (of_torch(name, batch, 1, ranks) if first else None, True)
+    times: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
+    losses: dict[str, list[float]] = {way: [] for way in ways}
+    for turn in range(turns + 1):
+        for way, (step, alone) in ways.items():
+            os.sched_setaffinity(0, range(os.cpu_count() or 1) if alone else CORES)
+            exchange.total(0.0)
+            begin = time.perf_counter(), time.process_time()
+            if step is not None:
+                losses[way].append(float(step()))
+            own = time.process_time() - begin[1]
+            wall = time.perf_counter() - begin[0]
+            together = exchange.total(own)
+            if turn:
+                times[way].append((together, wall))
+    if first:
+        done = described["collectives"]
+        for operation in dict.fromkeys(each["operation"] for each in done):
+            found = [each["bytes"] for each in done if each["operation"] == operation]
+            print(f"{name}: {len(found)} {operation}, {sum(found) / 1e6:.2f} MB")
+        for way, found in times.items():
+            middle = [statistics.median(each[n] for each in found) * 1e3 for n in (0, 1)]
+            shown = f"{middle[0]:8.1f} ms of processors, {middle[1]:8.1f} ms of wall"
+            print(f"{name} {way:16} {shown}, losses {losses[way][0]:.5f} {losses[way][-1]:.5f}")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    found = start_gloo()
+    words = sys.argv[1:]
+    turns = [int(each) for each in words if each.isdecimal()] or [7]
+    for each in [word for word in words if not word.isdecimal()] or CASES:
+        measure(each, turns[0], Exchange(), found)

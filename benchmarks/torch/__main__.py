@@ -18,7 +18,7 @@ from typing import Any
 def main() -> None:
     """Runs a suite, and prints how many entries ended how."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.torch", description=__doc__)
-    parser.add_argument("suite", choices=("opinfo", "modules", "models"))
+    parser.add_argument("suite", choices=("opinfo", "modules", "models", "held-out"))
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--samples", type=int, default=1, help="samples of an operator")

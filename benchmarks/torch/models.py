@@ -73,6 +73,31 @@ IMAGES: Final[Mapping[str, dict[str, Any]]] = {
 }  # fmt: skip
 """A model of images by its class, and the configuration's values."""
 
+HELD_OUT_TEXT: Final[Mapping[str, dict[str, Any]]] = {
+    "Helium": {**_GROUPED, "head_dim": 8}, "Persimmon": {**SMALL, **_PLAIN}, "BioGpt": SMALL,
+    "XGLM": {
+        "d_model": 32, "num_layers": 2, "attention_heads": 4, "ffn_dim": 64, "vocab_size": 96,
+        "max_position_embeddings": 64,
+    },
+    "CodeGen": {
+        "n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 96, "rotary_dim": 4,
+        "n_positions": 64, "n_ctx": 64,
+    },
+    "ModernBert": {**SMALL, **_PLAIN, "cls_token_id": 1, "sep_token_id": 2},
+    "RemBert": {**SMALL, **_PLAIN, "input_embedding_size": 16, "output_embedding_size": 16},
+}  # fmt: skip
+HELD_OUT_IMAGES: Final[Mapping[str, dict[str, Any]]] = {
+    "Yolos": {**_IMAGE, "image_size": [32, 32], "num_detection_tokens": 4},
+}
+HELD_OUT: Final = (
+    *HELD_OUT_TEXT, *HELD_OUT_IMAGES, "timm.tinynet_e", "timm.seresnet18", "timm.mobileone_s0",
+    "timm.resmlp_12_224", "timm.mobilenetv4_conv_small", "timm.mambaout_femto",
+    "timm.coat_lite_tiny",
+)  # fmt: skip
+"""Models for which nothing was mended; committed before any of them was run."""
+
+_CONFIGURATIONS: Final = {**TEXT, **IMAGES, **HELD_OUT_TEXT, **HELD_OUT_IMAGES}
+
 GENERATING: Final = (
     "GPT2", "GPTNeoX", "GPTJ", "OPT", "Bloom", "Llama", "Mistral", "Qwen2", "Qwen3", "Gemma2",
     "Phi", "Phi3", "StableLm", "Cohere", "Granite", "Falcon", "Mixtral", "SmolLM3",
@@ -89,8 +114,7 @@ def _transformer(name: str, suffix: str = "Model") -> torch.nn.Module:
     import transformers
 
     stem = name.removesuffix("Encoder")
-    values = TEXT[name] if name in TEXT else IMAGES[name]
-    configuration: Any = getattr(transformers, f"{stem}Config")(**values)
+    configuration: Any = getattr(transformers, f"{stem}Config")(**_CONFIGURATIONS[name])
     torch.manual_seed(0)
     whole = "T5EncoderModel" if name == "T5Encoder" else f"{name}{suffix}"
     return getattr(transformers, whole)(configuration).eval()
@@ -107,7 +131,7 @@ _LARGER: Final = (
 
 
 def _inputs(name: str, seed: int) -> dict[str, torch.Tensor]:
-    if name not in IMAGES:
+    if name not in IMAGES and name not in HELD_OUT_IMAGES:
         return {"input_ids": _tokens(seed)}
     side = 64 if name in _LARGER else 32
     generator = torch.Generator().manual_seed(seed)
@@ -116,7 +140,7 @@ def _inputs(name: str, seed: int) -> dict[str, torch.Tensor]:
 
 def step_of(name: str, seed: int) -> tuple[Callable[..., Any], list[torch.Tensor]]:
     """A model as a function of its parameters, buffers and inputs, and these."""
-    if name in vision.NAMES:
+    if name.startswith(vision.SOURCES):
         model, given = vision.model(name), vision.inputs(name, seed)
         return as_function(model, lambda *inputs: (inputs, {}), given)
     model = _transformer(name)

@@ -14,7 +14,7 @@ from benchmarks.torch.comparing import (
     compare_generation,
     passes_without_weft,
 )
-from benchmarks.torch.models import MODELS, as_function, generation_of, step_of
+from benchmarks.torch.models import HELD_OUT, MODELS, as_function, generation_of, step_of
 
 SEEDS = (2, 3, 4)
 """Of the inputs of a model, whose results are wrong if they are for each: an activation near zero
@@ -48,8 +48,8 @@ def _modules() -> dict[str, Any]:
 
 def names_of(suite: str, dtype: torch.dtype) -> list[str]:
     """All entries of a suite."""
-    if suite == "models":
-        return list(MODELS)
+    if suite in ("models", "held-out"):
+        return list(MODELS if suite == "models" else HELD_OUT)
     return sorted(_modules() if suite == "modules" else _operators(dtype))
 
 
@@ -57,7 +57,7 @@ def outcome(
     suite: str, name: str, dtype: torch.dtype, samples: int, dynamic: bool
 ) -> dict[str, Any]:
     """What became of an entry."""
-    if suite == "models":
+    if suite in ("models", "held-out"):
         return model_outcome(name)
     if suite == "modules":
         return module_outcome(name, dtype, samples)

@@ -35,6 +35,9 @@ _SIDES: Final = {
 
 _VIDEOS: Final = ("r3d_18", "mc3_18", "r2plus1d_18", "s3d", "mvit_v1_b")
 
+SOURCES: Final = ("torchvision.", "timm.")
+"""What the names of models begin with."""
+
 NAMES: Final = (
     *(f"torchvision.{each}" for each in TORCHVISION), *(f"timm.{each}" for each in TIMM),
 )  # fmt: skip

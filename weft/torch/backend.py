@@ -7,6 +7,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from itertools import takewhile
 from typing import Any, Final
 
 import torch
@@ -27,9 +28,12 @@ from weft.torch.random_numbers import draw_first
 from weft.torch.report import Refusal, current, listed
 from weft.torch.tensors import is_symbol, may_be_negative, symbols_of
 from weft.torch.walker import is_size, reason_against, source_line, target_of, walk
+from weft.torch.writes import other_writes, take_writes, writing
 
 OPTIONS: Final = ("fallback", "freeze", "operators", "threads")
 FALLBACKS: Final = ("partition", "error")
+FROZEN_COPIES: Final = 4
+"""How many sets of parameters a graph keeps constants of: the last ones that it was called with."""
 
 
 class Settings(Struct, frozen=True):
@@ -91,6 +95,7 @@ def backend(
         inference_compiler=inference,
         partition_fn=min_cut_rematerialization_partition,
         decompositions=decompositions(table),
+        keep_inference_input_mutations=True,
     )
     return build(gm, list(example_inputs))
 
@@ -126,24 +131,42 @@ def _static_inputs(graph: GraphModule, examples: Sequence[Any]) -> dict[int, tor
 
 
 class FrozenGraph:
-    """A graph whose parameters are constants, until they are renewed."""
+    """A graph whose parameters are constants, until they are renewed. Another parameter in the
+    place of one, as that of a copy of the model, has constants of its own.
+    """
 
     def __init__(
         self, graph: GraphModule, static: dict[int, torch.Tensor], settings: Settings
     ) -> None:
-        self._graph, self.static = graph, static
-        self._settings = settings
-        self._function = self._compiled(static)
+        self._graph, self._settings = graph, settings
+        self._positions = tuple(static)
+        self._kept: dict[tuple[int, ...], tuple[Sequence[torch.Tensor], Callable[..., Any]]] = {}
+        self._compile(tuple(static.values()))
 
-    def _compiled(self, static: Mapping[int, torch.Tensor]) -> Callable[..., Any]:
-        return compile_graph(self._graph, self._settings, static)
+    def _compile(self, tensors: Sequence[torch.Tensor]) -> Callable[..., Any]:
+        graph = GraphModule(self._graph, deepcopy(self._graph.graph))
+        static = dict(zip(self._positions, tensors, strict=True))
+        function = compile_graph(graph, self._settings, static)
+        key = tuple(map(id, tensors))
+        self._kept.pop(key, None)
+        self._kept[key] = tensors, function
+        if len(self._kept) > FROZEN_COPIES:
+            del self._kept[next(iter(self._kept))]
+        return function
 
     def __call__(self, *arguments: Any) -> Any:
-        return self._function(*arguments)
+        given = [arguments[position] for position in self._positions]
+        found = self._kept.get(tuple(map(id, given)))
+        return (self._compile(given) if found is None else found[1])(*arguments)
 
-    def refresh(self) -> None:
-        """Compiles again with the values that parameters have now."""
-        self._function = self._compiled(self.static)
+    def refresh(self, own: set[int]) -> bool:
+        """Compiles again with the values that parameters have now, where some of them, by their
+        ids, are kept; returns whether there were any.
+        """
+        found = [tensors for key, (tensors, _) in self._kept.items() if own & set(key)]
+        for tensors in found:
+            self._compile(tensors)
+        return bool(found)
 
 
 def refresh(model: torch.nn.Module) -> int:
@@ -151,10 +174,7 @@ def refresh(model: torch.nn.Module) -> int:
     have some.
     """
     own = {id(each) for each in (*model.parameters(), *model.buffers())}
-    found = [each for each in _frozen if own & {id(tensor) for tensor in each.static.values()}]
-    for graph in found:
-        graph.refresh()
-    return len(found)
+    return sum(graph.refresh(own) for graph in list(_frozen))
 
 
 class _Support(OperatorSupportBase):
@@ -173,27 +193,37 @@ def compile_graph(
     """A graph of ATen operators as a function. Random numbers are drawn by torch in front of it;
     what weft lacks stays in torch, or is an error that lists all of it.
     """
+    written = take_writes(gm)
+    others = other_writes(gm)
+    if others:
+        rule = "requires writes into inputs alone"
+        _report(gm, dict.fromkeys(others, rule), settings.fallback)
+        return writing(gm, written)
     placeholders = gm.graph.find_nodes(op="placeholder")
     signed = [at for at, e in enumerate(placeholders) if may_be_negative(e.meta.get("val"))]
     whole = GraphModule(gm, deepcopy(gm.graph)) if signed else gm
     drawn = draw_first(gm, settings.table)
-    found = None if drawn else _whole(gm, settings, frozen)
+    found = None if drawn else _whole(gm, settings, frozen, written)
     if found is None:
         refused = _refused(gm, drawn, settings)
         if refused:
             found = _partitioned(gm, refused, settings)
         else:
-            found = _compiled(gm, "graph", settings, frozen)
+            found = _compiled(gm, "graph", settings, frozen, written)
     signed = [at for at in signed if may_be_negative(placeholders[at].meta["val"])]
-    return _unless_negative(found, whole, signed) if signed else found
+    found = _unless_negative(found, whole, signed) if signed else found
+    return writing(found, written) if written else found
 
 
 def _whole(
-    gm: GraphModule, settings: Settings, frozen: Mapping[int, torch.Tensor] | None
+    gm: GraphModule,
+    settings: Settings,
+    frozen: Mapping[int, torch.Tensor] | None,
+    written: Sequence[int],
 ) -> CompiledGraph | None:
     """A graph of which weft has all; None for another."""
     try:
-        walked = walk(gm, "graph", settings.table, frozen or {})
+        walked = walk(gm, "graph", settings.table, frozen, written)
     except WeftError:
         return None
     _report(gm, {}, settings.fallback)
@@ -221,8 +251,9 @@ def _compiled(
     name: str,
     settings: Settings,
     frozen: Mapping[int, torch.Tensor] | None = None,
+    written: Sequence[int] = (),
 ) -> CompiledGraph:
-    return CompiledGraph(walk(gm, name, settings.table, frozen or {}), settings.threads)
+    return CompiledGraph(walk(gm, name, settings.table, frozen, written), settings.threads)
 
 
 def _unless_negative(
@@ -280,7 +311,7 @@ def _compile_part(fused: GraphModule, name: str, part: Any, settings: Settings) 
     brought along.
     """
     (node,) = fused.graph.find_nodes(op="call_module", target=name)
-    sizes = _lacking_sizes(fused, part)
+    sizes = _lacking_sizes(fused, part, node)
     for size in sizes:
         with part.graph.inserting_before(next(iter(part.graph.nodes))):
             part.graph.placeholder(size.name).meta = dict(size.meta)
@@ -292,16 +323,21 @@ def _compile_part(fused: GraphModule, name: str, part: Any, settings: Settings) 
     delattr(fused, name)
 
 
-def _lacking_sizes(fused: GraphModule, part: Any) -> list[Node]:
-    """The inputs of a whole graph that are symbols which a part computes with, and is not given."""
+def _lacking_sizes(fused: GraphModule, part: Any, node: Node) -> list[Node]:
+    """The numbers of a whole graph, in front of the part's node, that are symbols which the part
+    computes with and is not given.
+    """
     own = [each.meta.get("val") for each in part.graph.find_nodes(op="placeholder")]
-    given = {name for each in own if is_size(each) for name in symbols_of(each)}
+    dims = [size for each in own if isinstance(each, torch.Tensor) for size in each.shape]
+    given = {name for each in [*own, *dims] if is_symbol(each) for name in symbols_of(each)}
     used = {name for each in part.graph.nodes for name in symbols_of(each.meta.get("val"))}
-    return [
-        each
-        for each in fused.graph.find_nodes(op="placeholder")
+    earlier = takewhile(lambda each: each is not node, fused.graph.nodes)
+    lacking = {
+        str(each.meta["val"]): each
+        for each in earlier
         if is_symbol(each.meta.get("val")) and symbols_of(each.meta["val"]) <= used - given
-    ]
+    }
+    return list(lacking.values())
 
 
 class _Part:

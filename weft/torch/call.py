@@ -12,12 +12,13 @@ from xdsl.ir import SSAValue
 
 from weft.api import compile
 from weft.compiler.frontend.imported import ImportedModel
-from weft.compiler.machine.artifact.dims import size_of
+from weft.compiler.machine.artifact.dims import Size, size_of
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.types import BF16, type_of
+from weft.torch.outputs import Output, View
 from weft.torch.tensors import to_array, to_tensor
-from weft.torch.walker import Output, Walked
+from weft.torch.walker import Walked
 
 Finish = Callable[[Sequence[Any], Sequence[torch.Tensor], dict[str, int]], Any]
 
@@ -46,16 +47,15 @@ class CompiledGraph:
         self._hidden = walked.hidden
         self._single = walked.tuple_of_one
         self._plain = all(
-            each.order is each.sizes is each.size is each.argument is None
+            each.view is each.size is each.argument is None
             and each.position is not None
             and not each.number
             for each in walked.outputs
         )
         self._finish = [_finisher(each) for each in walked.outputs]
         types = [type_of(value).element for value in _values(walked)]
-        own = all(order is None for _, order in self._arguments) and not walked.floats
-        self._direct = own and BF16 not in types
-        self._positions = [position for position, _ in self._arguments]
+        self._direct = BF16 not in types and not walked.floats
+        self._orders = {each.position: each.order for each in walked.outputs if each.order}
         if self._computes:
             self._executable()
 
@@ -74,20 +74,27 @@ class CompiledGraph:
         return self._call(arguments)
 
     def _call(self, arguments: Sequence[Any]) -> Any:
-        if self._direct:
-            arrays = [arguments[position].numpy(force=True) for position in self._positions]
-        else:
-            arrays = [
-                to_array(arguments[at] if order is None else arguments[at].permute(order))
-                for at, order in self._arguments
-            ]
+        arrays = [
+            (arguments[at].numpy(force=True) if self._direct else to_array(arguments[at]))
+            if order is None
+            else to_array(arguments[at]).transpose(order)
+            for at, order in self._arguments
+        ]
         if self._hidden:
             arrays += [np.empty((arguments[position], 0), np.bool_) for position in self._hidden]
-        found = self._executable()(*arrays) if self._computes else ()
+        found: Sequence[Any] = self._executable()(*arrays) if self._computes else ()
+        if self._orders:
+            found = [
+                each.transpose(self._orders[at]) if at in self._orders else each
+                for at, each in enumerate(found)
+            ]
         tensors = [(torch.from_numpy if self._direct else to_tensor)(each) for each in found]
         if self._plain and len(tensors) == len(self._finish):
             return tensors[0] if self._single else tuple(tensors)
-        sizes = {name: arguments[position] for name, position in self._symbols.items()}
+        sizes = {
+            name: arguments[position] if axis is None else arguments[position].shape[axis]
+            for name, (position, axis) in self._symbols.items()
+        }
         results = tuple(finish(arguments, tensors, sizes) for finish in self._finish)
         return results[0] if self._single else results
 
@@ -103,37 +110,54 @@ def _values(walked: Walked) -> list[SSAValue]:
 
 def _finisher(output: Output) -> Finish:
     """How a result is handed back."""
-    position, argument, order = output.position, output.argument, output.order
-    if argument is not None:
-        return lambda arguments, _, __: arguments[argument]
+    position, argument = output.position, output.argument
+    if output.view is not None:
+        return _viewer(output, output.view)
     if position is None:
-        if output.size is None:
-            return lambda *_: None
-        size = size_of(str(output.size) if output.size.constant is None else output.size.constant)
-        return lambda _, __, sizes: size(sizes)
+        if argument is not None:
+            return lambda arguments, _, __: arguments[argument]
+        size = None if output.size is None else _size(output.size)
+        return lambda _, __, sizes: None if size is None else size(sizes)
     if output.number:
         return lambda _, tensors, __: float(tensors[position])
-    if order is not None:
-        return lambda _, tensors, __: tensors[position].permute(order)
-    if output.sizes is None:
-        return lambda _, tensors, __: tensors[position]
-    dims = [
-        size_of(each.constant if each.constant is not None else str(each)) for each in output.sizes
-    ]
-    if output.strides is None:
-        return lambda _, tensors, sizes: tensors[position].expand([dim(sizes) for dim in dims])
-    steps = [size_of(e.constant if e.constant is not None else str(e)) for e in output.strides]
-    first = output.offset or Expr.of(0)
-    start = size_of(first.constant if first.constant is not None else str(first))
+    if argument is not None:
+        return _taker(position, argument)
+    return lambda _, tensors, __: tensors[position]
 
-    def strided(_: Any, tensors: Sequence[torch.Tensor], sizes: dict[str, int]) -> torch.Tensor:
-        source = tensors[position]
-        shape, strides = [d(sizes) for d in dims], [step(sizes) for step in steps]
-        offset = start(sizes)
-        if offset:
-            count = 1 + offset + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
-            memory = torch.empty(max(count, offset), dtype=source.dtype)
-            return memory.as_strided(shape, strides, offset).copy_(source)
-        return torch.empty_strided(shape, strides, dtype=source.dtype).copy_(source)
 
-    return strided
+def _taker(position: int, argument: int) -> Finish:
+    """An argument whose memory a result took; the result where it did not."""
+
+    def taken(arguments: Sequence[Any], tensors: Sequence[torch.Tensor], _: Any) -> torch.Tensor:
+        given, found = arguments[argument], tensors[position]
+        return given if found.data_ptr() == given.data_ptr() else found
+
+    return taken
+
+
+def _viewer(output: Output, view: View) -> Finish:
+    """Elements of a result's memory, or of an argument's."""
+    position, argument, copied = output.position, output.argument, output.copied
+    dims, steps = [_size(each) for each in view.sizes], [_size(each) for each in view.strides]
+    start = _size(view.offset)
+
+    def source(arguments: Sequence[Any], tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+        if position is not None:
+            return tensors[position]
+        assert argument is not None, "a view is of either"
+        return arguments[argument].detach()
+
+    def viewed(
+        arguments: Sequence[Any], tensors: Sequence[torch.Tensor], sizes: dict[str, int]
+    ) -> torch.Tensor:
+        shape, strides = [dim(sizes) for dim in dims], [step(sizes) for step in steps]
+        found = source(arguments, tensors)
+        if copied:
+            return torch.empty_strided(shape, strides, dtype=found.dtype).copy_(found)
+        return found.as_strided(shape, strides, found.storage_offset() + start(sizes))
+
+    return viewed
+
+
+def _size(size: Expr) -> Size:
+    return size_of(str(size) if size.constant is None else size.constant)

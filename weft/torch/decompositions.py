@@ -5,9 +5,11 @@ and what torch has no table for.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import torch
+from torch import nn
 from torch._decomp import core_aten_decompositions, get_decompositions
 
 from weft.compiler.frontend.torch.operands import AtenTable
@@ -47,9 +49,49 @@ def _slogdet(a: Any) -> Any:
     return diagonal.sign().prod(-1) * sign, diagonal.abs().log().sum(-1), factors, pivots
 
 
+def _encoder_layer(
+    x: Any, width: int, heads: int, w_qkv: Any, b_qkv: Any, w_out: Any, b_out: Any, gelu: bool,
+    norm_first: bool, eps: float, scale_1: Any, shift_1: Any, scale_2: Any, shift_2: Any,
+    w_1: Any, b_1: Any, w_2: Any, b_2: Any, mask: Any = None, mask_type: int | None = None,
+) -> Any:  # fmt: skip
+    """A layer of nn.TransformerEncoder in inference. A mask is of pairs of tokens (0), of the keys
+    of each example (1) or of both by head (2), and holds for what is left out.
+    """
+    linear, norm = nn.functional.linear, nn.functional.layer_norm
+
+    def attention(y: Any) -> Any:
+        q, k, v = (
+            each.unflatten(-1, (heads, width // heads)).transpose(-3, -2)
+            for each in linear(y, w_qkv, b_qkv).chunk(3, -1)
+        )
+        kept = None if mask is None else mask.to(torch.bool).logical_not()
+        kept = kept[:, None, None] if kept is not None and mask_type == 1 else kept
+        found = nn.functional.scaled_dot_product_attention(q, k, v, kept)
+        return linear(found.transpose(-3, -2).flatten(-2), w_out, b_out)
+
+    def forward(y: Any) -> Any:
+        y = linear(y, w_1, b_1)
+        return linear(nn.functional.gelu(y) if gelu else y.relu(), w_2, b_2)
+
+    for part, scale, shift in ((attention, scale_1, shift_1), (forward, scale_2, shift_2)):
+        x = x + part(norm(x, [width], scale, shift, eps) if norm_first else x)
+        x = x if norm_first else norm(x, [width], scale, shift, eps)
+    return x
+
+
+def _foreach() -> dict[Any, Callable[..., Any]]:
+    """Operators on lists of tensors, as optimisers have them: torch's own loops over the lists."""
+    loops = torch._C.DispatchKey.CompositeExplicitAutograd
+    names = {schema.name for schema in torch._C._jit_get_all_schemas()}
+    packets = [getattr(aten, n[6:]) for n in sorted(names) if n.startswith("aten::_foreach_")]
+    overloads = [getattr(packet, name) for packet in packets for name in packet.overloads()]
+    return {op: partial(op._op_dk, loops) for op in overloads if not op._schema.is_mutable}
+
+
 OWN: Final[dict[Any, Callable[..., Any]]] = {
     aten._linalg_det.default: _det,
     aten._linalg_slogdet.default: _slogdet,
+    aten._transformer_encoder_layer_fwd.default: _encoder_layer,
 }
 
 
@@ -62,4 +104,4 @@ def decompositions(whole: AtenTable = ATEN) -> dict[Any, Any]:
         for op, function in table.items()
         if (str(op) not in whole or op in BY_SIZES) and seeded not in getattr(op, "tags", ())
     }
-    return kept | OWN
+    return kept | OWN | _foreach()

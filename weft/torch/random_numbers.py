@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, Final
 
 import torch
@@ -16,9 +18,14 @@ BY_SIZE: Final = (
 )  # fmt: skip
 """What of its operands' sizes and types alone depends."""
 
+REPEATED: Final = ("run_and_save_rng_state", "run_with_rng_state")
+"""Draws that activation checkpointing makes twice, from one state."""
+
 
 def is_random(node: Node, table: AtenTable) -> bool:
     """Whether a node draws random numbers; what a table has draws none, as attention."""
+    if str(node.target) in REPEATED:
+        return True
     seeded = torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
     return seeded and str(node.target) not in table
 
@@ -46,8 +53,18 @@ def draw_first(gm: GraphModule, table: AtenTable) -> set[Node]:
         if last is not None:
             last.append(node)
         last = node
+    for before, node in pairwise(draws):
+        node.args = (before, node.target, *node.args)
+        node.target = _draw_after
     gm.recompile()
     return found
+
+
+def _draw_after(before: Any, draw: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    """A draw that takes the one before, so that whatever sorts a graph by what its nodes take
+    leaves both in their order.
+    """
+    return draw(*args, **named)
 
 
 def _is_tensor(node: Node) -> bool:

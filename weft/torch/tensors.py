@@ -53,6 +53,15 @@ def element_of(dtype: torch.dtype) -> Attribute:
     return ELEMENTS[dtype]
 
 
+def element_on_cpu(value: torch.Tensor) -> Attribute:
+    """The element type of a tensor. Raises UnsupportedError for one of another device, and as
+    `element_of` does.
+    """
+    if value.device.type != "cpu":
+        raise UnsupportedError(f"a tensor requires memory of the CPU, got one of {value.device}")
+    return element_of(value.dtype)
+
+
 def size_of(value: Any) -> Expr:
     """An int or SymInt as an expression."""
     return Expr.of(value) if isinstance(value, int) else parse_size(str(value.node.expr))
@@ -104,8 +113,11 @@ def repeated_axes(value: torch.Tensor) -> list[int]:
 
 
 def memory_order(value: torch.Tensor) -> list[int] | None:
-    """The axes from the slowest to the fastest, where the elements are dense; None otherwise."""
-    sizes = [hint(size) for size in value.shape]
+    """The axes from the slowest to the fastest, where the elements are dense; None otherwise.
+    Along axes that repeat elements there is one.
+    """
+    repeated = repeated_axes(value)
+    sizes = [1 if axis in repeated else hint(size) for axis, size in enumerate(value.shape)]
     steps = [hint(step) for step in value.stride()]
     axes = range(len(sizes))
     order = sorted(axes, key=lambda axis: (-steps[axis], sizes[axis] == 1, axis))
@@ -131,7 +143,7 @@ def to_array(tensor: torch.Tensor | float) -> Any:
     if isinstance(tensor, int | float):
         return np.array(tensor, np.float64)
     if tensor.dtype is torch.bfloat16:
-        return tensor.detach().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+        return tensor.view(torch.int16).numpy(force=True).view(ml_dtypes.bfloat16)
     return tensor.numpy(force=True)
 
 

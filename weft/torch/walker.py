@@ -19,13 +19,14 @@ from weft.dialects.errors import UnsupportedError, WeftError
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.algebra import Term, shape_attr
 from weft.dialects.graph.core.types import BOOL, F64
+from weft.torch.outputs import Output, Outputs
 from weft.torch.tensors import (
     dims_of,
     element_of,
+    element_on_cpu,
     is_symbol,
     is_symbolic,
     memory_order,
-    repeated_axes,
     size_of,
     to_array,
 )
@@ -33,31 +34,18 @@ from weft.torch.tensors import (
 IGNORED: Final = ("device", "layout", "pin_memory", "memory_format", "non_blocking", "implicit")
 """Arguments that decide nothing that a graph has."""
 
-
-class Output(Struct, frozen=True):
-    """What becomes of a result: `position` is that of the executable's, or of an argument that is
-    handed back, or `size` is an expression; `order`, `sizes`, `strides` and `offset` say how it is
-    laid out, `number` that it is a float.
-    """
-
-    position: int | None = None
-    argument: int | None = None
-    size: Expr | None = None
-    order: tuple[int, ...] | None = None
-    sizes: tuple[Expr, ...] | None = None
-    strides: tuple[Expr, ...] | None = None
-    offset: Expr | None = None
-    number: bool = False
+ITEM: Final = "aten._local_scalar_dense.default"
+"""What makes a number of a tensor's value."""
 
 
 class Walked(Struct, frozen=True):
-    """A graph, its arguments with the orders of their axes, the symbols that integer arguments
-    are, what is handed back, and whether floats are among the arguments.
+    """A graph, its arguments with the orders of their axes, the symbols that integer arguments or
+    axes of arguments are, what is handed back, and whether floats are among the arguments.
     """
 
     model: ImportedModel
     arguments: tuple[tuple[int, tuple[int, ...] | None], ...]
-    symbols: Mapping[str, int]
+    symbols: Mapping[str, tuple[int, int | None]]
     outputs: tuple[Output, ...]
     tuple_of_one: bool
     hidden: tuple[int, ...]
@@ -72,6 +60,15 @@ def target_of(node: Node) -> str:
 def is_size(value: Any) -> bool:
     """Whether a node's value is a number that sizes are made of."""
     return isinstance(value, int | torch.SymInt) and not isinstance(value, bool)
+
+
+def size_of_node(node: Node) -> Expr:
+    """A node's value as an expression of sizes. Raises UnsupportedError for one that a tensor's
+    value decides: sizes are known before a call.
+    """
+    if target_of(node) == ITEM:
+        raise UnsupportedError(f"{ITEM} requires a size that is known before a call, got a value")
+    return size_of(node.meta["val"])
 
 
 def argument(value: Any, of: Callable[[Node], Any]) -> Any:
@@ -92,6 +89,8 @@ def call(graph: AtenGraph, node: Node, of: Callable[[Node], Any]) -> Any:
         source, position = node.args
         assert isinstance(source, Node), "results are of a node"
         return of(source)[position]
+    if target_of(node) == ITEM and isinstance(node.meta.get("val"), torch.SymFloat):
+        return argument(node.args[0], of).reshape([]).cast(F64)
     if isinstance(node.meta.get("val"), torch.SymFloat):
         return _of_numbers(graph, node, [argument(each, of) for each in node.args])
     given = [argument(each, of) for each in node.args]
@@ -156,7 +155,7 @@ def _checked(node: Node, found: Term | None, wanted: Any) -> Term | None:
         raise UnsupportedError(f"{target_of(node)} requires equal shapes, got {got}")
     if any(each.constant is None for each in differences):  # torch knows more of the sizes
         found = found.of(found.b.dynamic_reshape(found.value, shape=shape_attr(dims)))
-    return found.cast(element_of(wanted.dtype))
+    return found.cast(element_on_cpu(wanted))
 
 
 def source_line(node: Node) -> str:
@@ -187,12 +186,12 @@ def _reason(node: Node, table: AtenTable) -> str | None:
         if node.target is operator.getitem:
             value = node.meta.get("val")
             if isinstance(value, torch.Tensor):
-                element_of(value.dtype)
+                element_on_cpu(value)
             return None
         if not is_size(node.meta.get("val")):
             call(graph, node, of)
         else:
-            size_of(node.meta["val"])
+            size_of_node(node)
             for source in node.all_input_nodes:
                 of(source)
     except WeftError as error:
@@ -203,7 +202,7 @@ def _reason(node: Node, table: AtenTable) -> str | None:
 def _stand_in(graph: AtenGraph, name: str, value: Any) -> Any:
     """A value of the type of another node's."""
     if isinstance(value, torch.Tensor):
-        return graph.input(name, element_of(value.dtype), dims_of(value))
+        return graph.input(name, element_on_cpu(value), dims_of(value))
     if isinstance(value, list | tuple):
         return [_stand_in(graph, f"{name}_{at}", each) for at, each in enumerate(value)]
     if is_size(value):
@@ -214,12 +213,18 @@ def _stand_in(graph: AtenGraph, name: str, value: Any) -> Any:
 
 
 def walk(
-    gm: GraphModule, name: str, table: AtenTable, frozen: Mapping[int, torch.Tensor]
+    gm: GraphModule,
+    name: str,
+    table: AtenTable,
+    frozen: Mapping[int, torch.Tensor] | None = None,
+    written: Sequence[int] = (),
 ) -> Walked:
-    """A graph of which weft has all. Raises WeftError for nodes that weft does not have."""
+    """A graph of which weft has all, whose last results are written to some inputs. Raises
+    WeftError for nodes that weft does not have.
+    """
     while True:
         try:
-            return Walker(gm, name, table, frozen).walk()
+            return Walker(gm, name, table, frozen or {}, written).walk()
         except Specialized:  # of which there are as many at most as there are integers
             continue
 
@@ -228,13 +233,19 @@ class Walker:
     """Walks a graph once."""
 
     def __init__(
-        self, gm: GraphModule, name: str, table: AtenTable, frozen: Mapping[int, torch.Tensor]
+        self,
+        gm: GraphModule,
+        name: str,
+        table: AtenTable,
+        frozen: Mapping[int, torch.Tensor],
+        written: Sequence[int] = (),
     ) -> None:
-        self.gm, self.table, self.frozen = gm, table, frozen
+        self.gm, self.table, self.frozen, self.written = gm, table, frozen, written
         self.graph = AtenGraph(name, table)
         self.values: dict[Node, Any] = {}
         self.arguments: list[tuple[int, tuple[int, ...] | None]] = []
         self.symbols: dict[str, int] = {}
+        self.measured: dict[str, tuple[int, int | None]] = {}
         self.bound: set[str] = set()
         self.floats = False
         self.positions: dict[Node, int] = {}
@@ -253,7 +264,7 @@ class Walker:
                 value = _attribute(self.gm, target_of(node))
                 self.values[node] = self._constant(node, value)
             elif node.op == "call_function" and is_size(node.meta.get("val")):
-                self.values[node] = size_of(node.meta["val"])
+                self.values[node] = size_of_node(node)
             elif node.op == "call_function":
                 self.values[node] = call(self.graph, node, self.values.__getitem__)
         return self._outputs(hidden)
@@ -272,8 +283,11 @@ class Walker:
             dims = dims_of(value)
             moved = order is not None and order != list(range(len(dims)))
             laid_out = [dims[axis] for axis in order] if moved and order else dims
-            found = self.graph.input(node.name, element_of(value.dtype), laid_out)
+            found = self.graph.input(node.name, element_on_cpu(value), laid_out)
             self.bound |= {str(dim) for dim in dims}
+            for axis, size in enumerate(value.shape):
+                if is_symbol(size):
+                    self.measured.setdefault(str(dims[axis]), (position, axis))
             if moved and order:
                 found = found.transpose([order.index(axis) for axis in range(len(order))])
             self.values[node] = found
@@ -306,67 +320,21 @@ class Walker:
         given = node.args[0]
         several = isinstance(given, list | tuple)
         results: Sequence[Any] = given if several else [given]
-        terms: dict[str, Term] = {}
-        numbers: dict[Node, int] = {}
-        outputs = [self._output(each, terms, numbers) for each in results]
-        model = self.graph.imported(terms)
+        first = len(results) - len(self.written)
+        written = {first + number: at for number, at in enumerate(self.written)}
+        outputs = Outputs(self.gm.graph, self.values, self.positions, written)
+        found = outputs.all(results)
+        names = self.graph.input_names
+        taken = {position: names[number] for number, (position, _) in enumerate(self.arguments)}
+        donated = {taken[position]: name for name, position in outputs.donated.items()}
         return Walked(
-            model,
+            self.graph.imported(outputs.terms, donated=donated),
             tuple(self.arguments),
-            self.symbols,
-            tuple(outputs),
+            self.measured | {name: (at, None) for name, at in self.symbols.items()},
+            found,
             not several,
             hidden,
             self.floats,
-        )
-
-    def _output(self, node: Any, terms: dict[str, Term], numbers: dict[Node, int]) -> Output:
-        if not isinstance(node, Node):
-            return Output(size=Expr.of(node)) if isinstance(node, int) else Output()
-        value = self.values[node]
-        if node in self.positions:
-            return Output(argument=self.positions[node])
-        if isinstance(value, Expr) or value is None:
-            return Output(size=value)
-        if node not in numbers:
-            numbers[node] = len(terms)
-        return self._laid_out(node, value, terms, numbers[node])
-
-    def _laid_out(self, node: Node, value: Term, terms: dict[str, Term], at: int) -> Output:
-        """A result as its memory is to be: axes in torch's order, repeated ones once."""
-        wanted: Any = node.meta["val"]
-        name = f"{node.name}"
-        if isinstance(wanted, torch.SymFloat):
-            terms.setdefault(name, value)
-            return Output(position=at, number=True)
-        dims, strides = dims_of(wanted), tuple(size_of(step) for step in wanted.stride())
-        offset = size_of(wanted.storage_offset())
-        if offset != 0 and self._is_part_of_input(wanted):  # torch makes the view by our result's
-            terms.setdefault(name, value)
-            return Output(position=at, sizes=tuple(dims), strides=strides, offset=offset)
-        repeated = repeated_axes(wanted)
-        if repeated:
-            for axis in repeated:
-                value = value.part(axis, 0, 1)
-            terms.setdefault(name, value)
-            return Output(position=at, sizes=tuple(dims))
-        order = memory_order(wanted)
-        if order is None:
-            terms.setdefault(name, value)
-            return Output(position=at, sizes=tuple(dims), strides=strides)
-        if order == list(range(len(order))):
-            terms.setdefault(name, value)
-            return Output(position=at)
-        terms.setdefault(name, value.transpose(order))
-        return Output(position=at, order=tuple(order.index(axis) for axis in range(len(order))))
-
-    def _is_part_of_input(self, value: torch.Tensor) -> bool:
-        """Whether torch has a result in the memory of an input."""
-        own = value.untyped_storage()._cdata
-        given = [node.meta.get("val") for node in self.positions]
-        return any(
-            isinstance(each, torch.Tensor) and each.untyped_storage()._cdata == own
-            for each in given
         )
 
 

@@ -45,7 +45,7 @@ class AtenGraph:
         self.table = table
         self.weights = WeightStore()
         self._block = Block()
-        self._inputs: list[str] = []
+        self.input_names: list[str] = []
 
     @property
     def sizes(self) -> set[str]:
@@ -62,7 +62,7 @@ class AtenGraph:
         """A further input."""
         value = self._block.insert_arg(tensor(dims, element), len(self._block.args))
         value.name_hint = re.sub(r"[^A-Za-z0-9_$.-]", "_", name)
-        self._inputs.append(name)
+        self.input_names.append(name)
         return Term(self.builder(), value)
 
     def constant(self, name: str, array: Array) -> Term:
@@ -102,7 +102,7 @@ class AtenGraph:
             [each.value.type for each in outputs.values()],
         )
         main = FuncOp(MAIN, types, Region(self._block))
-        main.attributes["input_names"] = _strings(self._inputs)
+        main.attributes["input_names"] = _strings(self.input_names)
         main.attributes["output_names"] = _strings(list(outputs))
         main.attributes["model_name"] = StringAttr(self.name)
         if bounds:
@@ -111,13 +111,13 @@ class AtenGraph:
             )
         if donated:
             positions = [
-                (self._inputs.index(source), list(outputs).index(target))
+                (self.input_names.index(source), list(outputs).index(target))
                 for source, target in donated.items()
             ]
             main.attributes[DONATED] = ArrayAttr(
                 [ArrayAttr([IntAttr(one), IntAttr(other)]) for one, other in positions]
             )
-        names = tuple(self._inputs), tuple(outputs)
+        names = tuple(self.input_names), tuple(outputs)
         return ImportedModel(ModuleOp([main]), self.weights, self.name, *names)
 
 

@@ -117,6 +117,97 @@ def test_views_of_one_tensor_that_are_written_change_together():
         torch.testing.assert_close(found, wanted)
 
 
+def test_layers_in_mixed_precision_train(model):
+    x, fast = torch.randn(3, 4), compiled(model)
+
+    def step(function):
+        model.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16):
+            found = function(x)
+        found.float().square().sum().backward()
+        return [found.detach(), *(each.grad.clone() for each in model.parameters())]
+
+    for one, other in zip(step(fast), step(model), strict=True):
+        assert one.dtype == other.dtype
+        torch.testing.assert_close(one, other, rtol=2e-2, atol=2e-2)
+
+
+def test_channels_last_trains():
+    layers = [nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 2, 1)]
+    model = nn.Sequential(*layers).to(memory_format=torch.channels_last)
+    twin, x = copy.deepcopy(model), torch.randn(2, 3, 5, 5).to(memory_format=torch.channels_last)
+
+    def step(function, own):
+        given = x.clone().requires_grad_()
+        found = function(given)
+        found.square().sum().backward()
+        slopes = [each.grad for each in (given, *own.parameters())]
+        return [found.detach(), *slopes, *own.buffers()]
+
+    for one, other in zip(step(compiled(twin), twin), step(model, model), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+        assert one.stride() == other.stride()
+
+
+def test_draws_of_all_sorts_are_in_eagers_order():
+    def draw(x):
+        first = torch.rand_like(x) + torch.randn(5)
+        chances = torch.bernoulli(x.sigmoid()) * torch.multinomial(x.softmax(-1), 5)
+        y = torch.randperm(5) + nn.functional.gumbel_softmax(x) + torch.poisson(x.abs())
+        torch._dynamo.graph_break()
+        z = nn.functional.dropout(y) + torch.randint(0, 9, (5,))
+        return first, chances, y, z, nn.functional.rrelu(x, training=True), torch.normal(x, 1.0)
+
+    x, fast = torch.randn(3, 5), torch.compile(draw, backend="weft")
+    torch.manual_seed(1)
+    wanted = draw(x)
+    torch.manual_seed(1)
+    for one, other in zip(fast(x), wanted, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_a_part_that_is_computed_again_draws_the_same():
+    model = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.GELU())
+    x = torch.randn(3, 4)
+
+    def step(x):
+        return torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False)
+
+    def slopes(function):
+        model.zero_grad()
+        torch.manual_seed(1)
+        function(x).sum().backward()
+        return [each.grad.clone() for each in model.parameters()]
+
+    for one, other in zip(slopes(compiled(step)), slopes(step), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_an_optimiser_is_compiled(model):
+    twin, x = copy.deepcopy(model), torch.randn(3, 4)
+    for own, wrap in ((model, lambda step: step), (twin, compiled)):
+        optimiser = torch.optim.RMSprop(own.parameters(), 0.01, momentum=0.9, foreach=True, eps=0.1)
+        step = wrap(optimiser.step)
+        for _ in range(3):
+            optimiser.zero_grad()
+            own(x).square().sum().backward()
+            step()
+    for one, other in zip(twin.parameters(), model.parameters(), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True)
+def test_values_that_become_numbers():
+    def function(x, n):
+        return x * n.item() + x.sum().item(), x[x > 0] * 2
+
+    fast = torch.compile(function, backend="weft", fullgraph=True)
+    for n in (2, 3):
+        x = torch.randn(9)
+        for one, other in zip(fast(x, torch.tensor(n)), function(x, torch.tensor(n)), strict=True):
+            torch.testing.assert_close(one, other)
+
+
 def test_threads_are_as_many_as_torch_has(model):
     fast, x, before = compiled(model), torch.randn(3, 4), torch.get_num_threads()
     try:

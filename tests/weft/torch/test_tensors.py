@@ -74,6 +74,18 @@ def test_attention_is_computed_by_weft_not_by_torch():
     assert not [event.name for event in profile.events() if "attention" in event.name]
 
 
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_an_encoder_in_inference_is_taken_apart(norm_first):
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=norm_first).eval()
+    fast, x = compiled(layer), torch.randn(2, 5, 8)
+    padding = torch.arange(5) > torch.tensor([[2], [4]])
+    causal = torch.ones(5, 5, dtype=torch.bool).triu(1)
+    with torch.no_grad():
+        for masks in ({}, {"src_key_padding_mask": padding}, {"src_mask": causal}):
+            kept = ~masks.get("src_key_padding_mask", torch.zeros(2, 5, dtype=torch.bool))
+            torch.testing.assert_close(fast(x, **masks)[kept], layer(x, **masks)[kept])
+
+
 def test_gradients_across_kinks_are_exact_in_f64():
     """A block of mobilenet_v2's: where rounding takes an activation across 0 or 6, its gradient
     differs as a whole, so only f64 tells gradients that are wrong from those that are rounded.

@@ -105,10 +105,18 @@ TABLE: Final[AtenTable] = {
     },
     **entry(bitwise_not, "bitwise_not.default"),
     **entry(
-        partial(_shift, "LEFT"), "bitwise_left_shift.Tensor", "bitwise_left_shift.Tensor_Scalar"
+        partial(_shift, "LEFT"),
+        "bitwise_left_shift.Tensor",
+        "bitwise_left_shift.Tensor_Scalar",
+        "__lshift__.Tensor",
+        "__lshift__.Scalar",
     ),
     **entry(
-        partial(_shift, "RIGHT"), "bitwise_right_shift.Tensor", "bitwise_right_shift.Tensor_Scalar"
+        partial(_shift, "RIGHT"),
+        "bitwise_right_shift.Tensor",
+        "bitwise_right_shift.Tensor_Scalar",
+        "__rshift__.Tensor",
+        "__rshift__.Scalar",
     ),
     **entry(where, "where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar"),
     **entry(masked_fill, "masked_fill.Scalar", "masked_fill.Tensor"),

@@ -371,6 +371,7 @@ TABLE: Final[AtenTable] = _table() | {
     **entry(lerp, "lerp.Tensor", "lerp.Scalar"),
     **entry(addcmul, "addcmul.default"),
     **entry(addcdiv, "addcdiv.default"),
+    "prims.fma.default": lambda b, x, y, z: add(b, mul(b, x, y), z),
     **entry(
         lambda b, x, other: computed(b, with_sign, x, other, floats=True),
         "copysign.Tensor", "copysign.Scalar",

@@ -190,6 +190,10 @@ def index_put(
     """A tensor with other elements at indices, or with these added."""
     if len(indices) == 1 and indices[0] is not None and indices[0].type.element == BOOL:
         return _masked_put(x, indices[0], values, accumulate)
+    reduction = "add" if accumulate else "none"
+    indexed = [axis for axis, index in enumerate(indices) if index is not None]
+    if len(indexed) == 1 and indexed[0] > 0:
+        return _put_along(x, indexed[0], indices[indexed[0]], values, reduction)
     order, vectors = _leading(x, indices)
     moved = x.transpose(order)
     lead = len(vectors.shape) - 1
@@ -203,9 +207,22 @@ def index_put(
         values = values.transpose([back.index(axis) for axis in range(len(back))])
     else:
         values = values.expand(shape)
-    reduction = "add" if accumulate else "none"
     found = x.of(b.scatter_nd(moved.value, vectors.value, values.value, reduction=reduction))
     return found.transpose([order.index(axis) for axis in range(len(order))])
+
+
+def _put_along(x: Term, axis: int, index: Term | None, values: Term, reduction: str) -> Term:
+    """Slices at indices of one axis, without moving it: a tensor that is donated stays in place."""
+    (places,) = _masks_refused(x, [index])
+    assert places is not None, "the axis has an index"
+    before, behind = x.shape[:axis], x.shape[axis + 1 :]
+    updates = values.cast(x.type.element).expand([*before, *places.shape, *behind])
+    shape = [*before, places.type.size, *behind]
+    rows = places.cast(I64).reshape([places.type.size, *[1] * len(behind)]).expand(shape)
+    found = x.b.scatter_elements(
+        x.value, rows.value, updates.reshape(shape).value, axis=axis, reduction=reduction
+    )
+    return x.of(found)
 
 
 def _masked_put(x: Term, mask: Term, values: Term, accumulate: bool) -> Term:

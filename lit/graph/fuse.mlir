@@ -294,7 +294,6 @@ func.func @bytes_of_a_call(%x: !graph.tensor<[m, 64], ui8>, %w: !graph.tensor<[6
 
 // -----
 
-<<<<<<< HEAD
 // What products of bf16 extend is extended in each of them, and rounded where it is computed.
 // CHECK-LABEL: func.func @halves
 // CHECK: graph.fused{{.*}} -> !graph.tensor<[4, 8], bf16> {
@@ -311,7 +310,10 @@ func.func @halves(%x: !graph.tensor<[4, 8], f32>, %v: !graph.tensor<[8, 8], bf16
   %5 = graph.matmul %2, %3 : (!graph.tensor<[4, 8], f32>, !graph.tensor<[8, 8], f32>) -> !graph.tensor<[4, 8], f32>
   %6 = graph.matmul %2, %4 : (!graph.tensor<[4, 8], f32>, !graph.tensor<[8, 8], f32>) -> !graph.tensor<[4, 8], f32>
   func.return %5, %6 : !graph.tensor<[4, 8], f32>, !graph.tensor<[4, 8], f32>
-=======
+}
+
+// -----
+
 // Elements of a table at indices that are computed, where the indices are results too.
 // CHECK-LABEL: func.func @table
 // CHECK: %{{.*}}, %{{.*}} = graph.fused
@@ -336,5 +338,4 @@ func.func @permuted(%x: !graph.tensor<[64], f32>, %i: !graph.tensor<[64], i64>) 
   %t = graph.add %x, %x : (!graph.tensor<[64], f32>, !graph.tensor<[64], f32>) -> !graph.tensor<[64], f32>
   %y = graph.gather %t, %i {axis = 0 : i64} : (!graph.tensor<[64], f32>, !graph.tensor<[64], i64>) -> !graph.tensor<[64], f32>
   func.return %t, %y : !graph.tensor<[64], f32>, !graph.tensor<[64], f32>
->>>>>>> 55177042b219a7e9933b4c65faa2c3af87975a1b
 }

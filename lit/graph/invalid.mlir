@@ -359,12 +359,15 @@ func.func @main(%x: !graph.tensor<[4], f32>, %y: !graph.tensor<[3], f32>) {
 
 // -----
 
-<<<<<<< HEAD
 // Generators have seeds of 32 bits.
 // CHECK: graph.mersenne_twister requires a seed of 32 bits, got -1
 func.func @main() {
   %y = graph.mersenne_twister {count = #graph.shape<[4]>, seed = -1 : i64} : () -> !graph.tensor<[4], ui32>
-=======
+  func.return
+}
+
+// -----
+
 // A pass of a Fourier transform is as short as vector registers are few.
 // CHECK: graph.fourier_pass requires 1 to 16 points, got 17
 func.func @main(%x: !graph.tensor<[2, 17, 3, 4], f32>) {
@@ -394,6 +397,5 @@ func.func @main(%x: !graph.tensor<[n, 4, 5], f32>) {
 // CHECK: graph.triangular_solve requires columns of the rows of [4, 4] f32, got [5, 2] f32
 func.func @main(%a: !graph.tensor<[4, 4], f32>, %x: !graph.tensor<[5, 2], f32>) {
   %y = graph.triangular_solve %a, %x {lower = true, unit = false} : (!graph.tensor<[4, 4], f32>, !graph.tensor<[5, 2], f32>) -> !graph.tensor<[5, 2], f32>
->>>>>>> 55177042b219a7e9933b4c65faa2c3af87975a1b
   func.return
 }

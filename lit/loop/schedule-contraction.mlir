@@ -427,10 +427,9 @@ func.func @main(%x: !graph.tensor<[8, 160, 96], f32>) -> !graph.tensor<[8, 96, 2
 
 // -----
 
-// Fewer channels stay there whole: panels are outside, each is read once.
+// Of fewer channels all images stay there: panels are outside of the tiles of rows, image by image.
 // CHECK-LABEL: loop.kernel @einsum_
-// CHECK: loop.for %[[JO:[a-z_0-9]+]] = 0 to 16 parallel {
-// CHECK-NEXT: loop.for %[[I:[a-z_0-9]+]] = 0 to 8 {
+// CHECK: loop.for %[[IJ:[a-z_0-9]+]] = 0 to 128 parallel {
 // CHECK-NEXT: loop.for %[[KO:[a-z_0-9]+]] = 0 to 16 {
 func.func @main(%x: !graph.tensor<[8, 40, 96], f32>) -> !graph.tensor<[8, 96, 256], f32> {
   %w = graph.constant {key = "w", shape = #graph.shape<[40, 256]>, element = f32} : () -> !graph.tensor<[40, 256], f32>

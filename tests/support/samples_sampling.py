@@ -13,10 +13,6 @@ from weft.dialects.expr import Expr
 from weft.dialects.graph import GraphOp
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.op import AttributeValue
-<<<<<<< HEAD
-from weft.dialects.graph.core.types import BF16, F16, F32, F64, I32, ShapeAttr
-from weft.dialects.graph.ops.random import MersenneTwisterOp, RandomBitsOp
-=======
 from weft.dialects.graph.core.types import (
     BF16,
     BOOL,
@@ -28,8 +24,7 @@ from weft.dialects.graph.core.types import (
     UI8,
     ShapeAttr,
 )
-from weft.dialects.graph.ops.random import RandomBitsOp
->>>>>>> 55177042b219a7e9933b4c65faa2c3af87975a1b
+from weft.dialects.graph.ops.random import MersenneTwisterOp, RandomBitsOp
 from weft.dialects.graph.ops.region_pool import MaxRegionPoolOp
 from weft.dialects.graph.ops.resample import ResampleOp
 from weft.dialects.graph.ops.sort import ArgsortOp

@@ -8,13 +8,18 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import count
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from weft.compiler.machine.python.decode_images import IMAGE_FUNCTIONS
+from weft.compiler.deferred import deferred
 from weft.compiler.machine.python.printing import arrays_at, kept_address
 from weft.dialects.errors import InputError
 from weft.dialects.printed import placeholders
 from weft.dialects.weights import Array
+
+if TYPE_CHECKING:
+    from weft.compiler.machine.python import decode_images
+else:
+    decode_images = deferred("weft.compiler.machine.python.decode_images")
 
 _CALL: Final = ctypes.CFUNCTYPE(
     ctypes.c_int32, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p
@@ -43,7 +48,7 @@ def functions_called(metadata: Mapping[str, Any]) -> list[HostFunction]:
     Python always has. Raises InputError where one is no more.
     """
     called = [_name(text) for text in metadata.get("host_calls", ())]
-    names = [name for name in called if name not in IMAGE_FUNCTIONS]
+    names = [name for name in called if name not in decode_images.IMAGE_FUNCTIONS]
     found = [_FUNCTIONS.get(name) for name in names]
     held = [each for each in found if each is not None]
     if len(held) != len(found):
@@ -95,7 +100,7 @@ def _run(text: str, values: int, dims: int) -> None:
     taken, parameters = _parameters(text)
     arrays = arrays_at(parameters, values, dims)
     held = _FUNCTIONS.get(_name(text))
-    function = IMAGE_FUNCTIONS.get(_name(text)) if held is None else held.function
+    function = decode_images.IMAGE_FUNCTIONS.get(_name(text)) if held is None else held.function
     if function is None:
         raise InputError(f"a program requires a function that is held, got none for {text}")
     found = function(*(each.copy() for each in arrays[:taken]))

@@ -258,7 +258,12 @@ def _typical_sizes(loops: Iterable[ForOp]) -> dict[Atom, Range]:
 
 def _extent(expr: Expr, ranges: Mapping[Atom, Range]) -> int | None:
     """How many values an expression has at most: between taps that are far apart there are gaps."""
-    bounds = expr.range(ranges), *(ranges.get(atom, UNBOUNDED) for atom in {*expr.atoms()})
-    whole, *parts = (None if None in each else each[1] - each[0] + 1 for each in bounds)
+    whole = _count(expr.range(ranges))
+    parts = [_count(ranges.get(atom, UNBOUNDED)) for atom in {*expr.atoms()}]
     known = [each for each in parts if each is not None]
-    return min(whole, prod(known)) if whole is not None and len(known) == len(parts) else whole
+    return whole if whole is None or len(known) < len(parts) else min(whole, prod(known))
+
+
+def _count(bounds: Range) -> int | None:
+    low, high = bounds
+    return None if low is None or high is None else high - low + 1

@@ -12,18 +12,20 @@ from weft.compiler.loop.schedules.gemm.loop_order import ENOUGH_TASKS
 from weft.compiler.loop.schedules.gemm.pack_panels import LARGEST_PANEL
 from weft.compiler.loop.schedules.gemm.plan import Packing, Plan
 from weft.compiler.loop.schedules.gemm.problem import Along, Operand, Problem
-from weft.compiler.loop.schedules.gemm.register_tile import LEAST_MATRIX_ROWS, LONGEST_UNROLL
+from weft.compiler.loop.schedules.gemm.register_tile import LEAST_MATRIX_ROWS
 from weft.compiler.loop.schedules.gemm.set_conflicts import (
     conflict_in_l1,
     has_page_stride,
     set_conflicts,
 )
 from weft.compiler.loop.schedules.gemm.tile_params import (
+    LONGEST_UNROLL,
     Params,
     default_params,
     matrix_params,
     narrow_params,
     tiles,
+    unrolls_terms,
     wide_params,
 )
 from weft.compiler.loop.schedules.gemm.views import View
@@ -51,7 +53,7 @@ def tile_plans(problem: Problem, view: View, target: Target) -> Iterator[Plan]:
     """
     assert view.row is not None, "a tile has rows"
     rows, columns = (problem.extents[n].constant for n in (view.row, view.column))
-    unrolled = _unrolls_terms(problem, target)
+    unrolled = unrolls_terms(problem, target)
     for tile in tiles(target, rows, columns, problem.lanes, unrolled=unrolled):
         choice = _Choice(problem, view, target, tile)
         yield from map(choice.packed, choice.packings())
@@ -86,14 +88,6 @@ def plan_with(
     return choice.packed(packing) if packing in choice.packings() else None
 
 
-def _unrolls_terms(problem: Problem, target: Target) -> bool:
-    """Whether the last loop of a sum is to be unrolled, as over the taps of a window: to leave it
-    after a few iterations takes a third of their time. Few registers hold too small a tile then.
-    """
-    last = problem.extents[-1].constant or 1
-    return 1 < last <= LONGEST_UNROLL and not target.has_few_registers
-
-
 class _Choice:
     """A problem, its loops and its tile, and what follows from them."""
 
@@ -113,10 +107,9 @@ class _Choice:
         self.columns = problem.extents[view.column].constant
         self.rows = 1 if view.row is None else problem.extents[view.row].constant
         self.matrix = self._matrix_words() if matrix else None
-        self.unrolled = _unrolls_terms(problem, target)
-        wide = params or wide_params(
-            target, self.rows, self.columns, problem.lanes, unrolled=self.unrolled
-        )
+        self.unrolled = unrolls_terms(problem, target)
+        self.sizes = target, self.rows, self.columns, problem.lanes
+        wide = params or wide_params(*self.sizes, unrolled=self.unrolled)
         self.per_tile = self._pays_per_tile(wide)
         self.params = wide if self.per_tile else params or self._default()
         self.width = self.params.vectors * problem.lanes
@@ -197,10 +190,9 @@ class _Choice:
     def _default(self) -> Params:
         if self.matrix is not None:
             return matrix_params(self.rows, self.columns, self.problem.lanes)
-        sizes = self.target, self.rows, self.columns, self.problem.lanes
         if self.view.narrow and self.rows != 1:
-            return narrow_params(*sizes)
-        return default_params(*sizes, unrolled=self.unrolled)
+            return narrow_params(*self.sizes)
+        return default_params(*self.sizes, unrolled=self.unrolled)
 
     def _matrix_words(self) -> int | None:
         """The words along a sum that registers for tiles of matrices hold, where the target has

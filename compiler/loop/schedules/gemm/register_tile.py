@@ -43,7 +43,7 @@ from weft.compiler.loop.schedules.gemm.prefetch_operands import (
     prefetch_rows,
 )
 from weft.compiler.loop.schedules.gemm.remainders import is_whole, rows_of_tile, split_rows
-from weft.compiler.loop.schedules.gemm.tile_params import leaves_room
+from weft.compiler.loop.schedules.gemm.tile_params import LONGEST_UNROLL, leaves_room
 from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_tile
 from weft.compiler.loop.schedules.innermost_loops import transpose_copy
 from weft.compiler.loop.strides import is_strided, stride
@@ -54,9 +54,6 @@ from weft.dialects.loop.types import buffer_type_of
 
 LEAST_MATRIX_ROWS = 4
 """Rows below which lanes multiply words no later than registers that hold tiles do."""
-
-LONGEST_UNROLL = 8
-"""Iterations of an innermost reduction that is unrolled."""
 
 
 def split_tile_rows(chain: Sequence[ForOp], plan: Plan) -> list[list[ForOp]]:

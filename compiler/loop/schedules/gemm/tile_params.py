@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from weft.compiler.loop.primitives.matrix import REGISTERS_ACROSS, TILE_ROWS
 from weft.compiler.loop.schedules.gemm.plan import LONGEST_SUM
+from weft.compiler.loop.schedules.gemm.problem import Problem
 from weft.compiler.target.target import PAGE, Target
 
 MOST_LOADS = 0.75
@@ -20,6 +21,9 @@ MOST_VECTORS = 4
 
 MOST_ROWS = 14
 """Rows of a tile: more are more streams than are fetched ahead."""
+
+LONGEST_UNROLL = 8
+"""Iterations of an innermost reduction that is unrolled."""
 
 EARLY_OPERANDS = 8
 """Registers that LLVM loads operands into early where a few terms of a sum are unrolled: beside as
@@ -46,6 +50,14 @@ class Params(Struct, frozen=True):
     def panel_rows(self) -> int:
         """So many rows pay for packing a panel at a time, which then stays in L2."""
         return self.copy_rows // 4
+
+
+def unrolls_terms(problem: Problem, target: Target) -> bool:
+    """Whether the last loop of a sum is to be unrolled, as over the taps of a window: to leave it
+    after a few iterations takes a third of their time. Few registers hold too small a tile then.
+    """
+    last = problem.extents[-1].constant or 1
+    return 1 < last <= LONGEST_UNROLL and not target.has_few_registers
 
 
 def leaves_room(accumulators: int, target: Target) -> bool:

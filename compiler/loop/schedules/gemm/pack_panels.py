@@ -175,18 +175,18 @@ def fill_words(loops: Sequence[ForOp], axis: int, terms: int, plan: Plan) -> For
     assert line is not None, "four or more terms are counted by a loop"
     columns = [] if column is None else [column]
     others = [loop for loop in loops if loop not in (column, line)]
-    contiguous = stride(load, line) == 1
+    by_lines = stride(load, line) == 1 and column is not None
     outer, word = tile(line, plan.terms)[:2]
     nest = [outer, *columns]
-    if contiguous and column is not None:
+    if by_lines and column is not None:
         (panel, column), (lines, outer) = (
             _in_tiles(column, plan.width),
             _in_tiles(outer, LINE_WORDS),
         )
         nest = [*panel, *lines, column, outer]
-        if is_whole(outer, LINE_WORDS):
-            unroll(outer)
     top, *_ = reorder(*others, *nest, word)
+    if by_lines and is_whole(outer, LINE_WORDS):
+        unroll(outer)
     vectorize(word, plan.terms)
     return top
 

@@ -22,8 +22,10 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
+from weft.compiler.graph.bound_sizes import graph_function
 from weft.compiler.graph.simplify.evaluate_constants import constant_of, evaluate_constants
 from weft.dialects.context import weights_of
+from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.graph import OPS_BY_NAME, ConstantOp
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import F32, ShapeAttr, type_of
@@ -32,6 +34,8 @@ from weft.dialects.graph.ops.matmul import GemmOp, MatmulOp
 from weft.dialects.graph.ops.pool import GlobalMaxPoolOp
 from weft.dialects.graph.ops.reduce import ExtremumOp, ReductionOp
 from weft.dialects.graph.ops.winograd import POINTS, TAPS
+from weft.dialects.interval import UNBOUNDED, Range
+from weft.dialects.loop.program import BOUNDS, bound_ranges
 from weft.dialects.module_attributes import code_options
 from weft.dialects.weights import WeightStore
 
@@ -55,6 +59,9 @@ STORED_COST = 6.0
 """Of a byte by which filters grow, in floating-point operations: time is not all that counts, and
 a network that holds more reads more from memory.
 """
+
+LIKELY: Final = 224
+"""Height and width of a model's image where only a call knows them."""
 
 LEAST_GAIN = 1.1
 """Less than this in the model is within its error.
@@ -95,8 +102,10 @@ class WinogradPass(ModulePass):
             blocks.setdefault(conv.parent, []).append(conv)
         costs: dict[ConvOp, dict[int | None, float]] = {}
         sizes: dict[ConvOp, int] = {}
+        bounds = bound_ranges(graph_function(op).attributes.get(BOUNDS))
         for block, convs in blocks.items():
-            own = {conv: _costs(conv) for conv in convs if constant_of(conv.filter, weights)}
+            known = [conv for conv in convs if constant_of(conv.filter, weights)]
+            own = {conv: _costs(conv, bounds) for conv in known}
             sizes |= _sizes(convs, own, summed_terms(block))
             costs |= own
         for conv, size in _within(sizes, costs, _room(op, weights)).items():
@@ -199,7 +208,7 @@ def _terms(op: Operation) -> float:
     return 0.0
 
 
-def _costs(conv: ConvOp) -> dict[int | None, float]:
+def _costs(conv: ConvOp, bounds: Mapping[Atom, Range]) -> dict[int | None, float]:
     """What a convolution takes directly, None, and with tiles of the sizes that pay; empty for one
     that has to be direct.
     """
@@ -216,16 +225,25 @@ def _costs(conv: ConvOp) -> dict[int | None, float]:
     window = conv.window()
     simple = window.strides == window.dilations == (1, 1) and conv.groups == 1
     outputs, inputs = (dim.constant for dim in filters.shape[:2])
-    spatial = [dim.constant for dim in conv.result_type.shape[2:]]
+    spatial = [_likely(dim, bounds) for dim in conv.result_type.shape[2:]]
     if not simple or filters.shape[2:] != (TAPS, TAPS) or outputs is None or inputs is None:
         return {}
-    if any(dim is None for dim in spatial) or min(outputs, inputs) < FEWEST_CHANNELS:
+    if min(outputs, inputs) < FEWEST_CHANNELS:
         return {}
-    image = (tensor_type.shape[0].constant or 1, *(dim or 0 for dim in spatial))
+    image = (tensor_type.shape[0].constant or 1, *spatial)
     direct = 2.0 * TAPS * TAPS * inputs * outputs * prod(image)
     costs: dict[int | None, float] = {size: _cost(size, inputs, outputs, image) for size in POINTS}
     paying = {size: cost for size, cost in costs.items() if cost * LEAST_GAIN <= direct}
     return {None: direct} | paying
+
+
+def _likely(dim: Expr, bounds: Mapping[Atom, Range]) -> int:
+    """A height or width where sizes that only a call knows are LIKELY, within their bounds."""
+    sizes: dict[Atom, int] = {}
+    for symbol in map(Symbol, dim.symbols()):
+        least, most = bounds.get(symbol, UNBOUNDED)
+        sizes[symbol] = max(least or 1, LIKELY if most is None else min(LIKELY, most))
+    return max(1, dim.evaluate(sizes))
 
 
 def _cost(size: int, inputs: int, outputs: int, image: tuple[int, ...]) -> float:

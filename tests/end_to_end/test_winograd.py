@@ -16,7 +16,7 @@ from weft.compiler.machine.codegen.host import host_target
 from weft.dialects.graph.ops.winograd import POINTS, matrices
 
 
-def convolution(height: int, width: int) -> ModelProto:
+def convolution(height: int | str, width: int | str) -> ModelProto:
     """relu(conv(x) + skip) of 32 to 48 channels, for any batch."""
     draw = np.random.default_rng(0).standard_normal
     weights = {"w": draw((48, 32, 3, 3)) / 12, "b": draw(48)}
@@ -25,7 +25,7 @@ def convolution(height: int, width: int) -> ModelProto:
         helper.make_node("Add", ["c", "skip"], ["sum"]),
         helper.make_node("Relu", ["sum"], ["y"]),
     ]
-    result = ["n", 48, height, width - 1]
+    result = ["n", 48, height, width - 1 if isinstance(width, int) else "narrower"]
     inputs = [
         helper.make_tensor_value_info("x", 1, ["n", 32, height, width]),
         helper.make_tensor_value_info("skip", 1, result),
@@ -63,9 +63,22 @@ def test_any_batch_and_ragged_tiles_are_the_direct_result_on_any_threads():
         np.testing.assert_allclose(one, np.asarray(direct(x, skip)), rtol=1e-4, atol=2e-5)
 
 
+def test_any_height_and_width_are_the_direct_result_on_any_threads():
+    model = convolution("h", "w")
+    direct = weft.compile(model, strict_fp=True)
+    fast = [weft.compile(model, threads=threads) for threads in (1, 3)]
+    for height, width in ((17, 20), (1, 2), (4, 5), (8, 33)):
+        draw = np.random.default_rng(height).standard_normal
+        x = draw((2, 32, height, width)).astype(np.float32)
+        skip = draw((2, 48, height, width - 1)).astype(np.float32)
+        one, many = (np.asarray(each(x, skip)) for each in fast)
+        assert np.array_equal(one, many)
+        np.testing.assert_allclose(one, np.asarray(direct(x, skip)), rtol=1e-4, atol=2e-5)
+
+
 def test_strict_arithmetic_keeps_the_direct_convolution():
     options = Options(host_target())
-    source = convolution(17, 20).SerializeToString()
+    source = convolution("h", 20).SerializeToString()
     sessions = Session(options), Session(replace(options, strict_fp=True))
     for session in sessions:
         plan_model(source, session)

@@ -58,6 +58,13 @@ def matrices(size: int) -> tuple[Array, Array, Array]:
     return at, g, bt
 
 
+def tile_counts(spatial: Shape, size: int) -> Shape:
+    """How many tiles cover a result along each axis, as products of numbers that are not negative:
+    run-time checks of sizes take each by itself.
+    """
+    return tuple((dim + (size - 1)) // size for dim in spatial)
+
+
 def _applied(matrix: Array, values: Sequence[Scalar]) -> list[Scalar]:
     """A matrix times a vector of scalars, written out. Rows that differ in the sign of the odd (or
     even) columns only, as those of points `p` and `-p` do, share both of their halves.
@@ -179,12 +186,17 @@ class WinogradTilesOp(WindowOp):
         size, taps = self.size.value.data, self._taps()
         spatial = taps.spatial
         self.require(taps.strides == taps.dilations == (1, 1), "windows of stride 1", taps.strides)
-        reach = [output.ceildiv(size) * size + TAPS - 1 for output in self.positions(taps)]
+        reach = [count * size + TAPS - 1 for count in self.tiles]
         after = [
             end - dim - front for end, dim, front in zip(reach, spatial, taps.before, strict=True)
         ]
         kernel = (Expr.of(size + TAPS - 1),) * 2
         return Window(spatial, kernel, (size, size), (1, 1), taps.before, tuple(after))
+
+    @property
+    def tiles(self) -> Shape:
+        """How many tiles there are along each axis."""
+        return tile_counts(self.positions(self._taps()), self.size.value.data)
 
     def _taps(self) -> Window:
         """The windows of the convolution."""
@@ -200,19 +212,17 @@ class WinogradTilesOp(WindowOp):
         if not tensor_type.has_rank:
             return [tensor(None, tensor_type.element)]
         self.require(tensor_type.rank == 4, "an image of rank 4", tensor_type)
-        window = self.window()
-        tiles = window.output(0) * window.output(1)
+        self.window()
+        rows, columns = self.tiles
         taps = (self.size.value.data + TAPS - 1) ** 2
-        return [tensor((*tensor_type.shape[:2], taps, tiles), tensor_type.element)]
+        return [tensor((*tensor_type.shape[:2], taps, rows * columns), tensor_type.element)]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         window, (image,) = self.window(), operands
         bt = matrices(self.size.value.data)[2]
         padded = np.pad(widen(image), window.pad_widths())
         kernel = static(window.kernel)
-        read = np.empty(
-            (*image.shape[:2], *kernel, *static([window.output(axis) for axis in window.axes]))
-        )
+        read = np.empty((*image.shape[:2], *kernel, *static(self.tiles)))
         for taps in np.ndindex(*kernel):
             read[:, :, *taps] = padded[(..., *window.slices(taps))]
         result = np.einsum("pr,ncrsij,qs->ncpqij", bt, read, bt, optimize=True)
@@ -223,7 +233,7 @@ class WinogradTilesOp(WindowOp):
         size = self.size.value.data
         count = size + TAPS - 1
         padded = window.pad(b, operands[0], tensor_type.shape[:2], tensor_type.element, 0)
-        rows, columns = window.output(0), window.output(1)
+        rows, columns = self.tiles
         with b.loops((*tensor_type.shape[:2], rows, columns), "nchw") as (n, c, i, j):
             tile = [
                 [b.load(padded, (n, c, i * size + r, j * size + s)) for s in range(count)]
@@ -239,8 +249,7 @@ class WinogradTilesOp(WindowOp):
         tensor_type = type_of(self.image)
         matrix = b.constant_of(np.kron(bt, bt), tensor_type.element)
         tiles = Term(b, b.einsum(matrix, cotangents[0], equation="pq,ncpt->ncqt"))
-        positions = [window.output(axis) for axis in window.axes]
-        windows = tiles.reshape((*tensor_type.shape[:2], *window.kernel, *positions))
+        windows = tiles.reshape((*tensor_type.shape[:2], *window.kernel, *self.tiles))
         spatial = ShapeAttr(window.spatial)
         return [b.fold(windows.value, spatial=spatial, **window.attributes())]
 
@@ -261,7 +270,7 @@ class WinogradResultOp(GraphOp):
     @property
     def tiles(self) -> Shape:
         """How many tiles there are along each axis."""
-        return tuple(dim.ceildiv(self.size.value.data) for dim in self.spatial.data or ())
+        return tile_counts(self.spatial.data or (), self.size.value.data)
 
     def infer(self) -> Sequence[TensorType]:
         tensor_type, spatial = type_of(self.products), self.spatial.data or ()

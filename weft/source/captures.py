@@ -6,7 +6,7 @@ and a call that finds another one compiles again.
 
 from __future__ import annotations
 
-from types import CellType, ModuleType
+from types import CellType, FunctionType, ModuleType
 from typing import Any, cast
 
 from msgspec import Struct, field
@@ -21,6 +21,8 @@ from weft.source.program import Captured, Guard, Read, elements_of, is_held
 from weft.source.recording import SourceRecording
 from weft.source.values import Array
 from weft.tracing.recognize import is_traced_tensor
+from weft.tracing.survey.known import is_known_class, is_known_function, is_known_module
+from weft.tracing.survey.survey import HEAP_TYPE, same_class, same_function
 from weft.tracing.traced import hint_of
 
 
@@ -54,7 +56,10 @@ class Captures(Struct):
     def attribute(self, holder: Any, attribute: str, name: str) -> Any:
         """An attribute of an object that it captures."""
         read = lambda: getattr(holder, attribute)  # noqa: E731
-        if isinstance(holder, ModuleType | type):
+        if isinstance(holder, type):
+            self.watch_class(holder)
+        known = isinstance(holder, ModuleType) and is_known_module(holder, {attribute})
+        if known or (isinstance(holder, type) and is_known_class(holder)):
             return self.adopt(read(), name)
         return self._read((id(holder), attribute), name, read, holder)
 
@@ -66,6 +71,19 @@ class Captures(Struct):
         if type(value) in (list, dict):
             self._hold(value, name)
         return value
+
+    def watch_class(self, own: type) -> None:
+        """Has calls look at what a class defines, and those that it inherits from."""
+        for base in own.__mro__:
+            if base.__flags__ & HEAP_TYPE and not is_known_class(base):
+                name = f"that the class {base.__name__} is as it was"
+                self.watch(Guard(name, same_class(base), value=True), base)
+
+    def watch_function(self, function: FunctionType) -> None:
+        """Has calls look at the code and the defaults of a function of the program's."""
+        if not is_known_function(function):
+            name = f"that the function {function.__qualname__} is as it was"
+            self.watch(Guard(name, same_function(function), value=True), function)
 
     def watch(self, guard: Guard, keep: object) -> None:
         """Has calls look at something whose value only matters in being the same."""

@@ -1,6 +1,7 @@
 """Compiled functions that are found again: the same function anew stands for another process."""
 
 from collections import namedtuple
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -206,3 +207,64 @@ def test_a_trace_is_found_and_watched(monkeypatch, tmp_path):
     weft.trace(counted, X)
     weft.trace(counted, X)
     assert len(calls) == 2, "what changes its surroundings is run each time"
+
+
+class Scaled:
+    scale = 2.0
+
+    def __init__(self):
+        self.weight = 3.0
+
+    def factor(self):
+        return self.scale * self.weight + getattr(self, "bias", 0.0)
+
+
+class Slotted:
+    __slots__ = ("extra", "scale")
+
+    def __init__(self):
+        self.scale = 2.0
+
+
+def helper(x, factor=2.0):
+    return x * factor
+
+
+def larger(x, factor=2.0):
+    return x * factor * 10.0
+
+
+SCALED, SLOTTED, SETTINGS = Scaled(), Slotted(), ModuleType("settings")
+SETTINGS.scale = 2.0
+
+
+@pytest.mark.parametrize(
+    ("function", "holder", "name", "value"),
+    [
+        (lambda x: x * SCALED.factor(), SCALED, "bias", 1.0),
+        (lambda x: x * SCALED.factor(), SCALED, "scale", 5.0),
+        (lambda x: x * SCALED.factor(), SCALED, "factor", lambda: 7.0),
+        (lambda x: x * SCALED.factor(), Scaled, "bias", 1.0),
+        (lambda x: x * SCALED.factor(), Scaled, "scale", 5.0),
+        (lambda x: x * SCALED.factor(), Scaled, "factor", lambda self: 7.0 * self.weight),
+        (lambda x: x * Scaled.scale, Scaled, "scale", 5.0),
+        (lambda x: x + hasattr(SLOTTED, "extra"), SLOTTED, "extra", 1.0),
+        (lambda x: x * SETTINGS.scale, SETTINGS, "scale", 5.0),
+        (lambda x: helper(x), helper, "__defaults__", (5.0,)),
+        (lambda x: helper(x), helper, "__code__", larger.__code__),
+    ],
+    ids=[
+        "attribute", "shadow", "own method", "class attribute", "inherited", "method", "of a class",
+        "slot", "module", "defaults", "code",
+    ],
+)  # fmt: skip
+def test_what_changes_around_a_function_is_seen_also_where_it_was_found(
+    readings, monkeypatch, function, holder, name, value
+):
+    compiled, found = weft.jit(function), weft.jit(function)
+    np.testing.assert_array_equal(compiled(X), function(X))
+    np.testing.assert_array_equal(found(X), function(X))
+    assert len(readings) == 1, "the second was found"
+    monkeypatch.setattr(holder, name, value, raising=False)
+    np.testing.assert_array_equal(compiled(X), function(X))
+    np.testing.assert_array_equal(found(X), function(X))

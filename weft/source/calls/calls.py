@@ -130,6 +130,7 @@ def _read(
     named: Mapping[str, Any],
     location: Location,
 ) -> Any:
+    run.captures.watch_function(function)
     return enter(run, frame_of(function, arguments, named, location), location)
 
 

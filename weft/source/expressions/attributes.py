@@ -14,6 +14,7 @@ from weft.array.methods import METHODS
 from weft.source.calls.container_methods import CHANGING, change
 from weft.source.expressions.conditions import refused_text
 from weft.source.expressions.iteration import elements
+from weft.source.program import Guard
 from weft.source.run import Run
 from weft.source.state import change_state, is_state
 from weft.source.statements.changes import set_element
@@ -39,12 +40,18 @@ def attribute(run: Run, holder: Any, name: str, text: str, location: Location) -
         return partial(change, run, holder, name, location)
     if holder_type in _CONTAINERS:
         return getattr(holder, name)
+    made = run.undo_log.is_made(holder)
+    if not made:
+        run.captures.watch_class(holder_type)
     found = _static_attribute(holder_type, name)
     if isinstance(found, property) and isinstance(found.fget, FunctionType):
         return run.call(run, found.fget, [holder], {}, location)
     if isinstance(found, FunctionType) and name not in getattr(holder, "__dict__", ()):
+        if not made:
+            has_own = lambda: name in getattr(holder, "__dict__", ())  # noqa: E731
+            run.captures.watch(Guard(f"whether {text} is its own", has_own, False), holder)
         return MethodType(found, holder)
-    if run.undo_log.is_made(holder) or isinstance(holder, super | BaseException):
+    if made or isinstance(holder, super | BaseException):
         return getattr(holder, name)
     return run.captures.attribute(holder, name, text)
 

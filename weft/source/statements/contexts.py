@@ -98,6 +98,7 @@ def _generated(run: Run, manager: Managed, body: Body, location: Location) -> No
         if len(yields) == 1 and run.regions == regions:
             body(value)
 
+    run.captures.watch_function(manager.function)
     frame = frame_of(manager.function, manager.arguments, manager.named, location)
     frame.resume = resume
     enter(run, frame, location)

@@ -13,6 +13,7 @@ import builtins
 import hashlib
 from collections.abc import Callable, Mapping
 from functools import partial
+from operator import is_
 from types import (
     FunctionType,
     GetSetDescriptorType,
@@ -42,7 +43,7 @@ from weft.tracing.survey.unknown import Unknown
 _PLAIN: Final = frozenset((bool, int, float, complex, str, bytes, type(None), type(...)))
 """Classes whose values are what their text says."""
 
-_HEAP_TYPE: Final = 1 << 9
+HEAP_TYPE: Final = 1 << 9
 """The flag of classes that Python code made."""
 
 _FIXED: Final = ("weft.array", "weft.tracing.spec", "weft.trees")
@@ -140,7 +141,7 @@ class Survey(Struct):
                 return visit
         if hasattr(own, "_fields") and tuple in own.__mro__:
             return self._items
-        is_compiled = callable(value) and not own.__flags__ & _HEAP_TYPE
+        is_compiled = callable(value) and not own.__flags__ & HEAP_TYPE
         return self._builtin if is_compiled else self._instance
 
     def _say(self, *parts: object) -> None:
@@ -160,6 +161,11 @@ class Survey(Struct):
         guarded = not fixed and not isinstance(value, np.ndarray | Tensor | Complex)
         self.observations.setdefault(key, Observation(name, read, value, guarded))
         self.visit(value, name)
+
+    def _watch(self, key: tuple[object, ...], what: str, same: Callable[[], bool]) -> None:
+        """Notes something that has to stay as it is."""
+        name = f"that {what} is as it was"
+        self.observations.setdefault(key, Observation(name, same, value=True, guarded=True))
 
     def _array(self, value: Any, name: str) -> None:
         if isinstance(value, Tensor) and is_differentiated(value):
@@ -209,6 +215,7 @@ class Survey(Struct):
         self._say("function", function.__module__, function.__qualname__, known)
         if not known:
             self._code(function, name)
+            self._watch((id(function), "function"), f"the function {name}", same_function(function))
         code, cells = function.__code__, function.__closure__ or ()
         for variable, cell in zip(code.co_freevars, cells, strict=True):
             read = lambda cell=cell: cell.cell_contents  # noqa: E731
@@ -254,11 +261,12 @@ class Survey(Struct):
         for position, attribute in enumerate(attributes):
             if not hasattr(value, attribute):
                 raise Unknown(f"{name} has no {attribute} yet")
-            value, name = getattr(value, attribute), f"{name}.{attribute}"
+            holder, value, name = value, getattr(value, attribute), f"{name}.{attribute}"
             inner = known and value.__class__ is SimpleNamespace and position + 1 < len(attributes)
             if not isinstance(value, ModuleType) and not inner:  # such as weft.numpy.fft
                 self._say("module", *attributes[: position + 1])
-                return self.visit(value, name)
+                read = partial(getattr, holder, attribute)
+                return self._note((id(holder), attribute), name, read, value, fixed=known)
         return self._module(value, names, name)
 
     def _module(self, module: ModuleType, names: set[str], name: str) -> None:
@@ -273,7 +281,8 @@ class Survey(Struct):
             if isinstance(value, ModuleType):
                 raise Unknown(f"{name}.{each} is a module that is read by another name")
             self._say(each)
-            self.visit(value, f"{name}.{each}")
+            read = partial(getattr, module, each)
+            self._note((id(module), each), f"{name}.{each}", read, value)
 
     def _method(self, method: MethodType, name: str) -> None:
         self._say("method")
@@ -310,19 +319,20 @@ class Survey(Struct):
         if not is_known_class(value):
             self._members(value, name)
             for base in value.__mro__:
-                if "__init__" in vars(base) and base.__flags__ & _HEAP_TYPE:
+                if "__init__" in vars(base) and base.__flags__ & HEAP_TYPE:
                     self.visit(vars(base)["__init__"], f"{name}.__init__")
 
     def _members(self, value: type, name: str) -> None:
         """What classes of the program's define for their objects."""
         for base in value.__mro__:
             is_base = base is object or base.__module__ == "msgspec._core"
-            if not base.__flags__ & _HEAP_TYPE and not is_base:
+            if not base.__flags__ & HEAP_TYPE and not is_base:
                 raise Unknown(f"{name} is an object of code that is compiled")
             if is_base or is_known_class(base):
                 continue
             if base.__module__.startswith("weft."):
                 raise Unknown(f"{name} is an object of weft that is not what its attributes say")
+            self._watch((id(base), "class"), f"the class {base.__name__}", same_class(base))
             for key, member in sorted(vars(base).items()):
                 function = isinstance(member, FunctionType)
                 if key == "__init__" or key.startswith("__") and not function:
@@ -346,6 +356,9 @@ class Survey(Struct):
         held: Mapping[str, Any] = getattr(value, "__dict__", {})
         if not slots and not held and not hasattr(value, "__dict__"):
             raise Unknown(f"{name} is an object whose content is not known")
+        if not fixed:
+            kept = same_attributes(value)
+            self._watch((id(value), "attributes"), f"the attributes of {name}", kept)
         for key in (*slots, *held):
             read = lambda key=key: getattr(value, key)  # noqa: E731
             content = held[key] if key in held else read()
@@ -356,6 +369,36 @@ class Survey(Struct):
 def is_plain(value: object) -> bool:
     """Whether the text of a value says what it is."""
     return value.__class__ in _PLAIN or isinstance(value, np.generic | np.dtype)
+
+
+def same_class(own: type) -> Callable[[], bool]:
+    """Whether what a class itself defines is still what it is now, in some tenths of a
+    microsecond.
+    """
+    before = _content(own)
+    return lambda: len(own.__dict__) * 2 == len(before) and all(map(is_, _content(own), before))
+
+
+def _content(own: type) -> tuple[Any, ...]:
+    held = own.__dict__
+    return (*held, *held.values())
+
+
+def same_function(function: FunctionType) -> Callable[[], bool]:
+    """Whether the code and the defaults of a function are still those that it has now."""
+    code, defaults, named = function.__code__, function.__defaults__, function.__kwdefaults__
+    return lambda: (
+        function.__code__ is code
+        and function.__defaults__ is defaults
+        and function.__kwdefaults__ is named
+    )
+
+
+def same_attributes(value: object) -> Callable[[], bool]:
+    """Whether an object still has the attributes of its own that it has now."""
+    slots, held = _slots(value.__class__), getattr(value, "__dict__", {})
+    before, present = [*held], [hasattr(value, each) for each in slots]
+    return lambda: [*held] == before and [hasattr(value, each) for each in slots] == present
 
 
 def _slots(own: type) -> list[str]:

@@ -58,7 +58,7 @@ def matrices(size: int) -> tuple[Array, Array, Array]:
     return at, g, bt
 
 
-def tile_counts(spatial: Shape, size: int) -> Shape:
+def tile_counts(spatial: Sequence[Expr], size: int) -> Shape:
     """How many tiles cover a result along each axis, as products of numbers that are not negative:
     run-time checks of sizes take each by itself.
     """

@@ -136,7 +136,7 @@ def test_breaks_name_the_line_and_the_reason():
     lines = {each.line - first for each in compiled.breaks}
     assert 5 in lines
     assert all("requires" in each.reason for each in compiled.breaks)
-    assert re.search(r"lines \d+ to \d+: compiled 1 times", compiled.explain())
+    assert re.search(r"lines \d+ to \d+: compiled once", compiled.explain())
 
 
 def test_a_name_without_a_value_is_pythons_error():

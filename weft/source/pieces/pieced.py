@@ -120,7 +120,8 @@ class Piece:
             inner = [line for each in self._pieces for line in each.report()]
             return sorted([(self.broken.line, own), *inner])
         count = 0 if self._compiled is None else len(self._compiled.compilations)
-        done = f"compiled {count} times" if count else "not compiled: no call had arrays for it"
+        times = "once" if count == 1 else f"{count} times"
+        done = f"compiled {times}" if count else "not compiled: no call had arrays for it"
         return [(self._cut.statements[0].lineno, f"{self._cut.lines}: {done}")]
 
     def breaks(self) -> list[Break]:

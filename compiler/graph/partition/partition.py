@@ -206,7 +206,7 @@ class _Partition:
             given = self.given[value]
             if any(given) and given != plan.dims(factors):
                 total += nominal_bytes(value)
-        summed = any(True for _ in plan.reduced)
+        summed = any(plan.reduced)
         for result, factors, dims in zip(op.results, plan.rule.results, wanted, strict=True):
             found = plan.dims(factors)
             moved = any(found) and found != dims

@@ -4,6 +4,8 @@ group, own)`, where `own` is the rank's index in its group.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from llvmlite import ir
@@ -53,6 +55,22 @@ class Call:
         behind = code.and_(code.udiv(code.mul(count, next_one), self.group), i64(-_SHARE))
         end = code.select(code.icmp_unsigned("==", next_one, self.group), count, behind)
         return whole, code.sub(end, whole)
+
+    @contextmanager
+    def chunks(self, most: ir.Value) -> Iterator[tuple[ir.Value, ir.Value]]:
+        """A loop over chunks of at most so many elements, and at least one of none: where each
+        begins, and how many it has.
+        """
+        code = self.code
+        start = code.variable_at_entry(I64)
+        code.store(i64(0), start)
+        with code.forever() as after:
+            offset = code.load(start, typ=I64)
+            count = code.least(code.sub(self.count, offset), most)
+            yield offset, count
+            end = code.add(offset, count)
+            code.store(end, start)
+            code.jump_if(code.icmp_unsigned(">=", end, self.count), after)
 
     def copy(self, target: ir.Value, source: ir.Value, count: ir.Value) -> None:
         """Copies so many elements."""

@@ -17,12 +17,9 @@ from weft.compiler.loop_to_llvm.transport.call import Call
 def define_all_reduce(call: Call) -> None:
     """Each rank reduces its share of a chunk, and takes those of all."""
     code, endpoint = call.code, call.endpoint
-    start, shares = code.variable_at_entry(I64), code.variable_at_entry(I64)
-    code.store(i64(0), start)
+    shares = code.variable_at_entry(I64)
     own_part, reduced = endpoint.part(endpoint.rank), endpoint.reduced(endpoint.rank)
-    with code.forever() as after:
-        offset = code.load(start, typ=I64)
-        count = code.least(code.sub(call.count, offset), call.room)
+    with call.chunks(call.room) as (offset, count):
         source = call.at(call.source, offset)
         first, length = call.share(count, call.own)
         end = code.add(first, length)
@@ -36,21 +33,15 @@ def define_all_reduce(call: Call) -> None:
             begin, size = call.share(count, index)
             found = call.at(endpoint.reduced(call.rank(index)), begin)
             call.copy(call.at(call.target, code.add(offset, begin)), found, size)
-        code.store(code.add(offset, count), start)
-        done = code.icmp_unsigned(">=", code.load(start, typ=I64), call.count)
-        code.jump_if(done, after)
     code.ret(i32(0))
 
 
 def define_all_gather(call: Call) -> None:
     """Each rank takes the parts of all."""
     code, endpoint = call.code, call.endpoint
-    start, members = code.variable_at_entry(I64), code.variable_at_entry(I64)
-    code.store(i64(0), start)
+    members = code.variable_at_entry(I64)
     own_part = endpoint.part(endpoint.rank)
-    with code.forever() as after:
-        offset = code.load(start, typ=I64)
-        count = code.least(code.sub(call.count, offset), call.room)
+    with call.chunks(call.room) as (offset, count):
         call.copy(own_part, call.at(call.source, offset), count)
         call.arrive()
         call.check_tags()
@@ -59,22 +50,16 @@ def define_all_gather(call: Call) -> None:
             found = endpoint.part(call.rank(index))
             call.copy(call.at(call.target, place), found, count)
         call.arrive()
-        code.store(code.add(offset, count), start)
-        done = code.icmp_unsigned(">=", code.load(start, typ=I64), call.count)
-        code.jump_if(done, after)
     code.ret(i32(0))
 
 
 def define_reduce_scatter(call: Call) -> None:
     """Each rank reduces its piece of what all have put in."""
     code, endpoint = call.code, call.endpoint
-    start, members = code.variable_at_entry(I64), code.variable_at_entry(I64)
-    code.store(i64(0), start)
+    members = code.variable_at_entry(I64)
     own_part = endpoint.part(endpoint.rank)
     piece = code.udiv(call.room, call.group)
-    with code.forever() as after:
-        offset = code.load(start, typ=I64)
-        count = code.least(code.sub(call.count, offset), piece)
+    with call.chunks(piece) as (offset, count):
         with code.repeat(call.group, members) as index:
             is_own = code.icmp_unsigned("==", index, call.own)
             size = code.select(is_own, i64(0), count)
@@ -87,7 +72,4 @@ def define_reduce_scatter(call: Call) -> None:
         own = call.at(call.source, code.add(code.mul(call.own, call.count), offset))
         call.reduce(call.at(call.target, offset), mine, own, count)
         call.arrive()
-        code.store(code.add(offset, count), start)
-        done = code.icmp_unsigned(">=", code.load(start, typ=I64), call.count)
-        code.jump_if(done, after)
     code.ret(i32(0))

@@ -4,7 +4,7 @@ group, own)`, where `own` is the rank's index in its group.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
@@ -57,7 +57,7 @@ class Call:
         return whole, code.sub(end, whole)
 
     @contextmanager
-    def chunks(self, most: ir.Value) -> Iterator[tuple[ir.Value, ir.Value]]:
+    def chunks(self, most: ir.Value) -> Generator[tuple[ir.Value, ir.Value]]:
         """A loop over chunks of at most so many elements, and at least one of none: where each
         begins, and how many it has.
         """

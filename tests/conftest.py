@@ -1,15 +1,19 @@
 """What every test relies on: one hypothesis profile, the same examples in every run."""
 
 import gc
+import sys
+from collections.abc import Iterator
 from functools import partialmethod
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.shared_kernels import SHARED_KERNELS
 from weft.compiler.driver.session import Session
 from weft.compiler.driver.workers import COLLECTION_THRESHOLDS
+from weft.nn.initializers import seed
 
 settings.register_profile(
     "weft",
@@ -49,6 +53,28 @@ def pytest_collection_finish() -> None:
     young, *others = COLLECTION_THRESHOLDS
     gc.set_threshold(10 * young, *others)
     gc.enable()
+    GENERATORS.extend(
+        (value, value.bit_generator.state)
+        for name, module in list(sys.modules.items())
+        if name.startswith("tests.")
+        for value in list(vars(module).values())
+        if isinstance(value, np.random.Generator)
+    )
+
+
+GENERATORS: list[tuple[np.random.Generator, dict]] = []
+"""Those of the modules of tests, and their states once all modules are imported."""
+
+
+@pytest.fixture(autouse=True)
+def same_numbers() -> Iterator[None]:
+    """Each test draws the same numbers in every run, whichever ran before it in its process, and
+    its modules begin with the same.
+    """
+    for generator, state in GENERATORS:
+        generator.bit_generator.state = state
+    with seed(0):
+        yield
 
 
 def pytest_runtest_logfinish() -> None:

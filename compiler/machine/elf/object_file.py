@@ -186,6 +186,8 @@ class _Reader:
         name = self._text(strings, record.name)
         if len(self._headers) <= record.section < elf.SHN_LORESERVE:
             raise self._refuse(f"the section of symbol '{name}'", f"index {record.section}")
+        if not name and record.info >> 4 != elf.STB_LOCAL:
+            raise self._refuse("a name of each symbol that is not local", "none")
         return Symbol(
             name,
             record.info >> 4,

@@ -108,6 +108,12 @@ class SymbolTable:
                 f"{self._objects[number].name}: linker requires '{symbol.name}' to lie in a loaded "
                 f"section, got symbol type {symbol.type} in section {symbol.section:#x}"
             )
+        size = self._objects[number].sections[symbol.section].size
+        if symbol.value + symbol.size > size:
+            raise ArtifactError(
+                f"{self._objects[number].name}: linker requires '{symbol.name}' to end within the "
+                f"{size} bytes of its section, got {symbol.value} and {symbol.size} bytes"
+            )
         section, start = placement
         return Target(
             symbol.name or section.name,
@@ -136,7 +142,7 @@ class SymbolTable:
         found: list[Target] = []
         for name in sorted(set(names)):
             target = self._global.get(name)
-            if target is None or target.section is None:
+            if target is None or target.section is None or not target.section.memory_size:
                 raise ArtifactError(f"linker requires a definition of export '{name}', got none")
             if target.visibility != elf.STV_DEFAULT:
                 raise ArtifactError(f"linker requires a visible export, got hidden '{name}'")
@@ -149,6 +155,9 @@ class SymbolTable:
         for symbols in self._targets:
             targets += [t for t in symbols if t is not None and t.binding == elf.STB_LOCAL]
         named = [
-            t for t in targets if t.section and t.name and t.type in (elf.STT_OBJECT, elf.STT_FUNC)
+            t
+            for t in targets
+            if t.section and t.section.memory_size  # the image leaves empty ones out
+            if t.name and t.type in (elf.STT_OBJECT, elf.STT_FUNC)
         ]
         return sorted(named, key=lambda t: (t.binding != elf.STB_LOCAL, t.name))

@@ -33,7 +33,8 @@ FORMULAS: Final[Mapping[str, str]] = {
     "acos": "inverse_cosine", "acosh": "inverse_hyperbolic_cosine", "asin": "inverse_sine",
     "asinh": "inverse_hyperbolic_sine", "atan": "inverse_tangent",
     "atanh": "inverse_hyperbolic_tangent", "cos": "cosine", "cosh": "hyperbolic_cosine",
-    "div": "quotient", "exp": "exponential", "log": "logarithm", "mul": "product", "pow": "power",
+    "div": "quotient", "exp": "exponential", "expm1": "exponential_minus_one", "log": "logarithm",
+    "log1p": "log_plus_one", "mul": "product", "pow": "power",
     "sigmoid": "logistic", "sign": "sign", "sin": "sine", "sinh": "hyperbolic_sine",
     "sqrt": "square_root", "tan": "tangent", "tanh": "hyperbolic_tangent",
 }  # fmt: skip

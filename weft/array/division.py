@@ -24,4 +24,5 @@ def floored(dividend: Any, divisor: Any) -> Any:
     down = dividend.op("logical_and", rest != 0, (dividend < 0) != (divisor < 0))
     multiple = dividend.op("div", dividend.op("sub", dividend, rest), divisor)
     rounded = dividend.op("round", multiple.op("sub", multiple, down.astype(multiple.dtype)))
-    return dividend.op("where", divisor == 0, dividend.op("div", dividend, divisor), rounded)
+    plain = dividend.op("logical_or", dividend == 0, divisor == 0)  # which has the sign of a zero
+    return dividend.op("where", plain, dividend.op("div", dividend, divisor), rounded)

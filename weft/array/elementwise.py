@@ -159,6 +159,8 @@ def expm1(x: Any) -> Any:
     """`exp(x) - 1`, by `tanh` where the difference would cancel."""
     if not isinstance(x, ArrayOperators):
         return np.expm1(x)
+    if x.dtype.kind == "c":
+        return x.op("expm1", x)
     return composite(_expm1, x)
 
 
@@ -171,6 +173,8 @@ def log1p(x: Any) -> Any:
     """`log(1 + x)`, by `atanh` where the sum would lose what `x` has."""
     if not isinstance(x, ArrayOperators):
         return np.log1p(x)
+    if x.dtype.kind == "c":
+        return x.op("log1p", x)
     return composite(_log1p, x)
 
 

@@ -195,7 +195,7 @@ class AbsOp(SlopeOp):
 
 @irdl_op_definition
 class SignOp(SlopeOp):
-    """-1, 0 or 1; NaN of NaN."""
+    """-1, 0 or 1, of both zeros 0; NaN of NaN."""
 
     name = "graph.sign"
     ONNX: ClassVar = OnnxName("Sign")
@@ -208,7 +208,8 @@ class SignOp(SlopeOp):
         one = x.constant(1)
         if is_unsigned(x.element):
             return x.minimum(one)
-        return (x > 0).select(one, (x < 0).select(-one, x))
+        zero = x.math("absf") if is_float(x.element) else x
+        return (x > 0).select(one, (x < 0).select(-one, zero))
 
     def slope(self, b: GraphBuilder) -> SSAValue:
         return self.number(b, 0)

@@ -199,20 +199,25 @@ def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: A
     return irfftn(a, s, axes, norm)
 
 
-def fftfreq(n: int, d: Any = 1.0, device: Any = None) -> Any:
+def _frequencies(of_one: Any, d: Any, dtype: Any) -> Any:
+    found = operand(of_one, d) / operand(d)
+    return found if dtype is None else found.astype(dtype)
+
+
+def fftfreq(n: int, d: Any = 1.0, device: Any = None, *, dtype: Any = None) -> Any:
     """The frequencies of a transform of `n` samples at distances `d`.
 
     >>> np.fft.fftfreq(5, v[0])
     """
-    return operand(np.fft.fftfreq(n), d) / operand(d)
+    return _frequencies(np.fft.fftfreq(n), d, dtype)
 
 
-def rfftfreq(n: int, d: Any = 1.0, device: Any = None) -> Any:
+def rfftfreq(n: int, d: Any = 1.0, device: Any = None, *, dtype: Any = None) -> Any:
     """The frequencies of a transform of `n` reals at distances `d`.
 
     >>> np.fft.rfftfreq(5, v[0])
     """
-    return operand(np.fft.rfftfreq(n), d) / operand(d)
+    return _frequencies(np.fft.rfftfreq(n), d, dtype)
 
 
 def fftshift(x: Any, axes: Any = None) -> Any:

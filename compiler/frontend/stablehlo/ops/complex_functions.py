@@ -8,7 +8,13 @@ import math
 
 from msgspec import Struct
 
-from weft.compiler.frontend.stablehlo.ops.elementwise import atan2, copy_sign, expm1, log1p
+from weft.compiler.frontend.stablehlo.ops.elementwise import (
+    atan2,
+    copy_sign,
+    expm1,
+    is_negative,
+    log1p,
+)
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.types import F32
 
@@ -61,6 +67,32 @@ class Pair(Struct, frozen=True, eq=False):
         return Pair(self.imag, -self.real)
 
 
+def _is_nan(x: Term) -> Term:
+    return x.math("is_nan")
+
+
+def _infinite(z: Pair) -> Term:
+    """Whether a part is infinite: functions then have limits, though the other part be no number."""
+    return z.real.math("abs").equals(math.inf) | z.imag.math("abs").equals(math.inf)
+
+
+def _defined(found: Term, holds: Term, limit: Term | float) -> Term:
+    """What was found, or a limit that it has under a condition though its terms are no numbers."""
+    return (holds & _is_nan(found)).where(limit, found)
+
+
+def _times(size: Term, wave: Term) -> Term:
+    """`size * wave`, in which 0 times what is no finite number is 0."""
+    nothing = copy_sign(copy_sign(size.number(0.0), size), wave)
+    signed = is_negative(size).where(-nothing, nothing)
+    return _defined(size * wave, size.equals(0) | wave.equals(0), signed)
+
+
+def _wave(size: Term, turned: Term) -> Term:
+    """`size * turned`, infinite where the size is though the angle be infinite or no number."""
+    return _defined(_times(size, turned), size.math("abs").equals(math.inf), size)
+
+
 def _ordered(x: Term, y: Term) -> tuple[Term, Term]:
     """The greater and the lesser one of two, whose derivatives are those of one order at ties."""
     swaps = x < y
@@ -86,15 +118,16 @@ def magnitude(z: Pair) -> Term:
 def exponential(z: Pair) -> Pair:
     """`exp(z)`."""
     size = z.real.math("exp")
-    imag = z.imag.equals(0).where(z.imag, size * z.imag.math("sin"))
-    return Pair(size * z.imag.math("cos"), imag)
+    return Pair(_wave(size, z.imag.math("cos")), _times(size, z.imag.math("sin")))
 
 
 def exponential_minus_one(z: Pair) -> Pair:
     """`exp(z) - 1`."""
     half = (z.imag * 0.5).math("sin")
-    real = expm1(z.real) * z.imag.math("cos") - half * half * 2.0
-    return Pair(real, z.real.math("exp") * z.imag.math("sin"))
+    grown = expm1(z.real)
+    real = grown * z.imag.math("cos") - half * half * 2.0
+    real = _defined(real, z.real.math("abs").equals(math.inf), grown)
+    return Pair(real, _times(z.real.math("exp"), z.imag.math("sin")))
 
 
 def logarithm(z: Pair) -> Pair:
@@ -126,19 +159,20 @@ def square_root(z: Pair) -> Pair:
     other = y.math("abs") / zero.where(1.0, root * 2.0)
     left = x < 0
     real, imag = left.where(other, root), left.where(root, other)
-    return Pair(zero.where(root, real), copy_sign(imag, y))
+    far = y.math("abs").equals(math.inf)
+    return Pair(far.where(math.inf, zero.where(root, real)), far.where(y, copy_sign(imag, y)))
 
 
 def sine(z: Pair) -> Pair:
     """`sin(z)`."""
-    return Pair(z.real.math("sin") * z.imag.math("cosh"), z.real.math("cos") * z.imag.math("sinh"))
+    x, y = z.real, z.imag
+    return Pair(_times(x.math("sin"), y.math("cosh")), _wave(y.math("sinh"), x.math("cos")))
 
 
 def cosine(z: Pair) -> Pair:
     """`cos(z)`."""
-    return Pair(
-        z.real.math("cos") * z.imag.math("cosh"), -(z.real.math("sin") * z.imag.math("sinh"))
-    )
+    x, y = z.real, z.imag
+    return Pair(_wave(y.math("cosh"), x.math("cos")), -_times(x.math("sin"), y.math("sinh")))
 
 
 def hyperbolic_sine(z: Pair) -> Pair:
@@ -157,7 +191,10 @@ def hyperbolic_tangent(z: Pair) -> Pair:
     tangent, hyper = z.imag.math("tan"), x.math("tanh")
     bottom = (tangent * tangent) * (hyper * hyper) + 1.0
     slope = 1.0 / (x.math("cosh") * x.math("cosh"))
-    return Pair(hyper * (tangent * tangent + 1.0) / bottom, tangent * slope / bottom)
+    real, imag = hyper * (tangent * tangent + 1.0) / bottom, tangent * slope / bottom
+    infinite = z.real.math("abs").equals(math.inf)
+    real = _defined(_defined(real, infinite, hyper), z.real.equals(0), z.real)
+    return Pair(real, _defined(_defined(imag, infinite, 0.0), z.imag.equals(0), z.imag))
 
 
 def tangent(z: Pair) -> Pair:
@@ -203,7 +240,7 @@ def sign(z: Pair) -> Pair:
     size = magnitude(z)
     zero = size.equals(0)
     safe = zero.where(1.0, size)
-    return Pair(zero.where(z.real, z.real / safe), zero.where(z.imag, z.imag / safe))
+    return Pair(zero.where(0.0, z.real / safe), zero.where(0.0, z.imag / safe))
 
 
 def inverse_hyperbolic_sine(z: Pair) -> Pair:
@@ -216,8 +253,11 @@ def inverse_sine(z: Pair) -> Pair:
     low = square_root(Pair(1.0 - z.real, -z.imag))
     high = square_root(z.shifted(1.0))
     real = atan2(z.real, low.real * high.real - low.imag * high.imag)
-    imag = (low.real * high.imag - low.imag * high.real).math("asinh")
-    return Pair(real, copy_sign(imag, z.imag))
+    imag = copy_sign((low.real * high.imag - low.imag * high.real).math("asinh"), z.imag)
+    x, y = z.real, z.imag
+    far = _infinite(z)
+    real = _defined(far.where(atan2(x, y.math("abs")), real), x.equals(0), x)
+    return Pair(real, far.where(copy_sign(x.number(math.inf), y), imag))
 
 
 def inverse_cosine(z: Pair) -> Pair:
@@ -226,14 +266,19 @@ def inverse_cosine(z: Pair) -> Pair:
     high = square_root(z.shifted(1.0))
     real = atan2(low.real, high.real) * 2.0
     imag = (high.real * low.imag - high.imag * low.real).math("asinh")
-    return Pair(real, imag)
+    x, y = z.real, z.imag
+    far = _infinite(z)
+    real = _defined(far.where(atan2(y.math("abs"), x), real), x.equals(0), math.pi / 2)
+    return Pair(real, far.where(copy_sign(x.number(math.inf), -y), imag))
 
 
 def inverse_hyperbolic_cosine(z: Pair) -> Pair:
     """`acosh(z)`, by Kahan's formulas."""
     low, high = square_root(z.shifted(-1.0)), square_root(z.shifted(1.0))
     real = (low.real * high.real + low.imag * high.imag).math("asinh")
-    return Pair(real, atan2(low.imag, high.real) * 2.0)
+    imag, far = atan2(low.imag, high.real) * 2.0, _infinite(z)
+    imag = _defined(far.where(atan2(z.imag, z.real), imag), z.real.equals(0), math.pi / 2)
+    return Pair(far.where(math.inf, real), imag)
 
 
 def inverse_hyperbolic_tangent(z: Pair) -> Pair:
@@ -242,7 +287,10 @@ def inverse_hyperbolic_tangent(z: Pair) -> Pair:
     bottom = (1.0 - x) * (1.0 - x) + y * y
     real = log1p(x * 4.0 / bottom) * 0.25
     imag = atan2(y * 2.0, (1.0 - x) * (x + 1.0) - y * y) * 0.5
-    return Pair(real, imag)
+    far = _infinite(z)
+    real = _defined(far.where(copy_sign(x.number(0.0), x), real), x.equals(0), x)
+    limit = _is_nan(y).where(y, copy_sign(x.number(math.pi / 2), y))
+    return Pair(real, far.where(limit, imag))
 
 
 def inverse_tangent(z: Pair) -> Pair:

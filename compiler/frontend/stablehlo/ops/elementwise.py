@@ -146,11 +146,11 @@ def atan2(y: Term, x: Term) -> Term:
     steep = y.math("abs") > x.math("abs")
     angle = ratio.math("atan")
     angle = steep.where(math.pi / 2 - angle, angle)
-    angle = _is_negative(x).where(math.pi - angle, angle)
+    angle = is_negative(x).where(math.pi - angle, angle)
     return nan.where(x + y, copy_sign(angle, y))
 
 
-def _is_negative(x: Term) -> Term:
+def is_negative(x: Term) -> Term:
     """Whether the sign bit is set."""
     return bits(x, signed=True) < 0
 
@@ -169,7 +169,7 @@ def from_bits(x: Term, element: Attribute) -> Term:
 def copy_sign(size: Term, sign_of: Term) -> Term:
     """The magnitude of one number with the sign of another."""
     size = size.math("abs")
-    return _is_negative(sign_of).where(-size, size)
+    return is_negative(sign_of).where(-size, size)
 
 
 def exact(function: Callable[[Term], Term]) -> Callable[[Term], Term]:

@@ -17,7 +17,7 @@ import numpy as np
 from weft.array.interleaved import part_dtype
 from weft.array.methods import ArrayMethods
 from weft.array.operators import ArrayOperators, is_number, users_line
-from weft.array.pair_formulas import formula, lexicographic, magnitudes
+from weft.array.pair_formulas import formula, lexicographic, magnitudes, order_of
 from weft.array.views import require_changeable
 from weft.dialects.errors import WeftError
 
@@ -176,7 +176,7 @@ class Complex(ArrayMethods):
         if name == "reduce_prod":
             return first._product(**attributes)
         if name == "argsort":
-            return _argsort(first, **attributes)
+            return order_of(real, imag, **attributes)
         if name == "cast":
             return first.cast(np.dtype(attributes["to"]))
         return None
@@ -361,6 +361,12 @@ class Complex(ArrayMethods):
         found = self.numpy()
         return found if dtype is None else found.astype(dtype)
 
+    def __dlpack__(self, **named: Any) -> Any:
+        return self.numpy().__dlpack__(**named)
+
+    def __dlpack_device__(self) -> Any:
+        return self.real.__dlpack_device__()
+
     def item(self, *index: Any) -> Any:
         """The one element, or that at an index, as a number of Python's."""
         return complex(self.real.item(*index), self.imag.item(*index))
@@ -440,11 +446,3 @@ def _multilinear(name: str, given: Sequence[Any], attributes: Mapping[str, Any])
             total = total - term if turns % 4 >= 2 else total + term
         real, imag = (real, total) if turns % 2 else (total, imag)
     return Complex((real, imag))
-
-
-def _argsort(x: Complex, axis: int, **attributes: Any) -> Any:
-    """By the imaginary parts, then, so that equal ones keep their order, by the real ones."""
-    behind = x.imag.op("argsort", x.imag, axis=axis, **attributes)
-    real = x.real.op("gather_elements", x.real, behind, axis=axis)
-    order = real.op("argsort", real, axis=axis, **attributes)
-    return behind.op("gather_elements", behind, order, axis=axis)

@@ -54,6 +54,14 @@ def lexicographic(a: Any, b: Any, c: Any, d: Any, name: str) -> Any:
     return (a < c) | ((a == c) & (b.op(name, b, d)))
 
 
+def order_of(real: Any, imag: Any, axis: int, **attributes: Any) -> Any:
+    """The order by the imaginary parts, then, so that equal ones keep it, by the real ones."""
+    behind = imag.op("argsort", imag, axis=axis, **attributes)
+    ordered = real.op("gather_elements", real, behind, axis=axis)
+    order = real.op("argsort", ordered, axis=axis, **attributes)
+    return behind.op("gather_elements", behind, order, axis=axis)
+
+
 def transformed(
     *parts: Any, axis: int, size: Any, inverse: bool, half: bool, exact: bool
 ) -> tuple[Any, ...]:

@@ -5,16 +5,17 @@ what is made of them. The rotations are loops of the graph; derivatives have rul
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from weft.array.complex_numbers import Complex
 from weft.array.elementwise import abs, matmul, sign, sqrt, where
 from weft.array.products import vector_norm
 from weft.array.rearrangements import concat, matrix_transpose
 from weft.array.selections import take, take_along_axis
 from weft.array_api.operands import known, operand, refuse
+from weft.array_api.stacks import of_stacks
 from weft.autodiff.custom import custom_jvp
 from weft.autodiff.one_kernel import one_kernel
 from weft.dialects.weights import Array
@@ -24,6 +25,7 @@ _SWEEPS = 10
 """Over all pairs, which is more than enough for float64: convergence is quadratic."""
 
 
+@of_stacks
 def qr(a: Any, mode: str = "reduced") -> Any:
     """Orthogonal columns and an upper triangle, by Householder's reflections.
 
@@ -42,7 +44,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
         size, first = vector_norm(column), take(column, k, 0)
         head = where(first == 0, 1.0, sign(first)) * size
         direction = column + where(steps == k, head, 0.0)
-        across = direction.conj() if a.dtype.kind == "c" else direction
+        across = _conjugate(direction)
         scale = (direction * across).sum().real
         weight = where(scale == 0, 0.0, 2.0 / where(scale == 0, 1.0, scale))
         r = r - weight * direction.reshape(-1, 1) * matmul(across, r)
@@ -56,6 +58,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     return np.linalg._linalg.QRResult(*found)  # pyright: ignore
 
 
+@of_stacks
 def eigh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803  NumPy's name
     """Eigenvalues of a symmetric matrix in rising order, and its eigenvectors, by Jacobi's
     rotations; vectors are defined but for their signs.
@@ -66,19 +69,21 @@ def eigh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803  NumPy's name
     size = _square(a, "eigh")
     low = np.tril(np.ones((size, size), bool), -1)
     half = where(low if UPLO == "L" else low.T, a, 0.0)
-    whole = half + half.T.conj() + where(np.eye(size, dtype=bool), a.real, 0.0)
-    if whole.dtype.kind == "c":
-        found = _complex("eigh_of_complex", whole)
-    else:
-        found = custom_jvp(_eigh, _eigh_rule)(whole)
+    whole = half + adjoint(half) + where(np.eye(size, dtype=bool), a.real, 0.0)
+    found = custom_jvp(_eigh, _eigh_rule)(whole)
     return np.linalg._linalg.EighResult(*found)  # pyright: ignore
 
 
-def _complex(name: str, *arguments: Any) -> Any:
-    """What a function of complex matrices gives, which is made of those of reals here."""
-    return getattr(import_module("weft.array_api.functions.eigenvalues"), name)(*arguments)
+def adjoint(a: Any) -> Any:
+    """The transpose of a matrix, with the other imaginary parts."""
+    return _conjugate(a.T)
 
 
+def _conjugate(a: Any) -> Any:
+    return a.conj() if isinstance(a, Complex) else a
+
+
+@of_stacks
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803  NumPy's name
     """Eigenvalues of a symmetric matrix in rising order.
 
@@ -87,6 +92,7 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803  NumPy's name
     return eigh(a, UPLO)[0]
 
 
+@of_stacks
 def svd(
     a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
 ) -> Any:
@@ -99,8 +105,6 @@ def svd(
     if a.ndim != 2:
         raise refuse("svd requires a matrix", list(a.shape))
     rows, columns = (known(each, "svd") for each in a.shape)
-    if a.dtype.kind == "c":
-        return _complex("singular_values", a, compute_uv)
     if rows < columns:
         u, s, vh = svd(a.T, full_matrices)
         found = matrix_transpose(vh), s, matrix_transpose(u)
@@ -111,6 +115,7 @@ def svd(
     return np.linalg._linalg.SVDResult(*found) if compute_uv else found[1]  # pyright: ignore
 
 
+@of_stacks
 def svdvals(x: Any, /) -> Any:
     """Singular values of a matrix in falling order.
 
@@ -119,6 +124,7 @@ def svdvals(x: Any, /) -> Any:
     return svd(x, compute_uv=False)
 
 
+@of_stacks
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:  # noqa: N803
     """How many singular values are above `tol`, or `rtol` times the greatest.
 
@@ -130,6 +136,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
     return (s > (s[0] * part if tol is None else tol)).astype(np.int64).sum()
 
 
+@of_stacks
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
     """The pseudo-inverse of a matrix, without singular values below `rcond` times the greatest.
 
@@ -138,13 +145,11 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None
     a = operand(a).as_float()
     given = rcond if rtol is None else rtol
     part = 1e-15 if given is None else given
-    if a.dtype.kind == "c":
-        return _complex("halved", pinv(_complex("doubled", a), part))
 
     def plain(a: Any) -> Any:
         u, s, vh = svd(a, False)
         kept = s > s[0] * part
-        return matmul(vh.T * where(kept, 1.0 / where(kept, s, 1.0), 0.0), u.T)
+        return matmul(adjoint(vh) * where(kept, 1.0 / where(kept, s, 1.0), 0.0), adjoint(u))
 
     def rule(primals: Any, directions: Any) -> tuple[Any, Any]:
         """Golub and Pereyra's (1973), for matrices whose rank stays."""
@@ -152,8 +157,9 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None
         p = plain(a)
         left, right = (a.constant(np.eye(n, dtype=a.dtype)) for n in a.shape)
         left, right = left - matmul(a, p), right - matmul(p, a)
-        change = matmul(matmul(p, p.T), matmul(d.T, left)) - matmul(matmul(p, d), p)
-        return p, change + matmul(matmul(right, d.T), matmul(p.T, p))
+        across, back = adjoint(d), adjoint(p)
+        change = matmul(matmul(p, back), matmul(across, left)) - matmul(matmul(p, d), p)
+        return p, change + matmul(matmul(right, across), matmul(back, p))
 
     return custom_jvp(plain, rule)(a)
 
@@ -224,6 +230,22 @@ def _rotation(own: Any, partner: Any, product: Any, is_first: Any) -> tuple[Any,
     return cosine, tangent * cosine
 
 
+def _polar(product: Any, partner: Any) -> tuple[Any, Any]:
+    """Sizes of complex numbers, and the numbers of size 1 that they are times; reals stay. Those of
+    a pair have one size and opposite angles, which rounding makes a little unequal.
+    """
+    if not isinstance(product, Complex):
+        return product, 1.0
+    product = (product + take(product, partner, 0).conj()) * 0.5
+    size = abs(product)
+    return size, where(size == 0, 1.0, product / where(size == 0, 1.0, size))
+
+
+def _squares(w: Any) -> Any:
+    """The squares of the lengths of columns."""
+    return (w * _conjugate(w)).sum(0).real
+
+
 @one_kernel
 def _eigh(a: Any) -> Any:
     size = known(a.shape[0], "eigh")
@@ -231,26 +253,27 @@ def _eigh(a: Any) -> Any:
 
     def rotate(state: Any, partner: Any) -> Any:
         a, vectors = state
-        diagonal = a.reshape(-1)[:: size + 1]
+        diagonal = a.reshape(-1)[:: size + 1].real
         # A pair sees one number, though rounding makes the matrix a little unsymmetric.
-        off = take_along_axis(a + a.T, partner.reshape(-1, 1), 1)[:, 0] * 0.5
-        off = where(partner == steps, 0.0, off)
+        off = take_along_axis(a + adjoint(a), partner.reshape(-1, 1), 1)[:, 0] * 0.5
+        off, phase = _polar(where(partner == steps, 0.0, off), partner)
         cosine, sine = _rotation(diagonal, take(diagonal, partner, 0), off, partner > steps)
-        a = cosine.reshape(-1, 1) * a - sine.reshape(-1, 1) * take(a, partner, 0)
-        return tuple(cosine * each - sine * take(each, partner, 1) for each in (a, vectors))
+        rows, columns = (sine * phase).reshape(-1, 1), sine * _conjugate(phase)
+        a = cosine.reshape(-1, 1) * a - rows * take(a, partner, 0)
+        return tuple(cosine * each - columns * take(each, partner, 1) for each in (a, vectors))
 
     start = a, a.constant(np.eye(size, dtype=a.dtype))
-    a, vectors = _swept(size, a, rotate, start)
-    values = a.reshape(-1)[:: size + 1]
+    a, vectors = _swept(size, a.real, rotate, start)
+    values = a.reshape(-1)[:: size + 1].real
     order = values.argsort()
     return take(values, order, 0), take(vectors, order, 1)
 
 
 def _eigh_rule(primals: Any, directions: Any) -> Any:
     values, vectors = _eigh(*primals)
-    change = matmul(matmul(vectors.T, directions[0]), vectors)
+    change = matmul(matmul(adjoint(vectors), directions[0]), vectors)
     moved = matmul(vectors, change * _inverse_differences(values))
-    return (values, vectors), (change.reshape(-1)[:: values.shape[0] + 1], moved)
+    return (values, vectors), (change.reshape(-1)[:: values.shape[0] + 1].real, moved)
 
 
 def _inverse_differences(values: Any) -> Any:
@@ -268,37 +291,44 @@ def _svd(a: Any) -> Any:
 
     def rotate(state: Any, partner: Any) -> Any:
         w, _ = state
-        others = take(w, partner, 1)
-        own, product = (w * w).sum(0), where(partner == steps, 0.0, (w * others).sum(0))
+        others, across = take(w, partner, 1), _conjugate(w)
+        own, product = _squares(w), where(partner == steps, 0.0, (across * others).sum(0))
+        product, phase = _polar(product, partner)
         cosine, sine = _rotation(own, take(own, partner, 0), product, partner > steps)
+        sine = sine * _conjugate(phase)
         return tuple(cosine * each - sine * take(each, partner, 1) for each in state)
 
-    w, v = _swept(size, a, rotate, (a, a.constant(np.eye(size, dtype=a.dtype))))
-    sizes = sqrt((w * w).sum(0))
+    w, v = _swept(size, a.real, rotate, (a, a.constant(np.eye(size, dtype=a.dtype))))
+    sizes = sqrt(_squares(w))
     order = (-sizes).argsort()
     s, w, v = take(sizes, order, 0), take(w, order, 1), take(v, order, 1)
     is_zero = s <= s[0] * float(np.finfo(a.dtype).eps)
     u = where(is_zero, 0.0, w / where(is_zero, 1.0, s))
-    return _completed(u), s, v.T
+    return _completed(u), s, adjoint(v)
 
 
 def _svd_rule(primals: Any, directions: Any) -> Any:
-    """Of matrices whose singular values differ and are above 0."""
+    """Of matrices whose singular values differ and are above 0; of the angles of complex vectors,
+    which are free, those on the right stay.
+    """
     u, s, vh = _svd(*primals)
     (d,) = directions
-    within = matmul(matmul(u.T, d), vh.T)
-    factors = _inverse_differences(s * s)
-    left = factors * (within * s + s.reshape(-1, 1) * within.T)
-    right = factors * (s.reshape(-1, 1) * within + within.T * s)
+    along = matmul(d, adjoint(vh))
+    within = matmul(adjoint(u), along)
+    back, factors = adjoint(within), _inverse_differences(s * s)
+    left = factors * (within * s + s.reshape(-1, 1) * back)
+    right = factors * (s.reshape(-1, 1) * within + back * s)
     inverse = where(s == 0, 0.0, 1.0 / where(s == 0, 1.0, s))
-    outside = matmul(d, vh.T) - matmul(u, within)
     change = within.reshape(-1)[:: s.shape[0] + 1]
-    return (u, s, vh), (matmul(u, left) + outside * inverse, change, matmul(right.T, vh))
+    moved = matmul(u, left) + (along - matmul(u, within)) * inverse
+    if isinstance(change, Complex):
+        moved = moved + u * (1j * change.imag * inverse)
+    return (u, s, vh), (moved, change.real, matmul(adjoint(right), vh))
 
 
 def _completed(u: Any) -> Any:
     """Orthonormal columns in place of those that are zero: reflections leave the others."""
-    missing = (u * u).sum(0) < 0.5
+    missing = _squares(u) < 0.5
     q, r = qr(u)
     signs = sign(r.reshape(-1)[:: u.shape[1] + 1])
     return where(missing, q, q * where(signs == 0, 1.0, signs))

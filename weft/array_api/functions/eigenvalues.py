@@ -1,7 +1,6 @@
-"""NumPy's `linalg` of complex matrices, and of matrices whose eigenvalues are complex.
+"""NumPy's `linalg` of matrices whose eigenvalues are complex.
 
-Eigenvalues of any matrix are those of its triangle, which shifted QR steps find. A complex matrix
-is one of reals of twice the size, `[re, -im; im, re]`, whose factors are of that form too.
+Eigenvalues of any matrix are those of its triangle, which shifted QR steps find.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from weft.array.complex_numbers import Complex
 from weft.array.elementwise import abs, matmul, sign, sqrt, where
 from weft.array.products import diagonal
 from weft.array.rearrangements import concat
@@ -18,29 +16,13 @@ from weft.array.selections import take, take_along_axis
 from weft.array_api.functions import decompositions
 from weft.array_api.linalg import solve
 from weft.array_api.operands import known, operand, refuse
+from weft.array_api.stacks import of_stacks
 from weft.autodiff.custom import custom_jvp
 from weft.autodiff.one_kernel import one_kernel
 from weft.tracing.control import fori_loop, while_loop
 
 _MOST_STEPS = 40
 """QR steps for each eigenvalue; three are usual."""
-
-
-def adjoint(a: Any) -> Any:
-    """The transpose, with the other imaginary parts."""
-    return a.T.conj()
-
-
-def doubled(a: Any) -> Any:
-    """The matrix of reals that a complex one is."""
-    rows = [concat([a.real, -a.imag], 1), concat([a.imag, a.real], 1)]
-    return concat(rows, 0)
-
-
-def halved(a: Any) -> Complex:
-    """What `doubled` was made of."""
-    rows, columns = (known(each, "linalg") // 2 for each in a.shape)
-    return Complex((a[:rows, :columns], a[rows:, :columns]))
 
 
 def _step(state: Any) -> Any:
@@ -136,6 +118,7 @@ def _square(a: Any, who: str) -> Any:
     return a.astype(wide, copy=False)
 
 
+@of_stacks
 def eig(a: Any) -> Any:
     """Eigenvalues of a square matrix and its eigenvectors, of length 1, as complex numbers, in the
     order in which QR steps leave them.
@@ -146,6 +129,7 @@ def eig(a: Any) -> Any:
     return np.linalg._linalg.EigResult(*found)  # pyright: ignore
 
 
+@of_stacks
 def eigvals(a: Any) -> Any:
     """Eigenvalues of a square matrix as complex numbers; see eig.
 
@@ -181,53 +165,3 @@ def poly(seq_of_zeros: Any) -> Any:
         nothing = found[:1] * 0
         found = concat([found, nothing]) - concat([nothing, found * zeros[position]])
     return found
-
-
-def singular_values(a: Any, compute_uv: bool) -> Any:
-    """Singular values of a complex matrix in falling order, of which the one of reals has each
-    twice. Raises WeftError where vectors are asked for.
-    """
-    if compute_uv:
-        way = "eigh of a.conj().T @ a has the right ones; compute_uv=False gives values"
-        raise refuse("svd with vectors requires reals", a.dtype, way)
-    return decompositions.svd(doubled(a), compute_uv=False)[::2]
-
-
-def eigh_of_complex(a: Any) -> Any:
-    """Eigenvalues of a Hermitian matrix in rising order, and eigenvectors."""
-    return custom_jvp(_eigh, _eigh_rule)(a)
-
-
-@one_kernel
-def _eigh(a: Any) -> Any:
-    """Of the eigenvectors of the matrix of reals, which has each of them twice, those are chosen
-    that add most to the ones before.
-    """
-    size = known(a.shape[0], "eigh")
-    values, wide = decompositions.eigh(doubled(a))
-    rest = Complex((wide[:size], wide[size:]))
-    steps = values.constant(np.arange(size))
-    chosen = values[:size] * 0.0
-    start = chosen, rest[:, :size] * 0.0, rest
-
-    def choose(k: Any, state: Any) -> Any:
-        chosen, vectors, rest = state
-        sizes = (rest.real * rest.real + rest.imag * rest.imag).sum(0)
-        best = sizes.argmax()
-        vector = take(rest, best, 1) / sqrt(take(sizes, best, 0))
-        rest = rest - vector.reshape(-1, 1) * matmul(vector.conj(), rest).reshape(1, -1)
-        vectors = where(steps == k, vector.reshape(-1, 1), vectors)
-        return where(steps == k, take(values, best, 0), chosen), vectors, rest
-
-    found, vectors, _ = fori_loop(0, size, choose, start)
-    order = found.argsort()
-    return take(found, order, 0), take(vectors, order, 1)
-
-
-def _eigh_rule(primals: Any, directions: Any) -> Any:
-    values, vectors = _eigh(*primals)
-    change = matmul(matmul(adjoint(vectors), directions[0]), vectors)
-    gaps = values - values.reshape(-1, 1)
-    equal = gaps == 0
-    moved = matmul(vectors, change * where(equal, 0.0, 1.0 / where(equal, 1.0, gaps)))
-    return (values, vectors), (diagonal(change).real, moved)

@@ -13,6 +13,7 @@ from weft.array.rearrangements import moveaxis
 from weft.array_api.functions.decompositions import svdvals
 from weft.array_api.linalg import inv, solve
 from weft.array_api.operands import known, operand, operands, refuse
+from weft.array_api.stacks import of_stacks
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
@@ -74,6 +75,7 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     return found[..., 0] if vectors[1] else found
 
 
+@of_stacks
 def cond(x: Any, p: Any = None) -> Any:
     """The norm of a matrix times that of its inverse; by singular values without `p`.
 

@@ -1,13 +1,15 @@
-"""What arrays of reals have for the sake of complex ones."""
+"""What arrays of reals have for the sake of complex ones, and the device that all have."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from weft.array.in_place import InPlace
+from weft.array.operators import users_line
+from weft.dialects.errors import WeftError
 
 
 class Parts(InPlace):
@@ -37,3 +39,14 @@ class Parts(InPlace):
     ) -> Sequence[Any]:
         """What a function of tensors, one of which is this one, returns: several."""
         return self.composed(function, operands, attributes)
+
+    @property
+    def device(self) -> str:
+        """Where the elements lie."""
+        return "cpu"
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Self:
+        """Itself, since there is one device, "cpu". Raises WeftError for another."""
+        if device != "cpu":
+            raise WeftError(f"{users_line()}: a tensor requires the device 'cpu', got {device!r}")
+        return self

@@ -33,11 +33,11 @@ def asarray(value: Any, dtype: Any = None, *, device: Any = None, copy: bool | N
     return Tensor(value, dtype)
 
 
-def from_dlpack(other: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
+def from_dlpack(other: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """A tensor that shares the memory of another library's, which must not change it any more."""
     _require_cpu(device)
     found = np.from_dlpack(other)
-    return Tensor.of(found.copy() if copy else found)
+    return tensor_of(found.copy() if copy else found)
 
 
 def zeros(shape: Size, dtype: Any = None, *, device: Any = None) -> Tensor:

@@ -39,8 +39,8 @@ from weft.array_api.ufuncs import UFUNCS, imported
 
 _MODULES: Final = (shapes, elements, joining, statistics, histograms, calculus, choosing, making)
 _NOTHING: Final = frozenset((
-    "array", "asanyarray", "ascontiguousarray", "copy",
-    "fromfunction",
+    "array", "asanyarray", "ascontiguousarray", "copy", "fftfreq",
+    "fromfunction", "rfftfreq",
 ))  # fmt: skip
 """Functions that take anything, and make tensors of it."""
 

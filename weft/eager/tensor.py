@@ -86,11 +86,6 @@ class Tensor(ArrayMethods):
         """The number of axes."""
         return self._array.ndim
 
-    @property
-    def device(self) -> str:
-        """Where the elements lie."""
-        return "cpu"
-
     def results(self, name: str, *operands: Any, **attributes: Any) -> list[Any]:
         """All results of the graph operator of that name."""
         for operand in operands:
@@ -176,12 +171,6 @@ class Tensor(ArrayMethods):
     def rolled(self, moves: Sequence[tuple[int, Any]]) -> Tensor:
         """The elements moved on along axes, by so many places each; the last ones come first."""
         return rolled(self, moves)
-
-    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
-        """Itself, since there is one device, "cpu"."""
-        if device != "cpu":
-            raise WeftError(f"{users_line()}: a tensor requires the device 'cpu', got {device!r}")
-        return self
 
     def __getitem__(self, index: Any) -> Tensor:
         if type(index) in _BASIC:

@@ -9,7 +9,6 @@ references. Native code gets a sixth of them, drawn by a seed, and eager mode ha
 import inspect
 import os
 import random
-import re
 import warnings
 
 import numpy as np
@@ -17,57 +16,28 @@ import pytest
 
 import weft
 import weft.numpy as wnp
+from tests.weft.array_api.examples import (
+    FOUND_SIZES,
+    GIVEN,
+    X,
+    evaluated,
+    examples,
+    in_source,
+    leaves,
+    of_graph,
+    require_same,
+    traceable,
+)
 from tests.weft.array_api.numpy_left_out import LEFT_OUT, PARAMETERS_LEFT_OUT
 from weft import Spec
 from weft.array_api.table import FOURIER, FUNCTIONS, LINALG
 from weft.array_api.ufuncs import Ufunc
-from weft.dialects.graph.core.evaluate import evaluate_block
 from weft.source.interpret import read_function
 from weft.tracing.trace import record
-from weft.trees import flatten_exactly
 
-RNG = np.random.default_rng(0)
-X = RNG.uniform(0.1, 0.9, size=(3, 3))
-V = np.array([0.3, 0.7, 0.45])
-I = np.arange(9).reshape(3, 3) - 2  # noqa: E741
-S = np.eye(3) * 4 + X @ X.T
-N = np.where(X > 0.7, np.nan, X)
-GIVEN = (X, V, I, S, N)
-
-
-def examples():
-    """The expressions in docstrings, by the names of functions."""
-    for table in (FUNCTIONS, LINALG, FOURIER):
-        for name, function in table.items():
-            definition = inspect.unwrap(getattr(function, "function", function))
-            found = re.findall(r">>> (.*)", function.__doc__ or "")
-            if found and definition.__name__ in (name, "called"):
-                yield pytest.param(", ".join(found), id=name)
-
-
-EXAMPLES = [*examples()]
+EXAMPLES = [pytest.param(text, id=name) for name, text in examples()]
 WHOLE = "WHOLE_TABLE" in os.environ
 SAMPLE = EXAMPLES if WHOLE else random.Random(0).sample(EXAMPLES, len(EXAMPLES) // 6)
-FOUND_SIZES = {"unique", "flatnonzero", "argwhere", "compress", "extract", "union1d", "intersect1d",
-               "setdiff1d", "setxor1d", "trim_zeros", "bincount"}  # fmt: skip
-
-
-def evaluated(text, namespace, arguments):
-    named = dict(zip("xvisn", arguments, strict=True))
-    return eval(text, {"np": namespace, "abs": abs}, named)
-
-
-def leaves(found):
-    return [np.asarray(each) for each in flatten_exactly(found)[0]]
-
-
-def require_same(got, wanted):
-    assert len(got) == len(wanted)
-    for each, right in zip(got, wanted, strict=True):
-        assert each.shape == right.shape
-        single = "float32" in (each.dtype.name, right.dtype.name)
-        assert each.dtype == right.dtype or single
-        np.testing.assert_allclose(each, right, rtol=1e-6 if single else 1e-9, atol=1e-12)
 
 
 @pytest.fixture(autouse=True)
@@ -89,22 +59,6 @@ def texts_of(examples):
     return [each.values[0] for each in examples if each.id not in FOUND_SIZES]
 
 
-def traceable(texts):
-    def function(x, v, i, s, n):
-        return tuple(
-            tuple(flatten_exactly(evaluated(text, wnp, (x, v, i, s, n)))[0]) for text in texts
-        )
-
-    return function
-
-
-def of_graph(module, weights, captured=()):
-    block = module.body.block.first_op.body.block
-    inputs = [*GIVEN, *map(np.asarray, captured)]
-    inputs += [None] * (len(block.args) - len(inputs))
-    return [np.asarray(each) for each in evaluate_block(block, inputs, {}, weights)]
-
-
 def by_numpy(texts):
     return [leaf for text in texts for leaf in leaves(evaluated(text, np, GIVEN))]
 
@@ -112,7 +66,7 @@ def by_numpy(texts):
 def test_examples_give_what_numpy_does_when_they_are_traced():
     texts = texts_of(EXAMPLES)
     traced = record(traceable(texts), *GIVEN)
-    require_same(of_graph(traced.module, traced.recording.weights), by_numpy(texts))
+    require_same(of_graph(traced.module, traced.recording.weights, GIVEN), by_numpy(texts))
 
 
 def test_examples_give_what_numpy_does_when_they_are_compiled():
@@ -120,22 +74,11 @@ def test_examples_give_what_numpy_does_when_they_are_compiled():
     require_same(leaves(weft.trace(traceable(texts), *GIVEN)(*GIVEN)), by_numpy(texts))
 
 
-def in_source(folder, texts):
-    """A function of a file, which returns what the examples do."""
-    lines = "".join(f"        ({text},),\n" for text in texts if "lambda" not in text)
-    body = f"import numpy as np\n\ndef function(x, v, i, s, n):\n    return (\n{lines}    )\n"
-    path = folder / "examples.py"
-    path.write_text(body)
-    named = {}
-    exec(compile(body, str(path), "exec"), named)
-    return named["function"]
-
-
 def test_examples_give_what_numpy_does_in_source_mode(tmp_path):
     function = in_source(tmp_path, texts_of(EXAMPLES))
     program = read_function(function, [Spec(each.dtype.name, each.shape) for each in GIVEN], {})
     captured = [each.fetch() for each in program.captured]
-    found = of_graph(program.module, program.recording.weights, captured)
+    found = of_graph(program.module, program.recording.weights, GIVEN, captured)
     require_same(leaves(program.rebuilt(found)), leaves(function(*GIVEN)))
 
 

@@ -13,7 +13,7 @@ from weft.array.complex_numbers import Complex
 from weft.array.operators import axes_of, axis_of
 from weft.array.pair_formulas import transformed
 from weft.array_api.functions.shapes import roll
-from weft.array_api.operands import operand, refuse
+from weft.array_api.operands import as_tensors, operand, refuse
 
 _SCALES = {None: (0.0, 1.0), "backward": (0.0, 1.0), "ortho": (0.5, 0.5), "forward": (1.0, 0.0)}
 """To which power of its size a transform is divided, forwards and backwards."""
@@ -200,7 +200,7 @@ def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: A
 
 
 def _frequencies(of_one: Any, d: Any, dtype: Any) -> Any:
-    found = operand(of_one, d) / operand(d)
+    found = as_tensors(operand(of_one, d) / operand(d), (d,))
     return found if dtype is None else found.astype(dtype)
 
 

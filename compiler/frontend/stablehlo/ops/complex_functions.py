@@ -83,8 +83,9 @@ def _defined(found: Term, holds: Term, limit: Term | float) -> Term:
 
 def _times(size: Term, wave: Term) -> Term:
     """`size * wave`, in which 0 times what is no finite number is 0."""
-    nothing = copy_sign(copy_sign(size.number(0.0), size), wave)
-    signed = is_negative(size).where(-nothing, nothing)
+    first, second = (_is_nan(each).where(0.0, each) for each in (size, wave))
+    nothing = copy_sign(size.number(0.0), second)
+    signed = is_negative(first).where(-nothing, nothing)
     return _defined(size * wave, size.equals(0) | wave.equals(0), signed)
 
 
@@ -194,7 +195,8 @@ def hyperbolic_tangent(z: Pair) -> Pair:
     real, imag = hyper * (tangent * tangent + 1.0) / bottom, tangent * slope / bottom
     infinite = z.real.math("abs").equals(math.inf)
     real = _defined(_defined(real, infinite, hyper), z.real.equals(0), z.real)
-    return Pair(real, _defined(_defined(imag, infinite, 0.0), z.imag.equals(0), z.imag))
+    imag = _defined(infinite.where(imag * 0.0, imag), infinite, 0.0)
+    return Pair(real, _defined(imag, z.imag.equals(0), z.imag))
 
 
 def tangent(z: Pair) -> Pair:

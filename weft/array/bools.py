@@ -12,6 +12,22 @@ _ON_BOOLS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 
+_ON_NUMBERS: Final = ("einsum", "greater", "greater_equal", "less", "less_equal", "matmul")
+"""Operators that compare bools or add them up as the numbers that they are."""
+
+
 def name_on(name: str, dtype: np.dtype[Any]) -> str:
-    """The graph operator that does to elements of a dtype what NumPy's of that name does."""
-    return _ON_BOOLS.get(name, name) if dtype == np.bool_ else name
+    """The graph operator that does to elements of a dtype what NumPy's of that name does; none
+    where it is several.
+    """
+    if dtype != np.bool_:
+        return name
+    return "" if name in _ON_NUMBERS else _ON_BOOLS.get(name, name)
+
+
+def on_bools(x: Any, name: str, *operands: Any, **attributes: Any) -> Any:
+    """What NumPy's function of bools gives, one of which is `x`, as graph operators."""
+    if one := name_on(name, np.dtype(np.bool_)):
+        return x.op(one, *operands, **attributes)
+    numbers = [each.astype(np.int32) for each in operands]
+    return numbers[0].op(name, *numbers, **attributes).astype(np.bool_)

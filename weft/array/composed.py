@@ -135,8 +135,8 @@ def _atan2(y: Any, x: Any) -> Any:
 
 
 def _nextafter(x: Any, y: Any) -> Any:
-    """The floats beside those of `x`, towards those of `y`."""
-    x, y = x.promoted(y)
+    """The floats beside those of `x`, towards those of `y`; they have no slope."""
+    x, y = (each.op("stop_gradient", each) for each in x.as_float().promoted(y))
     integer_dtype = np.dtype(_BITS[x.dtype.itemsize])
     bits = x.op("bitcast", x, to=integer_dtype)
     away = (y > x) == (x > 0)

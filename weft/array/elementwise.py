@@ -76,7 +76,8 @@ def _logical(name: str, of_numpy: Callable[..., Any]) -> Callable[..., Any]:
         first = leader(*operands)
         if first is None:
             return of_numpy(*operands)
-        return first.op(name, *(first.lifted(each).astype(np.bool_) for each in operands))
+        bools = [first.lifted(each).astype(np.bool_) for each in operands]
+        return leader(*bools).op(name, *bools)
 
     function.__name__ = name
     function.__doc__ = f"`{name}` of elements, of which all but zeros are true."
@@ -109,7 +110,7 @@ sign = _unary("sign", np.sign)
 abs, negative = _operator_of_one(_python.abs, "abs"), _unary("neg", np.negative)
 bitwise_invert = _operator_of_one(_python.invert, "bitwise_invert")
 positive = _operator_of_one(_python.pos, "positive")
-reciprocal = _unary("reciprocal", np.reciprocal, True)
+_inverse = _unary("reciprocal", np.reciprocal)
 isnan = _unary("is_nan", np.isnan, True)
 add, subtract = _binary("add", np.add), _binary("sub", np.subtract)
 multiply = _binary("mul", np.multiply)
@@ -148,6 +149,13 @@ bitwise_or = _operator(_python.or_, "bitwise_or")
 bitwise_xor = _operator(_python.xor, "bitwise_xor")
 bitwise_left_shift = _operator(_python.lshift, "bitwise_left_shift")
 bitwise_right_shift = _operator(_python.rshift, "bitwise_right_shift")
+
+
+def reciprocal(x: Any) -> Any:
+    """One over each element; of integers rounded towards zero, as NumPy has it."""
+    if isinstance(x, ArrayOperators) and x.dtype.kind in "iu":
+        return (x == 1).astype(x.dtype) - (x == -1).astype(x.dtype)
+    return _inverse(x)
 
 
 def square(x: Any) -> Any:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeGuard, cast
 
 import numpy as np
 
-from weft.array.bools import name_on
+from weft.array.bools import on_bools
 from weft.array.division import floored, whole
 
 NOT_USERS: Final = (f"{Path(__file__).parents[1]}{os.sep}", f"{Path(np.__file__).parent}{os.sep}")
@@ -56,10 +56,10 @@ def common_dtype(*operands: Any) -> np.dtype[Any]:
 @cache
 def number_dtype(number_type: type, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype of a Python number beside a tensor: the tensor's, but for an int beside bools and
-    a float beside integers, which are those of 64 bits.
+    a float or complex one beside integers, which are those of 64 bits.
     """
     if issubclass(number_type, complex):
-        return np.result_type(dtype, np.complex64)
+        return np.result_type(dtype if dtype.kind not in "biu" else np.float64, np.complex64)
     if issubclass(number_type, float):
         return dtype if dtype.kind not in "biu" else np.dtype(np.float64)
     return np.dtype(np.int64) if dtype.kind == "b" and number_type is not bool else dtype
@@ -220,7 +220,8 @@ class ArrayOperators(metaclass=ArrayClass):
     def apply(self, name: str, *others: Any, **attributes: Any) -> Self:
         """An operator on this tensor and others, brought to one dtype."""
         operands = self.promoted(*others)
-        return self.op(name_on(name, operands[0].dtype), *operands, **attributes)
+        of_bools = operands[0].dtype == np.bool_
+        return (on_bools if of_bools else type(self).op)(self, name, *operands, **attributes)
 
     def promoted(self, *others: Any) -> list[Self]:
         """This tensor and others as tensors of one dtype."""

@@ -25,7 +25,6 @@ from weft.array.products import (
 from weft.array.rearrangements import broadcast_to, concat, matrix_transpose, moveaxis
 from weft.array.reductions import prod, sum
 from weft.array.selections import argmax, take, take_along_axis
-from weft.array_api.stacks import of_empty
 from weft.dialects.errors import WeftError
 from weft.tracing.control import scan
 
@@ -60,7 +59,6 @@ class SignAndLog(NamedTuple):
     logabsdet: Any
 
 
-@of_empty
 def solve(x1: Any, x2: Any, /) -> Any:
     """`x` of `x1 @ x = x2`, for square matrices and vectors or matrices."""
     pair = pair_of(x1, x2)
@@ -72,7 +70,6 @@ def solve(x1: Any, x2: Any, /) -> Any:
     return _eliminated(matrix, right)[0]
 
 
-@of_empty
 def inv(x: Any, /) -> Any:
     """The inverses of square matrices."""
     if not isinstance(x, ArrayOperators):
@@ -80,7 +77,6 @@ def inv(x: Any, /) -> Any:
     return _eliminated(x.as_float(), _identity(x.as_float()))[0]
 
 
-@of_empty
 def det(x: Any, /) -> Any:
     """The determinants of square matrices."""
     if not isinstance(x, ArrayOperators):
@@ -88,7 +84,6 @@ def det(x: Any, /) -> Any:
     return prod(_pivots(x), -1)
 
 
-@of_empty
 def slogdet(x: Any, /) -> SignAndLog:
     """The signs of determinants, and the logarithms of what they are without."""
     if not isinstance(x, ArrayOperators):
@@ -97,7 +92,6 @@ def slogdet(x: Any, /) -> SignAndLog:
     return SignAndLog(prod(sign(pivots), -1), sum(log(abs(pivots)), -1))
 
 
-@of_empty
 def cholesky(x: Any, /, *, upper: bool = False) -> Any:
     """The lower triangles whose products with their transposes are symmetric positive matrices."""
     if not isinstance(x, ArrayOperators):

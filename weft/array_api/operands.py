@@ -12,6 +12,7 @@ from weft.array.operators import ArrayOperators, is_number, listed, users_line
 from weft.array.rearrangements import stack
 from weft.dialects.errors import WeftError
 from weft.eager.tensor import tensor_of
+from weft.trees import tree_map
 
 _numpy: Any = np  # whose overloads ask for more than arrays
 
@@ -64,6 +65,28 @@ def given_tensors(arguments: Sequence[Any], named: Mapping[str, Any]) -> bool:
     return any(map(holds_tensors, arguments)) or (
         bool(named) and any(map(holds_tensors, named.values()))
     )
+
+
+def of_no_elements(own: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """What NumPy's function gives for tensors that all have no elements, which depends on their
+    sizes alone; None where one has elements, or may have.
+    """
+    tensors = [
+        each for each in leaves([*arguments, *named.values()]) if isinstance(each, ArrayOperators)
+    ]
+    if not all(0 in each.shape and all(map(is_integer, each.shape)) for each in tensors):
+        return None
+
+    def array_of(leaf: Any) -> Any:
+        is_tensor = isinstance(leaf, ArrayOperators)
+        return np.zeros([int(each) for each in leaf.shape], leaf.dtype) if is_tensor else leaf
+
+    def tensor(leaf: Any) -> Any:
+        is_array = isinstance(leaf, np.ndarray | np.generic)
+        return tensors[0].constant(np.asarray(leaf)) if is_array else leaf
+
+    given, by_name = tree_map(array_of, list(arguments)), tree_map(array_of, dict(named))
+    return tree_map(tensor, own(*given, **by_name))
 
 
 def refuse(rule: str, got: Any, way: str = "") -> WeftError:

@@ -33,7 +33,15 @@ from weft.array_api.functions import (
     shapes,
     statistics,
 )
-from weft.array_api.operands import as_tensors, given_tensors, its_own, operand, refuse, stored
+from weft.array_api.operands import (
+    as_tensors,
+    given_tensors,
+    its_own,
+    of_no_elements,
+    operand,
+    refuse,
+    stored,
+)
 from weft.array_api.ufuncs import NAMES as UFUNC_NAMES
 from weft.array_api.ufuncs import UFUNCS, imported
 
@@ -57,8 +65,9 @@ def entry(function: Callable[..., Any], own: Any) -> Callable[..., Any]:
         if own is not None and not given_tensors(arguments, named):
             return as_tensors(own(*arguments, **named), (*arguments, *named.values()))
         target = named.pop("out", None) if takes_out else None
+        found = None if own is None else of_no_elements(own, arguments, named)
         try:
-            found = function(*arguments, **named)
+            found = function(*arguments, **named) if found is None else found
         except TypeError as error:
             signature = inspect.signature(function)  # not kept: keys of programs take in closures
             try:
@@ -88,6 +97,8 @@ def _method(name: str) -> Callable[..., Any]:
 
     def function(a: Any, *arguments: Any, **named: Any) -> Any:
         tensor = operand(a, *arguments, *named.values())
+        if not tensor.ndim and name in _ALONG_ONE:
+            tensor = tensor.reshape(1)
         return getattr(tensor, name)(*arguments, **named)
 
     function.__name__, function.__doc__ = name, method.__doc__
@@ -104,6 +115,9 @@ _BY_METHOD: Final = (
 )  # fmt: skip
 """Functions that are methods of arrays."""
 
+
+_ALONG_ONE: Final = ("argmax", "argmin", "cumprod", "cumsum", "repeat")
+"""Those along an axis, which a number has for them."""
 
 _STANDARD: Final = (
     (rearrangements, ("unstack",)),
@@ -154,7 +168,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = _functions()
 """By NumPy's names for them."""
 
 LINALG: Final[Mapping[str, Callable[..., Any]]] = {
-    **{name: getattr(linalg, name) for name in linalg.__all__},
+    **{name: entry(getattr(linalg, name), getattr(np.linalg, name)) for name in linalg.__all__},
     **_entries(np.linalg, {k: f for k, f in _OF_MATRICES.items() if hasattr(np.linalg, k)}),
 }
 """Those of `numpy.linalg`, by its names."""

@@ -29,6 +29,10 @@ _SCATTERED: Final = {"add": "add", "multiply": "mul", "maximum": "max", "minimum
 """Functions whose `at` is one operator, and its reduction."""
 
 
+def _is_small(x: Any) -> bool:
+    return x.dtype.kind in "biu" and x.dtype.itemsize < 4
+
+
 class Ufunc:
     """A function of NumPy's of each element, on tensors; on arrays and numbers it is NumPy's."""
 
@@ -52,6 +56,7 @@ class Ufunc:
         subok: bool = True,
         axis: Any = None,
     ) -> Any:
+        operands = self._widened(operands)
         plain = out is None and where is True and dtype is None and axis is None
         if plain and len(operands) == self.own.nin:
             found = self.function(*operands)
@@ -59,6 +64,22 @@ class Ufunc:
                 return as_tensors(found, operands)
             return its_own(found, operands)
         return self._placed(operands, out, where, dtype, {} if axis is None else {"axis": axis})
+
+    def _widened(self, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Operands of bools and of few bits in the dtype that NumPy computes with."""
+        if not any(isinstance(each, ArrayOperators) and _is_small(each) for each in operands):
+            return operands
+        kinds = [getattr(each, "dtype", type(each)) for each in operands]
+        kinds = [np.dtype(each) if each is bool else each for each in kinds]
+        try:
+            found = self.own.resolve_dtypes((*kinds, *[None] * self.own.nout))
+        except TypeError:  # of NumPy's, for lists and other dtypes, which the definition refuses
+            return operands
+        return tuple(
+            each.astype(wide) if isinstance(each, ArrayOperators) and _is_small(each)
+            and wide.kind in "iuf" else each
+            for each, wide in zip(operands, found, strict=False)
+        )  # fmt: skip
 
     def _placed(
         self, given: tuple[Any, ...], out: Any, where: Any, dtype: Any, named: dict[str, Any]

@@ -20,18 +20,85 @@ N = np.where(X > 0.7, np.nan, X)
 GIVEN = (X, V, I, S, N)
 
 FOUND_SIZES = {"unique", "flatnonzero", "argwhere", "compress", "extract", "union1d", "intersect1d",
-               "setdiff1d", "setxor1d", "trim_zeros", "bincount"}  # fmt: skip
+               "setdiff1d", "setxor1d", "trim_zeros", "bincount", "unique_all", "unique_counts",
+               "unique_inverse", "unique_values"}  # fmt: skip
 """Functions whose results have sizes that elements decide."""
 
 
+_OF_ONE = (
+    "absolute", "arccos", "arcsin", "arcsinh", "arctan", "arctanh", "ceil", "cos", "cosh", "exp",
+    "expm1", "floor", "isfinite", "isinf", "isnan", "log", "log10", "log1p", "log2", "logical_not",
+    "negative", "positive", "reciprocal", "sign", "signbit", "sin", "sinh", "sqrt", "square", "tan",
+    "tanh", "trunc",
+)  # fmt: skip
+_OF_TWO = (
+    "add", "arctan2", "copysign", "divide", "equal", "floor_divide", "greater", "greater_equal",
+    "hypot", "less", "less_equal", "logaddexp", "logical_and", "logical_or", "logical_xor",
+    "matmul", "maximum", "minimum", "multiply", "nextafter", "not_equal", "power", "remainder",
+    "subtract",
+)  # fmt: skip
+_OF_BITS = ("bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor")
+_OVER_AXES = ("all", "any", "max", "mean", "min", "prod", "std", "sum", "var")
+_ALONG_ONE = ("argmax", "argmin", "cumprod", "cumsum")
+
+MORE: dict[str, str] = {
+    **{name: f"np.{name}(x), np.{name}(v * 2)" for name in _OF_ONE},
+    **{name: f"np.{name}(x, v), np.{name}(v, v[::-1])" for name in _OF_TWO},
+    **{name: f"np.{name}(i + 2, i[:1] % 5 + 2)" for name in _OF_BITS},
+    **{name: f"np.{name}(x), np.{name}(x, axis=0), np.{name}(x, -1, keepdims=True)"
+       for name in _OVER_AXES},
+    **{name: f"np.{name}(x), np.{name}(x, 0)" for name in _ALONG_ONE},
+    "arccosh": "np.arccosh(x + 1), np.arccosh(v * 9)",
+    "bitwise_invert": "np.bitwise_invert(i), ~i",
+    "round": "np.round(x, 1), np.around(v)",
+    "astype": "np.astype(x, np.float32), np.astype(i, np.float64)",
+    "copyto": "(y := x.copy(), np.copyto(y, v))[0] * 2",
+    "cumulative_prod": "np.cumulative_prod(v), np.cumulative_prod(x, axis=0, include_initial=True)",
+    "cumulative_sum": "np.cumulative_sum(v), np.cumulative_sum(x, axis=1, include_initial=True)",
+    "diagonal": "np.diagonal(x), np.diagonal(x, 1), np.linalg.diagonal(x, offset=-1)",
+    "fromfunction": "np.fromfunction(lambda a, b: a * 2 + b, (2, 3)) + x[0, 0]",
+    "geomspace": "np.geomspace(1.0, 9.0, 4) * v[0]", "logspace": "np.logspace(0.0, 1.0, 4) * v[0]",
+    "identity": "np.identity(3) * x[0, 0]", "indices": "np.indices((2, 3))[1] * v[0]",
+    "nonzero": "np.nonzero(np.ones((2, 2)))[0] * v[0]",
+    "put": "(y := x.copy(), np.put(y, [0, 2], v[:2]))[0] * 2",
+    "putmask": "(y := x.copy(), np.putmask(y, y > 0.5, v[0]))[0] * 2",
+    "place": "(y := x.copy(), np.place(y, y > 0.5, [1, 2]))[0] * 2",
+    "fill_diagonal": "(y := x.copy(), np.fill_diagonal(y, 2))[0] * v[0]",
+    "put_along_axis": "(y := x.copy(), np.put_along_axis(y, i[:1] % 2, 2, 1))[0] * 2",
+    "ravel": "np.ravel(x), np.ravel(x, order='F')",
+    "repeat": "np.repeat(x, 2), np.repeat(x, 2, axis=0), np.repeat(v, 3)",
+    "squeeze": "np.squeeze(x[None]), np.squeeze(x[:, None], 1)",
+    "swapaxes": "np.swapaxes(x, 0, 1), np.swapaxes(x, -1, 0)",
+    "trace": "np.trace(x), np.trace(x, 1), np.linalg.trace(x, offset=-1)",
+    "unstack": "np.unstack(x), np.unstack(x, axis=1)",
+    "unique_all": "np.unique_all(i % 4)", "unique_counts": "np.unique_counts(i % 4)",
+    "unique_inverse": "np.unique_inverse(i % 4)", "unique_values": "np.sort(np.unique_values(x))",
+    **{name: f"np.{name}(5) * v[0]" for name in ("bartlett", "blackman", "hamming", "hanning")},
+    "kaiser": "np.kaiser(5, 2.0) * v[0]",
+    "diag_indices": "x[np.diag_indices(2)]", "tri": "np.tri(3) * x, np.tri(2, 3, 1)",
+    "tril_indices": "x[np.tril_indices(2)]", "triu_indices": "x[np.triu_indices(2, 1)]",
+    "sliding_window_view": "np.lib.stride_tricks.sliding_window_view(v, 2)",
+    "cholesky": "np.linalg.cholesky(s), np.linalg.cholesky(s, upper=True)",
+    "det": "np.linalg.det(s), np.linalg.det(x + np.eye(3))", "inv": "np.linalg.inv(s)",
+    "matrix_norm": "np.linalg.matrix_norm(x), np.linalg.matrix_norm(x, ord=1, keepdims=True)",
+    "matrix_power": "np.linalg.matrix_power(s, 3), np.linalg.matrix_power(s, -2)",
+    "slogdet": "np.linalg.slogdet(s)", "solve": "np.linalg.solve(s, v), np.linalg.solve(s, x)",
+    "vector_norm": "np.linalg.vector_norm(x), np.linalg.vector_norm(x, axis=0, ord=1)",
+}  # fmt: skip
+"""Expressions for functions whose docstrings have none: methods of arrays, functions of elements,
+and those that change an array.
+"""
+
+
 def examples() -> Iterator[tuple[str, str]]:
-    """Names of functions, and the expressions in their docstrings."""
+    """Names of functions, and expressions that call them."""
     for table in (FUNCTIONS, LINALG, FOURIER):
         for name, function in table.items():
             definition = inspect.unwrap(getattr(function, "function", function))
             found = re.findall(r">>> (.*)", function.__doc__ or "")
             if found and definition.__name__ in (name, "called"):
                 yield name, ", ".join(found)
+    yield from MORE.items()
 
 
 def evaluated(text, namespace, arguments):

@@ -65,7 +65,9 @@ VARIATIONS: dict[str, tuple[np.ndarray, ...]] = {
     "one": _of_shape(1, 1),
     "empty": _of_shape(0, 3),
     "nothing": _of_shape(0, 0),
-    "stack": tuple(np.stack([each, each[::-1]]) if each.ndim == 2 else each for each in GIVEN),
+    "stack": tuple(
+        np.stack([each, each[::-1, ::-1] * 2]) if each.ndim == 2 else each for each in GIVEN
+    ),
     "scalar": tuple(each.reshape(-1)[1] for each in GIVEN),
     "scalar int": tuple(np.int64(each.reshape(-1)[1] * 3) for each in (*GIVEN[:4], GIVEN[1])),
 }  # fmt: skip
@@ -218,7 +220,7 @@ def differentiate(text: str, variation: str) -> tuple[str, str] | None:
     def loss(x, v, s):
         total = x.sum() * 0.0
         for each in traceable([text])(x, v, given[2], s, given[4])[0]:
-            if each.dtype.kind in "fc":
+            if getattr(each, "dtype", np.dtype(bool)).kind in "fc":
                 for part in (each.real, each.imag) if each.dtype.kind == "c" else (each,):
                     total = total + (part * _weights(part.shape)).sum()
         return total

@@ -116,7 +116,8 @@ def interp(
 
     >>> np.interp(x, np.sort(v), v), np.interp(2.0 * v, [0.1, 0.5, 1.0], [1.0, 4.0, 2.0], left=-1.0)
     """
-    x, xp, fp = (operand(each, x, xp, fp).as_float() for each in (x, xp, fp))
+    x, xp, fp = (operand(each, x, xp, fp) for each in (x, xp, fp))
+    x, xp, fp = (each.astype(np.result_type(each.dtype, np.float64)) for each in (x, xp, fp))
     if period is not None:
         x, xp = x % period, xp % period
         order = xp.argsort()
@@ -349,9 +350,10 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:  # noqa: N80
     >>> np.vander(v), np.vander(v, 2, increasing=True)
     """
     x = operand(x)
+    x = x.astype(np.promote_types(x.dtype, np.int64))
     count = known(x.shape[0], "vander") if N is None else int(N)
     columns = [x * 0 + 1]
     for _ in range(count - 1):
         columns.append(columns[-1] * x)
-    found = concat([each.as_wide().reshape(-1, 1) for each in columns[:count]], 1)
+    found = concat([each.reshape(-1, 1) for each in columns[:count]], 1)
     return found if increasing else flip(found, 1)

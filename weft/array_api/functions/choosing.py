@@ -50,7 +50,7 @@ def argsort(
     >>> np.argsort(x), np.argsort(x, axis=None)
     """
     a = operand(a)
-    flat = a.ravel() if axis is None else a
+    flat = a.ravel() if axis is None or not a.ndim else a
     return selections.argsort(flat, -1 if axis is None else axis, descending)
 
 
@@ -334,10 +334,10 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     indices = operand(indices, arr)
     position = axis_of(axis, arr.ndim)
     at: list[Any] = []
-    for each, size in enumerate(indices.shape):
+    for each, size in enumerate(known(size, "put_along_axis") for size in arr.shape):
         shape = [1] * arr.ndim
         shape[each] = -1
-        at.append(np.arange(known(size, "put_along_axis")).reshape(shape))
+        at.append(np.arange(size).reshape(shape))
     at[position] = indices
     arr[tuple(at)] = values
 

@@ -40,17 +40,18 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
     def reflect(k: Any, state: Any) -> Any:
         q, r = state
-        column = where(steps >= k, take(r, k, 1), 0.0)
-        size, first = vector_norm(column), take(column, k, 0)
-        head = where(first == 0, 1.0, sign(first)) * size
-        direction = column + where(steps == k, head, 0.0)
-        across = _conjugate(direction)
-        scale = (direction * across).sum().real
-        weight = where(scale == 0, 0.0, 2.0 / where(scale == 0, 1.0, scale))
-        r = r - weight * direction.reshape(-1, 1) * matmul(across, r)
+        column, first = where(steps >= k, take(r, k, 1), 0.0), take(take(r, k, 1), k, 0)
+        done = (where(steps > k, abs(column), 0.0).sum() == 0) & (first.imag == 0)
+        size = vector_norm(column)
+        head = where(first.real < 0, size, -size)  # what stays of the column, a real number
+        direction = column - where(steps == k, head, 0.0)
+        across, bottom = _conjugate(direction), _conjugate(first) - head
+        weight = where(done, 0.0, -1.0 / where(done, 1.0, head * bottom))
+        r = r - _conjugate(weight) * direction.reshape(-1, 1) * matmul(across, r)
         return q - weight * matmul(q, direction).reshape(-1, 1) * across, r
 
-    q, r = fori_loop(0, min(rows - 1, columns), reflect, (identity, a))
+    turned = rows if a.dtype.kind == "c" else rows - 1  # the last element, to a real number
+    q, r = fori_loop(0, min(turned, columns), reflect, (identity, a))
     r = where(np.tril(np.ones((rows, columns), bool), -1), 0.0, r)
     if mode == "r":
         return r[:count]

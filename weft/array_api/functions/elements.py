@@ -431,4 +431,5 @@ def sort_complex(a: Any) -> Any:
     >>> np.sort_complex(v), np.sort_complex(v * (1 - 2j))
     """
     a = operand(a)
-    return sort(a if a.dtype.kind == "c" else a.astype(np.complex128))
+    small = a.dtype.kind in "biu" and a.dtype.itemsize < 4 and a.dtype != np.bool_
+    return sort(a if a.dtype.kind == "c" else a.astype(np.complex64 if small else np.complex128))

@@ -47,10 +47,12 @@ def linspace(
     """
     first = operand(start, stop)
     low, high = (first.lifted(each).as_float() for each in (start, stop))
+    low, high = low.promoted(high)
     num = known(num, "linspace")
     count = num - 1 if endpoint else num
     step = (high - low) / max(count, 1)
-    found = step * np.arange(float(num)).reshape((-1, *[1] * step.ndim)) + low
+    steps = np.arange(float(num)).reshape((-1, *[1] * step.ndim)).astype(step.real.dtype)
+    found = step * steps + low
     if endpoint and num > 1:
         last = (low * 0 + high).reshape((1, *step.shape))
         found = concat([found[:-1], last])

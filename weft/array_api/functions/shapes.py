@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from weft.array import rearrangements
+from weft.array.bools import on_bools
 from weft.array.composites import leader
 from weft.array.elementwise import alike
 from weft.array.elementwise import clip as _bounded_by
@@ -139,8 +142,8 @@ def einsum(
     if not isinstance(equation, str):
         raise refuse("einsum requires its subscripts as a text", type(equation).__name__)
     whole = equation.replace(" ", "")
-    if operands and alike(*operands):
-        return operands[0].op("einsum", *operands, equation=whole)
     first = leader(*operands)
-    tensors = first.lifted(operands[0]).promoted(*operands[1:])
-    return first.op("einsum", *tensors, equation=whole)
+    alike_ = operands and alike(*operands)
+    tensors = operands if alike_ else first.lifted(operands[0]).promoted(*operands[1:])
+    of_bools = tensors[0].dtype == np.bool_
+    return (on_bools if of_bools else type(first).op)(first, "einsum", *tensors, equation=whole)

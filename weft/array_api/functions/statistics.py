@@ -10,7 +10,7 @@ import numpy as np
 
 from weft.array import products, reductions, selections
 from weft.array.elementwise import isnan, root_of_sums, where
-from weft.array.operators import axes_of
+from weft.array.operators import axes_of, is_number
 from weft.array.selections import take, take_along_axis
 from weft.array_api.functions.joining import vstack
 from weft.array_api.operands import constant, known, operand, refuse
@@ -23,6 +23,9 @@ _POSITIONS: Final[dict[str, Callable[[Any, Any, Any], Any]]] = {
     "midpoint": lambda at, low, size: (np.floor(at) + np.ceil(at)) / 2,
 }
 """The methods of quantiles, as positions among sorted elements."""
+
+_CHOOSING: Final = ("lower", "higher", "nearest")
+"""Methods whose results are elements."""
 
 
 def average(
@@ -82,7 +85,8 @@ def quantile(
     >>> np.quantile(x, 0.3), np.quantile(x, [0.25, 0.5], axis=1)
     >>> np.quantile(v, 0.9, method="lower")
     """
-    flat, _, shape = _along_last(operand(a).as_float(), axis, keepdims)
+    a = operand(a)
+    flat, _, shape = _along_last(_beside(a, q), axis, keepdims)
     if weights is not None or method not in _POSITIONS:
         got = "weights" if weights is not None else repr(method)
         raise refuse(f"quantile requires the method of {', '.join(_POSITIONS)}", got)
@@ -101,8 +105,14 @@ def quantile(
     found = where(weight == 0, below, found)
     if flat.dtype.kind == "f":
         found = where(isnan(ordered[..., -1:]), np.nan, found)
-    moved = found.transpose(found.ndim - 1, *range(found.ndim - 1))
-    return moved.reshape((*q.shape, *shape))
+    moved = found.transpose(found.ndim - 1, *range(found.ndim - 1)).reshape((*q.shape, *shape))
+    return moved.astype(a.dtype) if method in _CHOOSING and a.dtype.kind in "iu" else moved
+
+
+def _beside(a: Any, q: Any) -> Any:
+    """The elements as floats, in the precision of parts that are no number of Python's."""
+    a = a.as_float()
+    return a if is_number(q) else a.astype(np.result_type(a.dtype, constant(q, "quantile").dtype))
 
 
 def percentile(
@@ -120,7 +130,7 @@ def percentile(
 
     >>> np.percentile(x, 30), np.percentile(x, [25, 75], axis=0)
     """
-    parts = constant(q, "percentile") / 100
+    parts = q / 100 if is_number(q) else constant(q, "percentile") / 100
     return quantile(a, parts, axis, None, False, method, keepdims, weights=weights)
 
 
@@ -344,22 +354,25 @@ def cov(
     """
     if fweights is not None:
         raise refuse("cov requires aweights or none", "fweights")
-    rows = operand(m).as_float() if dtype is None else operand(m).astype(dtype)
+    m = operand(m)
+    rows = m.astype(np.result_type(m.dtype, np.float64) if dtype is None else dtype)
     rows = rows.reshape(1, -1) if rows.ndim < 2 else rows if rowvar else rows.T
     if y is not None:
-        other = operand(y, rows).as_float()
+        other = operand(y, rows).astype(rows.dtype)
         other = other.reshape(1, -1) if other.ndim < 2 else other if rowvar else other.T
         rows = vstack([rows, other])
     less = ddof if ddof is not None else (0 if bias else 1)
     if aweights is None:
         centred = rows - rows.mean(1, keepdims=True)
-        found = centred @ centred.T * (1.0 / builtins.max(known(rows.shape[1], "cov") - less, 0))
+        found = centred @ centred.T.conj()
+        degrees = known(rows.shape[1], "cov") - less
+        found = found * (1.0 / degrees if degrees > 0 else np.inf)
     else:
         weights = operand(aweights, rows).as_float()
         total = weights.sum()
         centred = rows - ((rows * weights).sum(1) / total).reshape(-1, 1)
         factor = total - less * (weights * weights).sum() / total
-        found = (centred * weights) @ centred.T / factor
+        found = (centred * weights) @ centred.T.conj() / factor
     return found.reshape(()) if found.shape[0] == 1 else found
 
 
@@ -371,6 +384,8 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
     found = cov(x, y, rowvar, dtype=dtype)
     if not found.ndim:
         return found / found
-    deviation = products.diagonal(found) ** 0.5
+    deviation = products.diagonal(found).real ** 0.5
     found = found / deviation.reshape(-1, 1) / deviation
+    if found.dtype.kind == "c":
+        return found.real.clip(-1.0, 1.0) + 1j * found.imag.clip(-1.0, 1.0)
     return found.clip(-1.0, 1.0)

@@ -154,7 +154,8 @@ bitwise_right_shift = _operator(_python.rshift, "bitwise_right_shift")
 def reciprocal(x: Any) -> Any:
     """One over each element; of integers rounded towards zero, as NumPy has it."""
     if isinstance(x, ArrayOperators) and x.dtype.kind in "iu":
-        return (x == 1).astype(x.dtype) - (x == -1).astype(x.dtype)
+        found = (x == 1).astype(x.dtype)
+        return found - (x == -1).astype(x.dtype) if x.dtype.kind == "i" else found
     return _inverse(x)
 
 

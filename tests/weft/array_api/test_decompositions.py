@@ -21,6 +21,102 @@ def evaluated(function, *arguments):
     return evaluate_block(graph.block, leaves_of(arguments), {}, graph.weights)
 
 
+def complex_ones(*shape):
+    return RNG.normal(size=shape) + 1j * RNG.normal(size=shape)
+
+
+COMPLEX = complex_ones(4, 3)
+
+
+def evaluated_of_complex(function, a):
+    """What the graph of a function of a complex matrix gives."""
+    trace = record(function, a, whole=True)
+    pairs = np.stack([a.real, a.imag], -1)
+    found = evaluate_block(trace.recording.block, [pairs], {}, trace.recording.weights)
+    return [
+        each[..., 0] + 1j * each[..., 1] if is_complex else each
+        for each, is_complex in zip(found, trace.are_complex, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("a", [
+    COMPLEX, COMPLEX.T, complex_ones(1, 1), np.linalg.qr(complex_ones(4, 4))[0],
+    np.outer(COMPLEX[:, 0], COMPLEX[:, 1]), np.kron(np.eye(2), [[0, -1j], [1j, 0]]),
+], ids=["tall", "wide", "one", "unitary", "rank 1", "equal"])  # fmt: skip
+def test_singular_vectors_of_complex_matrices(a):
+    u, s, vh, inverse, rank = evaluated_of_complex(
+        lambda a: (*linalg.svd(a), linalg.pinv(a, 1e-12), linalg.matrix_rank(a)), a
+    )
+    np.testing.assert_allclose(s, np.linalg.svdvals(a), atol=1e-12)
+    np.testing.assert_allclose((u[:, : len(s)] * s) @ vh[: len(s)], a, atol=1e-12)
+    for square in (u, vh):
+        np.testing.assert_allclose(square @ square.conj().T, np.eye(len(square)), atol=1e-12)
+    np.testing.assert_allclose(inverse, np.linalg.pinv(a, 1e-12), atol=1e-11)
+    assert rank == np.linalg.matrix_rank(a)
+
+
+def test_least_squares_and_factors_of_complex_matrices():
+    b = complex_ones(4)
+    x, residuals, _, _, q, r = evaluated_of_complex(
+        lambda a: (*linalg.lstsq(a, b), *linalg.qr(a)), COMPLEX
+    )
+    wanted = np.linalg.lstsq(COMPLEX, b)
+    np.testing.assert_allclose(x, wanted[0], atol=1e-12)
+    np.testing.assert_allclose(residuals, wanted[1])
+    for found, own in zip((q, r), np.linalg.qr(COMPLEX), strict=True):
+        np.testing.assert_allclose(found, own, atol=1e-12)
+
+
+def of_complex(a):
+    """What depends on products of vectors, whose angles are free."""
+    u, s, vh = linalg.svd(a, False)
+    products = (u @ vh).real * M[:3, :2], linalg.pinv(a).imag * M.T[:2, :3]
+    return (s**3).sum() + products[0].sum() + products[1].sum()
+
+
+def test_derivatives_of_complex_decompositions():
+    a, direction = COMPLEX[:3, :2], complex_ones(3, 2)
+    (slope,) = evaluated_of_complex(weft.grad(of_complex), a)
+    ends = [evaluated_of_complex(of_complex, a + step * direction)[0] for step in (1e-6, -1e-6)]
+    along = (slope.real * direction.real + slope.imag * direction.imag).sum()
+    np.testing.assert_allclose(along, (ends[0] - ends[1]) / 2e-6, rtol=1e-7)
+
+
+STACK = RNG.normal(size=(2, 3, 3, 2))
+
+
+def test_stacks_of_matrices():
+    given = [
+        linalg.svdvals, linalg.pinv, linalg.matrix_rank, linalg.cond,
+        lambda a: abs(linalg.qr(a)[1]), lambda a: linalg.eigvalsh(a[..., :2, :]),
+        lambda a: linalg.pinv(a, rtol=weft.Tensor([[0.1] * 3, [0.5] * 3])),
+    ]  # fmt: skip
+    found = evaluated(lambda a: tuple(each(a) for each in given), STACK)
+    own = np.linalg
+    wanted = [
+        own.svdvals(STACK), own.pinv(STACK), own.matrix_rank(STACK), own.cond(STACK),
+        abs(own.qr(STACK)[1]), own.eigvalsh(STACK[..., :2, :]),
+        own.pinv(STACK, rtol=np.array([[0.1] * 3, [0.5] * 3])),
+    ]  # fmt: skip
+    for got, right in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(got, right, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 0, 0), (0, 2, 2)], ids=str)
+@pytest.mark.parametrize("name", ["svd", "qr", "eigh", "pinv", "inv", "slogdet", "matrix_rank"])
+def test_matrices_without_elements(name: str, shape):
+    a = np.zeros(shape)
+    try:
+        wanted = getattr(np.linalg, name)(a)
+    except np.linalg.LinAlgError as error:
+        with pytest.raises(np.linalg.LinAlgError, match=str(error)[:20]):
+            getattr(linalg, name)(weft.Tensor(a))
+        return
+    found = getattr(linalg, name)(weft.Tensor(a))
+    for got, right in zip(leaves_of(found), leaves_of(wanted), strict=True):
+        assert (got.shape, got.dtype) == (np.shape(right), np.asarray(right).dtype)
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (4, 4), (5, 3), (3, 5)], ids=str)
 def test_singular_values_and_vectors(shape):
     a = RNG.normal(size=shape)

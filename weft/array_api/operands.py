@@ -39,6 +39,13 @@ def _part(value: Any, first: Any, others: Sequence[Any]) -> Any:
     return first.constant(np.asarray(value)) if is_number(value) else first.lifted(value)
 
 
+def array_operand(value: Any, *others: Any) -> Any:
+    """An argument as a tensor, of which a number is an array, with the dtype that NumPy gives it,
+    and takes none from the tensors beside it.
+    """
+    return operand(np.asarray(value) if is_number(value) else value, *others)
+
+
 def operands(values: Any, *others: Any) -> list[Any]:
     """The arrays of a list, or the slices of a tensor, as tensors."""
     if isinstance(values, ArrayOperators):

@@ -12,7 +12,7 @@ from weft.array.elementwise import matmul, where
 from weft.array.operators import axes_of, axis_of, listed
 from weft.array.rearrangements import concat, flip, moveaxis
 from weft.array.selections import take
-from weft.array_api.operands import known, leaves, operand, refuse, size_of
+from weft.array_api.operands import array_operand, known, leaves, operand, refuse, size_of
 
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
@@ -26,7 +26,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     def wide(end: Any) -> Any:
         if end is None:
             return None
-        end = operand(end, a)
+        end = array_operand(end, a)
         if end.ndim:
             return end
         shape = list(a.shape)
@@ -189,7 +189,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 
     >>> np.dot(x, v), np.dot(v, x), np.dot(x, 2.0), np.dot(x[None], x)
     """
-    a, b = operand(a, b).promoted(operand(b, a))
+    a, b = array_operand(a, b).promoted(array_operand(b, a))
     return a.dot(b)
 
 

@@ -350,7 +350,8 @@ def polyfit(
     """
     if full or cov is not False:
         raise refuse("polyfit requires full and cov to be False", (full, cov))
-    x, y = operand(x, y).as_float(), operand(y, x).as_float()
+    x, y = operand(x, y), operand(y, x).as_float()
+    x = x.astype(np.result_type(x.dtype, np.float64))
     powers = concat([(x**power).reshape(-1, 1) for power in reversed(range(int(deg) + 1))], 1)
     if w is not None:
         w = operand(w, x)

@@ -58,7 +58,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     if range is not None:
         low, high = (float(each) for each in range)
         ends = (low - 0.5, high + 0.5) if low == high else (low, high)
-        return a.constant(np.linspace(*ends, count + 1))
+        wide = a.dtype if a.dtype.kind == "f" else np.float64
+        return a.constant(np.linspace(*ends, count + 1, dtype=wide))
     first, last = a.min().as_float(), a.max().as_float()
     flat = first == last
     low, high = where(flat, first - 0.5, first), where(flat, last + 0.5, last)

@@ -12,7 +12,15 @@ from weft.array.elementwise import where
 from weft.array.operators import axes_of, axis_of, listed
 from weft.array.rearrangements import concat, extents, flip, moveaxis
 from weft.array.selections import take
-from weft.array_api.operands import constant, is_integer, known, operand, operands, refuse
+from weft.array_api.operands import (
+    array_operand,
+    constant,
+    is_integer,
+    known,
+    operand,
+    operands,
+    refuse,
+)
 
 
 def concatenate(
@@ -113,7 +121,7 @@ def append(arr: Any, values: Any, axis: Any = None) -> Any:
 
     >>> np.append(v, 3.0), np.append(x, [v], axis=0)
     """
-    return concatenate((operand(arr, *listed(values)), operand(values, arr)), axis)
+    return concatenate((operand(arr, *listed(values)), array_operand(values, arr)), axis)
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:

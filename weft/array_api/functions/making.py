@@ -76,7 +76,9 @@ def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     >>> np.ascontiguousarray(x)
     """
     found = asanyarray(a, dtype)
-    return found.ravel().regrouped(found.shape) if found.ndim > 1 else found
+    if found.ndim < 2:
+        return found if found.ndim else found.reshape(1)
+    return found.ravel().regrouped(found.shape)
 
 
 def copy(a: Any, order: str = "K", subok: bool = False) -> Any:

@@ -266,6 +266,7 @@ def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: bool = Fal
     """
     a, held = _floats(a)
     found = a if a.dtype.kind != "f" else where(held, a, -np.inf)
+    found = found if found.ndim else found.reshape(1)
     return found.argmax(axis, keepdims=keepdims)
 
 
@@ -276,6 +277,7 @@ def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: bool = Fal
     """
     a, held = _floats(a)
     found = a if a.dtype.kind != "f" else where(held, a, np.inf)
+    found = found if found.ndim else found.reshape(1)
     return found.argmin(axis, keepdims=keepdims)
 
 
@@ -368,7 +370,7 @@ def cov(
         degrees = known(rows.shape[1], "cov") - less
         found = found * (1.0 / degrees if degrees > 0 else np.inf)
     else:
-        weights = operand(aweights, rows).as_float()
+        weights = operand(aweights, rows).astype(np.float64)
         total = weights.sum()
         centred = rows - ((rows * weights).sum(1) / total).reshape(-1, 1)
         factor = total - less * (weights * weights).sum() / total

@@ -46,6 +46,11 @@ def array_operand(value: Any, *others: Any) -> Any:
     return operand(np.asarray(value) if is_number(value) else value, *others)
 
 
+def as_double(x: Any) -> Any:
+    """The elements in the precision of float64, in which NumPy computes where it says so."""
+    return x.astype(np.result_type(x.dtype, np.float64), copy=False)
+
+
 def operands(values: Any, *others: Any) -> list[Any]:
     """The arrays of a list, or the slices of a tensor, as tensors."""
     if isinstance(values, ArrayOperators):

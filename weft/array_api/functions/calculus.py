@@ -12,7 +12,15 @@ from weft.array.elementwise import matmul, where
 from weft.array.operators import axes_of, axis_of, listed
 from weft.array.rearrangements import concat, flip, moveaxis
 from weft.array.selections import take
-from weft.array_api.operands import array_operand, known, leaves, operand, refuse, size_of
+from weft.array_api.operands import (
+    array_operand,
+    as_double,
+    known,
+    leaves,
+    operand,
+    refuse,
+    size_of,
+)
 
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
@@ -116,8 +124,7 @@ def interp(
 
     >>> np.interp(x, np.sort(v), v), np.interp(2.0 * v, [0.1, 0.5, 1.0], [1.0, 4.0, 2.0], left=-1.0)
     """
-    x, xp, fp = (operand(each, x, xp, fp) for each in (x, xp, fp))
-    x, xp, fp = (each.astype(np.result_type(each.dtype, np.float64)) for each in (x, xp, fp))
+    x, xp, fp = (as_double(operand(each, x, xp, fp)) for each in (x, xp, fp))
     if period is not None:
         x, xp = x % period, xp % period
         order = xp.argsort()

@@ -14,7 +14,7 @@ from weft.array.elementwise import abs, matmul, sign, sqrt, where
 from weft.array.products import vector_norm
 from weft.array.rearrangements import concat, matrix_transpose
 from weft.array.selections import take, take_along_axis
-from weft.array_api.operands import known, operand, refuse
+from weft.array_api.operands import as_double, known, operand, refuse
 from weft.array_api.stacks import of_stacks
 from weft.autodiff.custom import custom_jvp
 from weft.autodiff.one_kernel import one_kernel
@@ -350,8 +350,7 @@ def polyfit(
     """
     if full or cov is not False:
         raise refuse("polyfit requires full and cov to be False", (full, cov))
-    x, y = operand(x, y), operand(y, x).as_float()
-    x = x.astype(np.result_type(x.dtype, np.float64))
+    x, y = as_double(operand(x, y)), operand(y, x).as_float()
     powers = concat([(x**power).reshape(-1, 1) for power in reversed(range(int(deg) + 1))], 1)
     if w is not None:
         w = operand(w, x)

@@ -13,7 +13,7 @@ from weft.array.elementwise import isnan, root_of_sums, where
 from weft.array.operators import axes_of, is_number
 from weft.array.selections import take, take_along_axis
 from weft.array_api.functions.joining import vstack
-from weft.array_api.operands import constant, known, operand, refuse
+from weft.array_api.operands import as_double, constant, known, operand, refuse
 
 _POSITIONS: Final[dict[str, Callable[[Any, Any, Any], Any]]] = {
     "linear": lambda at, low, size: at,
@@ -356,8 +356,7 @@ def cov(
     """
     if fweights is not None:
         raise refuse("cov requires aweights or none", "fweights")
-    m = operand(m)
-    rows = m.astype(np.result_type(m.dtype, np.float64) if dtype is None else dtype)
+    rows = as_double(operand(m)) if dtype is None else operand(m).astype(dtype)
     rows = rows.reshape(1, -1) if rows.ndim < 2 else rows if rowvar else rows.T
     if y is not None:
         other = operand(y, rows).astype(rows.dtype)

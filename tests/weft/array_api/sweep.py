@@ -135,7 +135,8 @@ EXEMPT: dict[tuple[str, str], str] = {
        for name in FOURIER},
     **{("argsort", each): "NumPy's order of equal elements is any" for each in VARIATIONS},
     ("qr", "bool"): "the second column is rounding noise",
-    ("quantile", "float16"): "halves are interpolated with another order of roundings",
+    **{(name, "float16"): "halves are interpolated with another order of roundings"
+       for name in ("median", "percentile", "quantile", "nanpercentile", "nanquantile")},
     ("polyval", "bool"): "NumPy's sums and products of bools are bools, of numbers beside them not",
     **{("nextafter", variation): "counts as constant" for variation in ("float64", "oblong")},
 }  # fmt: skip

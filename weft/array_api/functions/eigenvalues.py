@@ -15,7 +15,7 @@ from weft.array.rearrangements import concat
 from weft.array.selections import take, take_along_axis
 from weft.array_api.functions import decompositions
 from weft.array_api.linalg import solve
-from weft.array_api.operands import known, operand, refuse
+from weft.array_api.operands import as_double, known, operand, refuse
 from weft.array_api.stacks import of_stacks
 from weft.autodiff.custom import custom_jvp
 from weft.autodiff.one_kernel import one_kernel
@@ -159,6 +159,7 @@ def poly(seq_of_zeros: Any) -> Any:
     >>> np.poly(v), np.poly(v * 1j)
     """
     zeros = operand(seq_of_zeros).as_float()
+    zeros = as_double(zeros) if zeros.dtype == np.float16 else zeros
     zeros = eigvals(zeros) if zeros.ndim == 2 else zeros.reshape(-1)
     found = zeros.constant(np.ones(1, zeros.dtype))
     for position in range(known(zeros.shape[0], "poly")):

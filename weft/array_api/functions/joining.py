@@ -444,7 +444,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     """
     x = operand(x)
     conditions = [operand(each) for each in condlist]
-    found = x * 0
+    found = (x * 0).astype(x.dtype)
     if len(funclist) > len(conditions):
         rest = funclist[-1]
         found = (found + (rest(x, *args, **kw) if callable(rest) else rest)).astype(x.dtype)

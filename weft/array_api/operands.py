@@ -94,8 +94,8 @@ def of_no_elements(own: Any, arguments: Sequence[Any], named: Mapping[str, Any])
         return np.zeros([int(each) for each in leaf.shape], leaf.dtype) if is_tensor else leaf
 
     def tensor(leaf: Any) -> Any:
-        is_array = isinstance(leaf, np.ndarray | np.generic)
-        return tensors[0].constant(np.asarray(leaf)) if is_array else leaf
+        of_numpy = isinstance(leaf, np.ndarray | np.generic)
+        return tensors[0].constant(_numpy.asarray(leaf)) if of_numpy else leaf
 
     given, by_name = tree_map(array_of, list(arguments)), tree_map(array_of, dict(named))
     return tree_map(tensor, own(*given, **by_name))

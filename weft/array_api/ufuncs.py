@@ -69,8 +69,10 @@ class Ufunc:
         """Operands of bools and of few bits in the dtype that NumPy computes with."""
         if not any(isinstance(each, ArrayOperators) and _is_small(each) for each in operands):
             return operands
-        kinds = [getattr(each, "dtype", type(each)) for each in operands]
-        kinds = [np.dtype(each) if each is bool else each for each in kinds]
+        kinds: list[Any] = [
+            np.dtype(bool) if isinstance(each, bool) else getattr(each, "dtype", type(each))
+            for each in operands
+        ]
         try:
             found = self.own.resolve_dtypes((*kinds, *[None] * self.own.nout))
         except TypeError:  # of NumPy's, for lists and other dtypes, which the definition refuses

@@ -142,8 +142,9 @@ def einsum(
     if not isinstance(equation, str):
         raise refuse("einsum requires its subscripts as a text", type(equation).__name__)
     whole = equation.replace(" ", "")
-    first = leader(*operands)
+    first: Any = leader(*operands)
     alike_ = operands and alike(*operands)
     tensors = operands if alike_ else first.lifted(operands[0]).promoted(*operands[1:])
-    of_bools = tensors[0].dtype == np.bool_
-    return (on_bools if of_bools else type(first).op)(first, "einsum", *tensors, equation=whole)
+    if tensors[0].dtype == np.bool_:
+        return on_bools(first, "einsum", *tensors, equation=whole)
+    return first.op("einsum", *tensors, equation=whole)

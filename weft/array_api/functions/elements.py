@@ -314,6 +314,7 @@ def spacing(x: Any) -> Any:
     >>> np.spacing(x)
     """
     x = operand(x).as_float()
+    x = x.op("stop_gradient", x)
     return copysign(nextafter(abs(x), lifted(x, np.inf)) - abs(x), x)
 
 

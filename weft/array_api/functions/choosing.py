@@ -143,6 +143,23 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
     return selections.take_along_axis(flat, indices, 0 if axis is None else axis)
 
 
+def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+    """For each element what the function of the last condition that holds returns, or its number.
+
+    >>> np.piecewise(x, [x < 0.3, x >= 0.3], [-1.0, lambda t: t * t])
+    """
+    x = operand(x)
+    conditions = [operand(each) for each in condlist]
+    found = (x * 0).astype(x.dtype)
+    if len(funclist) > len(conditions):
+        rest = funclist[-1]
+        found = (found + (rest(x, *args, **kw) if callable(rest) else rest)).astype(x.dtype)
+    for condition, function in zip(conditions, funclist, strict=False):
+        value = function(x, *args, **kw) if callable(function) else function
+        found = where(condition, operand(value, x).astype(x.dtype), found)
+    return found
+
+
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
     """The slices along an axis, or the flat elements, at indices.
 

@@ -435,20 +435,3 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         found = where(operand(condition), choice, found)
     return found
-
-
-def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
-    """For each element what the function of the last condition that holds returns, or its number.
-
-    >>> np.piecewise(x, [x < 0.3, x >= 0.3], [-1.0, lambda t: t * t])
-    """
-    x = operand(x)
-    conditions = [operand(each) for each in condlist]
-    found = (x * 0).astype(x.dtype)
-    if len(funclist) > len(conditions):
-        rest = funclist[-1]
-        found = (found + (rest(x, *args, **kw) if callable(rest) else rest)).astype(x.dtype)
-    for condition, function in zip(conditions, funclist, strict=False):
-        value = function(x, *args, **kw) if callable(function) else function
-        found = where(condition, operand(value, x).astype(x.dtype), found)
-    return found

@@ -69,9 +69,10 @@ class Ufunc:
         """Operands of bools and of few bits in the dtype that NumPy computes with."""
         if not any(isinstance(each, ArrayOperators) and _is_small(each) for each in operands):
             return operands
+        types: Any = [type(each) for each in operands]
         kinds: list[Any] = [
-            np.dtype(bool) if isinstance(each, bool) else getattr(each, "dtype", type(each))
-            for each in operands
+            np.dtype(bool) if own is bool else getattr(each, "dtype", own)
+            for each, own in zip(operands, types, strict=True)
         ]
         try:
             found = self.own.resolve_dtypes((*kinds, *[None] * self.own.nout))

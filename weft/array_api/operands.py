@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -81,12 +82,18 @@ def given_tensors(arguments: Sequence[Any], named: Mapping[str, Any]) -> bool:
 
 def of_no_elements(own: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
     """What NumPy's function gives for tensors that all have no elements, which depends on their
-    sizes alone; None where one has elements, or may have.
+    sizes alone; None where one has elements, or may have, and for parameters that NumPy lacks.
     """
     tensors = [
         each for each in leaves([*arguments, *named.values()]) if isinstance(each, ArrayOperators)
     ]
     if not all(0 in each.shape and all(map(is_integer, each.shape)) for each in tensors):
+        return None
+    try:
+        taken = inspect.signature(own).parameters
+    except ValueError:  # NumPy's own in C that has none
+        taken = named
+    if not taken.keys() >= named.keys():
         return None
 
     def array_of(leaf: Any) -> Any:

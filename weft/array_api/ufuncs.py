@@ -30,7 +30,7 @@ _SCATTERED: Final = {"add": "add", "multiply": "mul", "maximum": "max", "minimum
 
 
 def _is_small(x: Any) -> bool:
-    return x.dtype.kind in "biu" and x.dtype.itemsize < 4
+    return x.dtype.char in "?bBhH"
 
 
 class Ufunc:

@@ -50,8 +50,8 @@ def qr(a: Any, mode: str = "reduced") -> Any:
         r = r - _conjugate(weight) * direction.reshape(-1, 1) * matmul(across, r)
         return q - weight * matmul(q, direction).reshape(-1, 1) * across, r
 
-    turned = rows if a.dtype.kind == "c" else rows - 1  # the last element, to a real number
-    q, r = fori_loop(0, min(turned, columns), reflect, (identity, a))
+    steps_needed = rows if a.dtype.kind == "c" else rows - 1  # the last element, to a real number
+    q, r = fori_loop(0, min(steps_needed, columns), reflect, (identity, a))
     r = where(np.tril(np.ones((rows, columns), bool), -1), 0.0, r)
     if mode == "r":
         return r[:count]

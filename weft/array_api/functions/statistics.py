@@ -86,7 +86,7 @@ def quantile(
     >>> np.quantile(v, 0.9, method="lower")
     """
     a = operand(a)
-    flat, _, shape = _along_last(_beside(a, q), axis, keepdims)
+    flat, _, shape = _along_last(_with_precision(a, q), axis, keepdims)
     if weights is not None or method not in _POSITIONS:
         got = "weights" if weights is not None else repr(method)
         raise refuse(f"quantile requires the method of {', '.join(_POSITIONS)}", got)
@@ -109,7 +109,7 @@ def quantile(
     return moved.astype(a.dtype) if method in _CHOOSING and a.dtype.kind in "iu" else moved
 
 
-def _beside(a: Any, q: Any) -> Any:
+def _with_precision(a: Any, q: Any) -> Any:
     """The elements as floats, in the precision of parts that are no number of Python's."""
     a = a.as_float()
     return a if is_number(q) else a.astype(np.result_type(a.dtype, constant(q, "quantile").dtype))

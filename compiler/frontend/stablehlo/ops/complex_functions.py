@@ -72,7 +72,7 @@ def _is_nan(x: Term) -> Term:
 
 
 def _infinite(z: Pair) -> Term:
-    """Whether a part is infinite: functions then have limits, though the other part be no number."""
+    """Whether a part is infinite: functions have limits then, whatever the other part is."""
     return z.real.math("abs").equals(math.inf) | z.imag.math("abs").equals(math.inf)
 
 
@@ -89,9 +89,9 @@ def _times(size: Term, wave: Term) -> Term:
     return _defined(size * wave, size.equals(0) | wave.equals(0), signed)
 
 
-def _wave(size: Term, turned: Term) -> Term:
-    """`size * turned`, infinite where the size is though the angle be infinite or no number."""
-    return _defined(_times(size, turned), size.math("abs").equals(math.inf), size)
+def _wave(size: Term, phase: Term) -> Term:
+    """`size * phase`, infinite where the size is though the angle be infinite or no number."""
+    return _defined(_times(size, phase), size.math("abs").equals(math.inf), size)
 
 
 def _ordered(x: Term, y: Term) -> tuple[Term, Term]:
@@ -160,8 +160,10 @@ def square_root(z: Pair) -> Pair:
     other = y.math("abs") / zero.where(1.0, root * 2.0)
     left = x < 0
     real, imag = left.where(other, root), left.where(root, other)
-    far = y.math("abs").equals(math.inf)
-    return Pair(far.where(math.inf, zero.where(root, real)), far.where(y, copy_sign(imag, y)))
+    infinite = y.math("abs").equals(math.inf)
+    return Pair(
+        infinite.where(math.inf, zero.where(root, real)), infinite.where(y, copy_sign(imag, y))
+    )
 
 
 def sine(z: Pair) -> Pair:
@@ -257,9 +259,9 @@ def inverse_sine(z: Pair) -> Pair:
     real = atan2(z.real, low.real * high.real - low.imag * high.imag)
     imag = copy_sign((low.real * high.imag - low.imag * high.real).math("asinh"), z.imag)
     x, y = z.real, z.imag
-    far = _infinite(z)
-    real = _defined(far.where(atan2(x, y.math("abs")), real), x.equals(0), x)
-    return Pair(real, far.where(copy_sign(x.number(math.inf), y), imag))
+    infinite = _infinite(z)
+    real = _defined(infinite.where(atan2(x, y.math("abs")), real), x.equals(0), x)
+    return Pair(real, infinite.where(copy_sign(x.number(math.inf), y), imag))
 
 
 def inverse_cosine(z: Pair) -> Pair:
@@ -269,18 +271,18 @@ def inverse_cosine(z: Pair) -> Pair:
     real = atan2(low.real, high.real) * 2.0
     imag = (high.real * low.imag - high.imag * low.real).math("asinh")
     x, y = z.real, z.imag
-    far = _infinite(z)
-    real = _defined(far.where(atan2(y.math("abs"), x), real), x.equals(0), math.pi / 2)
-    return Pair(real, far.where(copy_sign(x.number(math.inf), -y), imag))
+    infinite = _infinite(z)
+    real = _defined(infinite.where(atan2(y.math("abs"), x), real), x.equals(0), math.pi / 2)
+    return Pair(real, infinite.where(copy_sign(x.number(math.inf), -y), imag))
 
 
 def inverse_hyperbolic_cosine(z: Pair) -> Pair:
     """`acosh(z)`, by Kahan's formulas."""
     low, high = square_root(z.shifted(-1.0)), square_root(z.shifted(1.0))
     real = (low.real * high.real + low.imag * high.imag).math("asinh")
-    imag, far = atan2(low.imag, high.real) * 2.0, _infinite(z)
-    imag = _defined(far.where(atan2(z.imag, z.real), imag), z.real.equals(0), math.pi / 2)
-    return Pair(far.where(math.inf, real), imag)
+    imag, infinite = atan2(low.imag, high.real) * 2.0, _infinite(z)
+    imag = _defined(infinite.where(atan2(z.imag, z.real), imag), z.real.equals(0), math.pi / 2)
+    return Pair(infinite.where(math.inf, real), imag)
 
 
 def inverse_hyperbolic_tangent(z: Pair) -> Pair:
@@ -289,10 +291,10 @@ def inverse_hyperbolic_tangent(z: Pair) -> Pair:
     bottom = (1.0 - x) * (1.0 - x) + y * y
     real = log1p(x * 4.0 / bottom) * 0.25
     imag = atan2(y * 2.0, (1.0 - x) * (x + 1.0) - y * y) * 0.5
-    far = _infinite(z)
-    real = _defined(far.where(copy_sign(x.number(0.0), x), real), x.equals(0), x)
+    infinite = _infinite(z)
+    real = _defined(infinite.where(copy_sign(x.number(0.0), x), real), x.equals(0), x)
     limit = _is_nan(y).where(y, copy_sign(x.number(math.pi / 2), y))
-    return Pair(real, far.where(limit, imag))
+    return Pair(real, infinite.where(limit, imag))
 
 
 def inverse_tangent(z: Pair) -> Pair:

@@ -42,7 +42,9 @@ def simplify(kernel: KernelOp) -> None:
     for op in list(kernel.body.block.ops):
         if isinstance(op, AllocOp) and (store := _only_store(op.result)) is not None:
             loads = [use.operation for use in op.result.uses if isinstance(use.operation, LoadOp)]
-            if len(loads) == 1 or _cost(store, weights) <= CHEAP:
+            # as both operands of `x * x` one element is read, and computed once in the end
+            readers = {(load.parent, tuple(load.index)) for load in loads}
+            if len(readers) == 1 or _cost(store, weights) <= CHEAP:
                 _inline_where_once(store, loads, weights)
 
 

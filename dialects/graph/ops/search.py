@@ -47,7 +47,8 @@ def first_extremum(
     fill(b, best, lines, highest(element) if least else lowest(element), wide)
     with b.loops(lines) as line, b.reduce([extent], "min" if least else "max", "k") as (k,):
         x, bound = b.load(source, along(line, k)), b.load(best, line)
-        b.store(best, line, bound.minimum(x) if least else bound.maximum(x))
+        either = bound.minimum if least else bound.maximum
+        b.store(best, line, either(x, any_zero=True))  # of equals another reduction decides
     short = extent.constant is not None and extent.constant < 2**31
     counter = I32 if short else I64
     position = b.temporary(lines, counter, "place")

@@ -73,13 +73,6 @@ def by_rows(who: str, order: Any) -> bool:
     return order != "F"
 
 
-def holds_tensors(value: Any) -> bool:
-    """Whether it is a tensor, or a list that holds one."""
-    if isinstance(value, list | tuple):
-        return any(map(holds_tensors, cast("Sequence[Any]", value)))
-    return isinstance(value, ArrayOperators)
-
-
 def is_number(value: Any) -> TypeGuard[float]:
     """Whether it is a number of Python, which takes the dtype of a tensor beside it; scalars of
     NumPy's have their own, though some are floats of Python too.
@@ -240,12 +233,10 @@ class ArrayOperators(metaclass=ArrayClass):
 
     def lifted(self, other: Any) -> Self:
         """A number, an array, a tensor of another kind or a list of such as one of this kind."""
-        if is_number(other):
-            return self.constant(np.asarray(other, number_dtype(type(other), self.dtype)))
-        if isinstance(other, list | tuple) and holds_tensors(other):
-            parts = [self.lifted(each) for each in cast("Sequence[Any]", other)]
-            return import_module("weft.array.rearrangements").stack(parts)
-        return self.constant(np.asarray(other))
+        if isinstance(other, list | tuple):
+            return import_module("weft.array.lists").lifted(self, other)
+        dtype = number_dtype(type(other), self.dtype) if is_number(other) else None
+        return self.constant(np.asarray(other, dtype))
 
     @property
     def size(self) -> Any:

@@ -8,7 +8,8 @@ from typing import Any, cast
 import numpy as np
 
 from weft.array.composites import leader
-from weft.array.operators import ArrayOperators, holds_tensors, is_number, listed, users_line
+from weft.array.lists import holds_tensors
+from weft.array.operators import ArrayOperators, is_number, listed, users_line
 from weft.array.rearrangements import stack
 from weft.dialects.errors import WeftError
 from weft.eager.tensor import tensor_of

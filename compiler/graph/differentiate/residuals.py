@@ -71,7 +71,7 @@ class _Planner:
         self.positions = {op: number for number, op in enumerate(forward.ops)}
         self.definers = {name: op for op in forward.ops for name in defined_sizes(op)}
         self.sized = sized
-        self.varying = {*self.definers} | ({index} if index else set())
+        self.varying = {*self.definers, *([index] if index else [])}
         self.seen: set[SSAValue] = set()
         self.heap: list[tuple[int, int, SSAValue]] = []
 

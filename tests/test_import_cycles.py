@@ -97,8 +97,9 @@ IMPORTS_BY_NAME: Final[Mapping[str, Sequence[str]]] = {
         "weft.array.methods -> weft.array_api.dispatch",
         "weft.array.methods -> weft.numpy",
     ),
-    "reals become complex numbers, and factors those of complex matrices, which are made of them": (
+    "reals become complex numbers, lists tensors, and factors those of complex matrices": (
         "weft.array.operators -> weft.array.complex_numbers",
+        "weft.array.operators -> weft.array.lists",
         "weft.array_api.functions.decompositions -> weft.array_api.functions.eigenvalues",
     ),
     "modules of the public interface are loaded when they are first used": ("weft -> weft.",),

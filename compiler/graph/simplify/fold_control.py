@@ -134,18 +134,18 @@ def fold_loop(op: ForOp, budget: UnrollingBudget) -> None:
 
 
 def copied_iteration(
-    op: ForOp, state: Sequence[SSAValue], number: int | Expr, place: Operation
+    op: ForOp, state: Sequence[SSAValue], number: int | Expr, successor: Operation
 ) -> list[SSAValue]:
     """Copies the body of a loop in front of an operator, for one iteration; returns the values it
     yields.
     """
-    block = place.parent
+    block = successor.parent
     assert block is not None, "a loop that is unrolled stands in a block"
     values: dict[SSAValue, SSAValue] = dict(zip(op.body.block.args, state, strict=True))
     sizes = size_atoms({op.index.data: number})
     for inner in list(op.body.block.ops)[:-1]:
         copy = inner.clone(values)
-        block.insert_op_before(copy, place)
+        block.insert_op_before(copy, successor)
         substitute_sizes(copy, sizes)
         for result in copy.results:
             retype(result, sizes)

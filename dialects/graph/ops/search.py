@@ -78,13 +78,13 @@ def _first_of(elements: Sequence[Scalar], *, least: bool, last: bool) -> Scalar:
     """The position of the extremum of a few elements, of which there is one."""
     best, *others = elements
     relation = ("le" if least else "ge") if last else ("lt" if least else "gt")
-    place = constant(best.builder, 0, I64)
+    position = constant(best.builder, 0, I64)
     for k, x in enumerate(others, 1):
         wins = x.compare(relation, best)
         if is_float(x.element):
             wins |= x.is_nan() if last else x.is_nan() & ~best.is_nan()
-        best, place = wins.select(x, best), wins.select(constant(best.builder, k, I64), place)
-    return place
+        best, position = wins.select(x, best), wins.select(constant(best.builder, k, I64), position)
+    return position
 
 
 def _is_best(x: Scalar, best: Scalar) -> Scalar:

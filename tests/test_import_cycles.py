@@ -97,8 +97,9 @@ IMPORTS_BY_NAME: Final[Mapping[str, Sequence[str]]] = {
         "weft.array.methods -> weft.array_api.dispatch",
         "weft.array.methods -> weft.numpy",
     ),
-    "reals become complex numbers, which are made of them": (
+    "reals become complex numbers, and lists tensors": (
         "weft.array.operators -> weft.array.complex_numbers",
+        "weft.array.operators -> weft.array.lists",
     ),
     "modules of the public interface are loaded when they are first used": ("weft -> weft.",),
     "a command loads what it needs": ("weft.cli.main -> weft.cli.",),

@@ -1,7 +1,8 @@
-"""Programs in plain NumPy by weft, numba and NumPy: `python -m benchmarks.numeric --threads 1,2`.
+"""Programs in plain NumPy by weft, numba, JAX and NumPy: `python -m benchmarks.numeric`.
 
 Engines take turns in processes of their own; a line of the result is one program with one number of
-threads. Those in the file already are not measured again.
+threads (`--threads 1,2`). Those in the file already are not measured again. With `--processor` one
+thread of each is measured in this process, by processor time, which needs `OPENBLAS_NUM_THREADS=1`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.numeric.cases import ENGINES, PROGRAMS, ProgramJob
+from benchmarks.numeric.turns import measure_turns
 from benchmarks.options import append_row, parse_jobs, parser_of
 from benchmarks.run import recorded
 from weft.bench.rounds import Measured, choose_cores, measure_jobs
@@ -25,12 +27,13 @@ def main() -> None:
     path: Path = arguments.output
     failed = 0
     for name in arguments.programs or [program.name for program in PROGRAMS]:
-        for threads in arguments.threads:
+        for threads in [1] if arguments.processor else arguments.threads:
             if (name, threads) in recorded(path):
                 continue
             cores = choose_cores(threads)
             jobs = {engine: ProgramJob(cores, engine, name) for engine in arguments.engines}
-            measured = measure_jobs(jobs, rounds=arguments.rounds, seconds=arguments.seconds)
+            measure = measure_turns if arguments.processor else measure_jobs
+            measured = measure(jobs, rounds=arguments.rounds, seconds=arguments.seconds)
             row = row_of(name, threads, measured)
             failed += "error" in row
             append_row(path, row)
@@ -78,6 +81,7 @@ def shown(row: dict[str, Any]) -> str:
 
 def _arguments() -> argparse.Namespace:
     parser = parser_of("numeric", __doc__, "numeric-")
+    parser.add_argument("--processor", action="store_true")
     return parse_jobs(parser, "programs", [program.name for program in PROGRAMS], ENGINES)
 
 

@@ -32,6 +32,7 @@ from weft.compiler.graph.simplify.inline_regions import InlineRegionsPass
 from weft.compiler.graph.simplify.rewrite import RewritePass
 from weft.compiler.graph.simplify.sink_reindexing import SinkReindexingPass
 from weft.compiler.graph.simplify.unify_sizes import UnifySizesPass
+from weft.compiler.graph.unroll_elementwise import UnrollElementwisePass
 from weft.compiler.graph.widen_halves import WidenHalvesPass
 from weft.compiler.graph.winograd import WinogradPass
 
@@ -69,6 +70,7 @@ SIMPLIFYING_PASSES: tuple[type[ModulePass], ...] = (
 GROUPING_PASSES: tuple[type[ModulePass], ...] = (
     InlineRegionsPass,  # after the last pass that merges equal operators
     RematerializePass,  # what is computed twice here stays so for the same reason
+    UnrollElementwisePass,  # it makes larger kernels, before they are grouped
     FuseMatmulsPass,  # biases stand right behind their products now
     WinogradPass,  # on filters that normalisations are folded into; not with strict_fp
     FuseAttentionPass,  # before parts of an attention join other groups

@@ -6,7 +6,7 @@ from weft.dialects.fields import quicken
 from weft.dialects.graph.classical import automaton, coupling, strings, tree_ensemble
 from weft.dialects.graph.core.op import GraphOp
 from weft.dialects.graph.core.types import ShapeAttr, TensorType
-from weft.dialects.graph.linalg import fourier, triangular
+from weft.dialects.graph.linalg import fourier, systems, triangular
 from weft.dialects.graph.mesh import collectives, messages, shard
 from weft.dialects.graph.mesh.attributes import MeshAttr, ShardingAttr
 from weft.dialects.graph.mesh.collectives import CollectiveOp
@@ -77,11 +77,11 @@ __all__ = [
 
 FAMILIES = (
     constant, arithmetic, extremum, exponential, trigonometry, activation, comparison, cast,
-    derivative, watch, matmul, einsum, determinant, fourier, triangular, movement, slicing, pad,
-    insert, rearrange, gather, scatter, resample, scan, generate, nonzero, random, reduce, conv,
-    integer_products, block_quantized, gguf_blocks, unfold, winograd, softmax, search, sort, pool,
-    region_pool, lp_norm, normalize, tree_ensemble,
-    strings, automaton, coupling, shard,
+    derivative, watch, matmul, einsum, determinant, fourier, triangular, systems, movement,
+    slicing, pad, insert, rearrange, gather, scatter, resample, scan, generate, nonzero, random,
+    reduce, conv, integer_products, block_quantized, gguf_blocks, unfold, winograd, softmax,
+    search, sort, pool, region_pool, lp_norm, normalize, tree_ensemble, strings, automaton,
+    coupling, shard,
 )  # fmt: skip
 """Files of operators."""
 

@@ -51,6 +51,27 @@ func.func @main(%x: !graph.tensor<[], f32>, %w: !graph.tensor<[], f32>, %r: !gra
 
 // -----
 
+// Slices whose size the index tells cannot be stacked: they are taken again from the state, which is.
+// CHECK-LABEL: func.func @main
+// CHECK: %y, %[[STATES:.*]], %{{.*}} = graph.for %x {{.*}} -> (!graph.tensor<[4], f32>, !graph.tensor<[n, 4], f32>, !graph.tensor<[n], f32>)
+// CHECK: graph.for
+// CHECK: %[[ROW:.*]] = graph.slice %[[STATES]]
+// CHECK: %[[STATE:.*]] = graph.reshape %[[ROW]] {shape = #graph.shape<[4]>}
+// CHECK: graph.slice %[[STATE]] {starts = #graph.shape<[0]>, sizes = #graph.shape<[-i_0 + n - 1]>
+func.func @main(%x: !graph.tensor<[4], f32>) -> !graph.tensor<[], f32> {
+  %y = graph.for %x {count = #graph.shape<[n]>, index = "i"} : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32> {
+  ^body(%p: !graph.tensor<[4], f32>):
+    %s = graph.slice %p {starts = #graph.shape<[0]>, sizes = #graph.shape<[i]>, steps = array<i64: 1>} : (!graph.tensor<[4], f32>) -> !graph.tensor<[i], f32>
+    %d = graph.einsum %s, %s {equation = "a,a->"} : (!graph.tensor<[i], f32>, !graph.tensor<[i], f32>) -> !graph.tensor<[], f32>
+    %q = graph.mul %p, %d : (!graph.tensor<[4], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[4], f32>
+    graph.yield %q : !graph.tensor<[4], f32>
+  }
+  %z = graph.einsum %y {equation = "a->"} : (!graph.tensor<[4], f32>) -> !graph.tensor<[], f32>
+  func.return %z : !graph.tensor<[], f32>
+}
+
+// -----
+
 // As many iterations as a while loop ran; nothing passes through its condition.
 // CHECK-LABEL: func.func @main
 // CHECK: %y, %[[STATES:.*]] = graph.while %x {index = "i", count = "rounds"} {{.*}} -> (!graph.tensor<[], f32>, !graph.tensor<[rounds], f32>)

@@ -394,6 +394,14 @@ func.func @main(%x: !graph.tensor<[n, 4, 5], f32>) {
 
 // -----
 
+// CHECK: graph.solve requires columns of the rows of [4, 4] f32, got [5, 2] f32
+func.func @main(%a: !graph.tensor<[4, 4], f32>, %x: !graph.tensor<[5, 2], f32>) {
+  %y = graph.solve %a, %x : (!graph.tensor<[4, 4], f32>, !graph.tensor<[5, 2], f32>) -> !graph.tensor<[5, 2], f32>
+  func.return
+}
+
+// -----
+
 // CHECK: graph.triangular_solve requires columns of the rows of [4, 4] f32, got [5, 2] f32
 func.func @main(%a: !graph.tensor<[4, 4], f32>, %x: !graph.tensor<[5, 2], f32>) {
   %y = graph.triangular_solve %a, %x {lower = true, unit = false} : (!graph.tensor<[4, 4], f32>, !graph.tensor<[5, 2], f32>) -> !graph.tensor<[5, 2], f32>

@@ -50,6 +50,38 @@ func.func @main(%a: !graph.tensor<[n, n], f32>, %x: !graph.tensor<[n, 5], f32>) 
 
 // -----
 
+// A system is solved by blocks of columns: rows are exchanged and taken from those below in the
+// columns of the block, then eight at once in tiles of the columns behind it.
+// CHECK-LABEL: loop.kernel @solve_
+// CHECK: %shares = loop.alloc workspace : !loop.buffer<[n0, min(32, n0)], f32>
+// CHECK: loop.for %o = 0 to ((n0 + 31) floordiv 32) {
+// CHECK-NEXT: loop.for %k = 0 to min(-32 * %o + n0, 32) {
+// CHECK: arith.cmpf ogt
+// CHECK: %[[ROW:.*]] = arith.index_cast %{{.*}} : i64 to index
+// CHECK: loop.store %{{.*}}, %whole[%[[ROW]], 32 * %o + %{{.*}}]
+// CHECK: arith.divf
+// CHECK: loop.store %{{.*}}, %shares
+// CHECK: loop.for %t = 0 to
+// CHECK-COUNT-8: arith.mulf
+// CHECK: loop.for %r_1 = 0 to %{{.*}} reduction(add) {
+// CHECK: arith.divf
+func.func @main(%a: !graph.tensor<[n, n], f32>, %x: !graph.tensor<[n, 5], f32>) -> !graph.tensor<[n, 5], f32> {
+  %y = graph.solve %a, %x : (!graph.tensor<[n, n], f32>, !graph.tensor<[n, 5], f32>) -> !graph.tensor<[n, 5], f32>
+  func.return %y : !graph.tensor<[n, 5], f32>
+}
+
+// -----
+
+// Of one block nothing is below: there are no tiles.
+// CHECK-LABEL: loop.kernel @solve_
+// CHECK-NOT: loop.for %t
+func.func @main(%a: !graph.tensor<[n, 3, 3], f64>, %x: !graph.tensor<[n, 3, 1], f64>) -> !graph.tensor<[n, 3, 1], f64> {
+  %y = graph.solve %a, %x : (!graph.tensor<[n, 3, 3], f64>, !graph.tensor<[n, 3, 1], f64>) -> !graph.tensor<[n, 3, 1], f64>
+  func.return %y : !graph.tensor<[n, 3, 1], f64>
+}
+
+// -----
+
 // Long lines are distributed by four digits of 8 bits: all are counted at once, and each round
 // keeps the order of the one before.
 // CHECK-LABEL: loop.kernel @argsort_

@@ -64,16 +64,30 @@ func.func @main(%x: !graph.tensor<[2, 8], f32>) -> !graph.tensor<[2], f32> {
 
 // A search is two reductions in any order: the extremum, and the least index at which it stands.
 // CHECK-LABEL: loop.kernel @arg_max_
-// CHECK: loop.for %{{.*}} = 0 to 8 reduction(max) {
+// CHECK: loop.for %{{.*}} = 0 to 80 reduction(max) {
 // CHECK: arith.maximumf
-// CHECK: loop.for %[[K:[a-z_0-9]+]] = 0 to 8 reduction(min) {
+// CHECK: loop.for %[[K:[a-z_0-9]+]] = 0 to 80 reduction(min) {
 // CHECK: arith.cmpf oeq
 // CHECK: loop.index %[[K]]
 // CHECK: arith.minsi
 // CHECK: arith.extsi
-func.func @main(%x: !graph.tensor<[2, 8], f32>) -> !graph.tensor<[2], i64> {
-  %y = graph.arg_max %x {axis = -1 : i64, keepdims = false, select_last_index = false} : (!graph.tensor<[2, 8], f32>) -> !graph.tensor<[2], i64>
+func.func @main(%x: !graph.tensor<[2, 80], f32>) -> !graph.tensor<[2], i64> {
+  %y = graph.arg_max %x {axis = -1 : i64, keepdims = false, select_last_index = false} : (!graph.tensor<[2, 80], f32>) -> !graph.tensor<[2], i64>
   func.return %y : !graph.tensor<[2], i64>
+}
+
+// -----
+
+// Of short lines several are searched at once, one element after the other.
+// CHECK-LABEL: loop.kernel @arg_min_
+// CHECK: loop.for %[[I:[a-z_0-9]+]] = 0 to 200 {
+// CHECK-COUNT-3: loop.load
+// CHECK: arith.cmpf olt
+// CHECK: arith.cmpf olt
+// CHECK: loop.store %{{.*}}, %a1[%[[I]]]
+func.func @main(%x: !graph.tensor<[200, 3], f32>) -> !graph.tensor<[200], i64> {
+  %y = graph.arg_min %x {axis = -1 : i64, keepdims = false, select_last_index = false} : (!graph.tensor<[200, 3], f32>) -> !graph.tensor<[200], i64>
+  func.return %y : !graph.tensor<[200], i64>
 }
 
 // -----

@@ -209,3 +209,19 @@ func.func @main(%x: !graph.tensor<[n, m, k], f32>) -> !graph.tensor<[], f32> {
   %y = graph.reduce_max %x {axes = array<i64: 0, 1, 2>, keepdims = false} : (!graph.tensor<[n, m, k], f32>) -> !graph.tensor<[], f32>
   func.return %y : !graph.tensor<[], f32>
 }
+
+// -----
+
+// Both operands of a square in a reduction are one value, so what computes it moves to where it is read.
+// CHECK-LABEL: loop.kernel @sub_mul_reduce_sum_
+// CHECK-NOT: loop.alloc :
+// CHECK: loop.for %{{.*}} = 0 to 31 reduction(add) {
+// CHECK: %[[ONE:[a-z_0-9]+]] = arith.subf
+// CHECK: %[[OTHER:[a-z_0-9]+]] = arith.subf
+// CHECK-NEXT: arith.mulf %[[ONE]], %[[OTHER]]
+func.func @main(%x: !graph.tensor<[64, 1000], f32>, %m: !graph.tensor<[64, 1], f32>) -> !graph.tensor<[64], f32> {
+  %t = graph.sub %x, %m : (!graph.tensor<[64, 1000], f32>, !graph.tensor<[64, 1], f32>) -> !graph.tensor<[64, 1000], f32>
+  %s = graph.mul %t, %t : (!graph.tensor<[64, 1000], f32>, !graph.tensor<[64, 1000], f32>) -> !graph.tensor<[64, 1000], f32>
+  %y = graph.reduce_sum %s {axes = array<i64: 1>, keepdims = false} : (!graph.tensor<[64, 1000], f32>) -> !graph.tensor<[64], f32>
+  func.return %y : !graph.tensor<[64], f32>
+}

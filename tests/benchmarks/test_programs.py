@@ -10,10 +10,13 @@ import pytest
 
 from benchmarks.numeric import __main__ as numeric
 from benchmarks.numeric import cases as numeric_cases
+from benchmarks.numeric import programs
+from benchmarks.numeric.turns import measure_turns
 from benchmarks.training import __main__ as training
 from benchmarks.training import cases as training_cases
 from weft import nn
 from weft.bench.rounds import Measured, difference, disagreement
+from weft.bench.session import PeerLacks
 
 STENCIL = numeric_cases.Program("stencil", lambda draw: [draw.uniform(0.0, 1.0, (9, 8))], (0.2, 3))
 
@@ -81,14 +84,40 @@ def test_numeric_programs(tmp_path, monkeypatch, capsys):
     assert again == [row]  # what the file has is not measured again
 
 
-@pytest.mark.parametrize("program", numeric_cases.PROGRAMS, ids=lambda program: program.name)
+def test_turns_in_this_process(monkeypatch):
+    compiled = numeric_cases._compiled
+    monkeypatch.setattr(
+        numeric_cases,
+        "_compiled",
+        lambda engine, name, threads: compiled(
+            "weft" if engine == "weft" else "numpy", name, threads
+        ),
+    )
+    jobs = {name: numeric_cases.ProgramJob((0,), name, "stencil") for name in ("weft", "numba")}
+    jobs["none"] = numeric_cases.ProgramJob((0,), "jax", "edit_distance")
+    monkeypatch.setattr(numeric_cases, "_by_jax", lambda name, arguments: lacking(name))
+    monkeypatch.setattr(
+        numeric_cases, "PROGRAMS", (STENCIL, replace(STENCIL, name="edit_distance"))
+    )
+    ours, theirs, none = measure_turns(jobs, rounds=2, seconds=0.001)
+    assert (ours.status, theirs.status, none.status) == ("ok", "ok", "lacks")
+    assert len(ours.rounds) == len(theirs.rounds) == 2
+    assert none.reason == "no edit_distance"
+
+
+def lacking(name):
+    raise PeerLacks(f"no {name}")
+
+
+LOOPS = [each for each in numeric_cases.PROGRAMS if hasattr(programs, f"{each.name}_loops")]
+
+
+@pytest.mark.parametrize("program", LOOPS, ids=lambda program: program.name)
 def test_loops_agree_with_programs(program):
     given = [each[:20] if isinstance(each, np.ndarray) else each for each in program.arguments()]
     if program.name == "softmax_regression":
         given[0], given[2] = given[0][:, :20], given[2][:20]
-    plain, loops = (
-        getattr(numeric_cases.programs, f"{program.name}{end}")(*given) for end in ("", "_loops")
-    )
+    plain, loops = (getattr(programs, f"{program.name}{end}")(*given) for end in ("", "_loops"))
     np.testing.assert_allclose(plain, loops, rtol=1e-4, atol=1e-7)
 
 

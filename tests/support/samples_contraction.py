@@ -13,6 +13,7 @@ from weft.dialects.graph import GraphOp
 from weft.dialects.graph.core.op import AttributeValue
 from weft.dialects.graph.core.types import BF16, F16, F32, F64, I32, UI8
 from weft.dialects.graph.linalg.fourier import FourierPassOp
+from weft.dialects.graph.linalg.systems import SolveOp
 from weft.dialects.graph.linalg.triangular import CholeskyOp, TriangularSolveOp
 from weft.dialects.graph.ops.conv import ConvOp, ConvTransposeOp
 from weft.dialects.graph.ops.determinant import DetOp
@@ -174,10 +175,20 @@ def triangular(draw) -> Sample:
     return Sample([(a + 2 * np.eye(side)).astype(a.dtype), right], attributes)
 
 
+@st.composite
+def system(draw) -> Sample:
+    """Matrices far from singular ones, whose rows are in any order, and right sides."""
+    sample = draw(triangular())
+    a, right = sample.operands
+    order = draw(st.permutations(range(a.shape[-1])))
+    return Sample([np.ascontiguousarray(a[..., order, :]), right])
+
+
 SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     DetOp: squares(),
     CholeskyOp: positive_definite(),
     TriangularSolveOp: triangular(),
+    SolveOp: system(),
     EinsumOp: einsum(),
     FourierPassOp: fourier_pass(),
     MatmulOp: matmul(),

@@ -233,10 +233,11 @@ class ArrayOperators(metaclass=ArrayClass):
         return [array.astype(common) for array in arrays]
 
     def lifted(self, other: Any) -> Self:
-        """A number, an array or a tensor of another kind as a tensor of this kind."""
-        if is_number(other):
-            return self.constant(np.asarray(other, number_dtype(type(other), self.dtype)))
-        return self.constant(np.asarray(other))
+        """A number, an array, a tensor of another kind or a list of such as one of this kind."""
+        if isinstance(other, list | tuple):
+            return import_module("weft.array.lists").lifted(self, other)
+        dtype = number_dtype(type(other), self.dtype) if is_number(other) else None
+        return self.constant(np.asarray(other, dtype))
 
     @property
     def size(self) -> Any:

@@ -66,22 +66,23 @@ def solve(x1: Any, x2: Any, /) -> Any:
         return _numpy.linalg.solve(x1, x2)
     matrix, right = (each.as_float() for each in pair)
     if right.ndim == 1:
-        return _eliminated(matrix, right.reshape(-1, 1))[0][..., 0]
-    return _eliminated(matrix, right)[0]
+        return _solved(matrix, right.reshape(-1, 1))[..., 0]
+    return _solved(matrix, right)
 
 
 def inv(x: Any, /) -> Any:
     """The inverses of square matrices."""
     if not isinstance(x, ArrayOperators):
         return _numpy.linalg.inv(x)
-    return _eliminated(x.as_float(), _identity(x.as_float()))[0]
+    return _solved(x.as_float(), _identity(x.as_float()))
 
 
 def det(x: Any, /) -> Any:
     """The determinants of square matrices."""
     if not isinstance(x, ArrayOperators):
         return _numpy.linalg.det(x)
-    return prod(_pivots(x), -1)
+    x = x.as_float()
+    return x.op("det", x) if _has_kernels(x) else prod(_pivots(x), -1)
 
 
 def slogdet(x: Any, /) -> SignAndLog:
@@ -97,6 +98,9 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Any:
     if not isinstance(x, ArrayOperators):
         return _numpy.linalg.cholesky(x, upper=upper)
     x = x.as_float()
+    if _has_kernels(x):
+        lower = x.op("cholesky", x)
+        return matrix_transpose(lower) if upper else lower
     positions = _positions(x)
 
     def round_(rest: Any, k: Any) -> Any:
@@ -111,6 +115,21 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Any:
     if not upper:
         return lower
     return matrix_transpose(lower.conj() if x.dtype.kind == "c" else lower)
+
+
+def _has_kernels(x: Any) -> bool:
+    """Whether operators factor matrices of these numbers, and no loops over their columns."""
+    _require_square(x)
+    return x.dtype.kind == "f" and x.dtype.itemsize >= 4
+
+
+def _solved(matrix: Any, right: Any) -> Any:
+    """`x` of `matrix @ x = right`."""
+    if not _has_kernels(matrix) or matrix.dtype != right.dtype:
+        return _eliminated(matrix, right)[0]
+    heads = _heads(matrix, right)
+    operands = [broadcast_to(each, (*heads, *each.shape[-2:])) for each in (matrix, right)]
+    return matrix.op("solve", *operands)
 
 
 def _eliminated(matrix: Any, right: Any) -> tuple[Any, Any]:

@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from weft.array.composites import leader
+from weft.array.lists import holds_tensors
 from weft.array.operators import ArrayOperators, is_number, listed, users_line
 from weft.array.rearrangements import stack
 from weft.dialects.errors import WeftError
@@ -64,13 +65,6 @@ def leaves(values: Any) -> list[Any]:
     if not isinstance(values, list | tuple):
         return [values]
     return [leaf for each in cast("Sequence[Any]", values) for leaf in leaves(each)]
-
-
-def holds_tensors(values: Any) -> bool:
-    """Whether it is a tensor, or a list that holds one."""
-    if isinstance(values, list | tuple):
-        return any(map(holds_tensors, cast("Sequence[Any]", values)))
-    return isinstance(values, ArrayOperators)
 
 
 def given_tensors(arguments: Sequence[Any], named: Mapping[str, Any]) -> bool:

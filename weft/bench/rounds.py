@@ -268,12 +268,12 @@ def measure_jobs(
             first = turn % max(1, len(taking_part))
             for number, each in enumerate(taking_part[first:] + taking_part[:first]):
                 on_turn(each.engine, len(found) + turn * len(found) + number, total)
-                if not _far_behind(each, found[0]):
+                if not far_behind(each, found[0]):
                     _note_timed(each, processes[each.engine].ask(seconds, ROUND_LIMIT))
     return found
 
 
-def _far_behind(each: Measured, first: Measured) -> bool:
+def far_behind(each: Measured, first: Measured) -> bool:
     """After two rounds, by the best of both."""
     if len(each.rounds) < 2 or not first.rounds:
         return False

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from weft.array.indexing import is_mask, is_whole, parsed
-from weft.array.operators import ArrayOperators, is_number, listed
-from weft.array.rearrangements import stack
+from weft.array.operators import ArrayOperators, is_number
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.types import ShapeAttr
 from weft.tracing.indexing import Box, box_of, chosen, together
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
 
 def _tensor(x: Traced, value: Any) -> Traced:
     """What is assigned, as a tensor of the same graph."""
-    several = listed(value)
-    if isinstance(value, list | tuple) and any(isinstance(e, ArrayOperators) for e in several):
-        return stack([_tensor(x, each) for each in several])
     return x.constant(np.asarray(value)) if is_number(value) else x.lifted(value)
 
 

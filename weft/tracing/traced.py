@@ -390,7 +390,7 @@ class Traced(ArrayMethods):
     def __bool__(self) -> bool:
         raise WeftError(
             f"{users_line()}: a condition requires a value, got a tensor that is being traced "
-            "(weft.numpy.where chooses between tensors)"
+            "(weft.numpy.where chooses between tensors; weft.jit reads `if` and `while`)"
         )
 
     def _refuse_value(self, *_: Any, **__: Any) -> Any:

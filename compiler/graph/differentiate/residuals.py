@@ -55,19 +55,23 @@ class Plan(Struct):
     copied: list[Operation] = msgspec.field(default_factory=list[Operation])
 
 
-def plan_residuals(forward: Block, wanted: Sequence[SSAValue], sized: set[str]) -> Plan:
+def plan_residuals(
+    forward: Block, wanted: Sequence[SSAValue], sized: set[str], index: str | None = None
+) -> Plan:
     """Decides for the values that a derivative reads, from the last to the first. `sized` are sizes
-    that it mentions; what defines one is copied, and so is what has a size that is found inside.
+    that it mentions; what defines one is copied, and so is what has a size that is found inside or
+    that the index of a loop tells, of which values of all iterations cannot be stacked.
     """
-    return _Planner(forward, sized).plan(wanted)
+    return _Planner(forward, sized, index).plan(wanted)
 
 
 class _Planner:
-    def __init__(self, forward: Block, sized: set[str]) -> None:
+    def __init__(self, forward: Block, sized: set[str], index: str | None) -> None:
         self.forward = forward
         self.positions = {op: number for number, op in enumerate(forward.ops)}
         self.definers = {name: op for op in forward.ops for name in defined_sizes(op)}
         self.sized = sized
+        self.varying = {*self.definers, *([index] if index else [])}
         self.seen: set[SSAValue] = set()
         self.heap: list[tuple[int, int, SSAValue]] = []
 
@@ -107,7 +111,7 @@ class _Planner:
                     self._copy(self.definers[name], copied)
 
     def _is_copied(self, value: SSAValue) -> bool:
-        varies = any(name in self.definers for name in type_of(value).size.symbols())
+        varies = not self.varying.isdisjoint(type_of(value).size.symbols())
         if varies or isinstance(value.owner, FREE):
             return True
         if not is_cheap(value):
@@ -148,6 +152,11 @@ class Residuals(ABC):
     forward: Block
     back: Block
 
+    @property
+    def index(self) -> str | None:
+        """The index of a loop whose iterations `forward` is."""
+        return None
+
     @abstractmethod
     def keep(self, values: Sequence[SSAValue]) -> list[SSAValue]:
         """Values that `back` may read, which are those of `forward`."""
@@ -156,7 +165,8 @@ class Residuals(ABC):
         """Keeps or copies all that is read."""
         inner = list(self.back.walk())
         wanted = dict.fromkeys(value for op in inner for value in op.operands)
-        plan = plan_residuals(self.forward, [*wanted], {n for op in inner for n in own_sizes(op)})
+        sized = {name for op in inner for name in own_sizes(op)}
+        plan = plan_residuals(self.forward, [*wanted], sized, self.index)
         values = dict(zip(plan.kept, self.keep(plan.kept), strict=True))
         names = self.reversal.fresh_names(plan.copied)
         for op in inner:

@@ -179,6 +179,10 @@ class _LoopResiduals(Residuals):
     op: RepeatOp
     iteration: Expr
 
+    @property
+    def index(self) -> str:
+        return self.op.index.data
+
     def keep(self, values: Sequence[SSAValue]) -> list[SSAValue]:
         last, first = self.forward.last_op, self.back.first_op
         assert last is not None, "a region ends in graph.yield"

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, field
 from xdsl.dialects.builtin import FunctionType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Region, SSAValue
+from xdsl.ir import Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from weft.dialects.expr import Atom, Expr
@@ -121,7 +121,7 @@ def fold_loop(op: ForOp, budget: UnrollingBudget) -> None:
     state = list(op.operands_)
     stacks: list[list[SSAValue]] = [[] for _ in stacked]
     for number in range(count):
-        handed = _copied_iteration(op, state, number)
+        handed = copied_iteration(op, state, number, op)
         state = handed[: len(state)]
         for stack, value in zip(stacks, handed[len(state) :], strict=True):
             stack.append(value)
@@ -133,15 +133,19 @@ def fold_loop(op: ForOp, budget: UnrollingBudget) -> None:
     op.erase()
 
 
-def _copied_iteration(op: ForOp, state: Sequence[SSAValue], number: int) -> list[SSAValue]:
-    """Copies the body in front of the loop, for one iteration; returns the values it yields."""
-    block = op.parent
+def copied_iteration(
+    op: ForOp, state: Sequence[SSAValue], number: int | Expr, successor: Operation
+) -> list[SSAValue]:
+    """Copies the body of a loop in front of an operator, for one iteration; returns the values it
+    yields.
+    """
+    block = successor.parent
     assert block is not None, "a loop that is unrolled stands in a block"
     values: dict[SSAValue, SSAValue] = dict(zip(op.body.block.args, state, strict=True))
     sizes = size_atoms({op.index.data: number})
     for inner in list(op.body.block.ops)[:-1]:
         copy = inner.clone(values)
-        block.insert_op_before(copy, op)
+        block.insert_op_before(copy, successor)
         substitute_sizes(copy, sizes)
         for result in copy.results:
             retype(result, sizes)

@@ -4,7 +4,7 @@ loops that read their results.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
@@ -39,11 +39,31 @@ def simplify(kernel: KernelOp) -> None:
         if loop.parent is not None and loop.extent == 0:
             eliminate_empty_loop(loop)
     weights = weight_arguments(kernel)
-    for op in list(kernel.body.block.ops):
-        if isinstance(op, AllocOp) and (store := _only_store(op.result)) is not None:
-            loads = [use.operation for use in op.result.uses if isinstance(use.operation, LoadOp)]
-            if len(loads) == 1 or _cost(store, weights) <= CHEAP:
-                _inline_where_once(store, loads, weights)
+    temporaries = [op for op in kernel.body.block.ops if isinstance(op, AllocOp)]
+    for op in temporaries:
+        _inline(op, weights, lambda loads, store: len(loads) == 1 or _cost(store, weights) <= CHEAP)
+    for op in temporaries:
+        if op.parent is not None:  # a reduction may read by now what the first ones read
+            _inline(op, weights, lambda loads, _: _is_squared(loads))
+
+
+def _inline(op: AllocOp, weights: Weights, allows: Callable[[list[LoadOp], StoreOp], bool]) -> None:
+    """Inlines what fills a temporary into all that reads it, if that is allowed."""
+    store = _only_store(op.result)
+    loads = [use.operation for use in op.result.uses if isinstance(use.operation, LoadOp)]
+    if store is not None and allows(loads, store):
+        _inline_where_once(store, loads, weights)
+
+
+def _is_squared(loads: list[LoadOp]) -> bool:
+    """Whether both operands of `x * x` in a reduction are all loads: what is computed for each is
+    computed once in the end. Nests without reductions become one with what they read instead.
+    """
+    if len(loads) != 2:
+        return False
+    one, other = loads
+    same = one.parent is other.parent and tuple(one.index) == tuple(other.index)
+    return same and any(loop.reduction is not None for loop in enclosing_loops(one))
 
 
 def drop_stored_only(buffer: SSAValue) -> None:

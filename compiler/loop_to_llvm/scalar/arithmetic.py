@@ -363,7 +363,6 @@ EMITTERS: dict[type[Operation], Emitter] = {
     math.AbsFOp: _intrinsic("fabs"),
     math.AbsIOp: _intrinsic("abs", 0),
     math.CopySignOp: _intrinsic("copysign"),
-    math.SqrtOp: _intrinsic("sqrt"),
     math.FmaOp: _fma,
     math.CtPopOp: _intrinsic("ctpop"),
     math.CountLeadingZerosOp: _intrinsic("ctlz", 0),

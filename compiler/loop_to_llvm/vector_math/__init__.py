@@ -41,8 +41,8 @@ MATH_FUNCTIONS = (
         exponential.tanh, logarithm.log, logarithm.log2, logarithm.log1p, logarithm.asinh,
         logarithm.acosh, logarithm.atanh, error_function.erf, trigonometric.sin, trigonometric.cos,
         trigonometric.tan, inverse_trigonometric.asin, inverse_trigonometric.acos,
-        inverse_trigonometric.atan, power.rsqrt, rounding.floor, rounding.ceil, rounding.trunc,
-        rounding.roundeven,
+        inverse_trigonometric.atan, power.sqrt, power.rsqrt, rounding.floor, rounding.ceil,
+        rounding.trunc, rounding.roundeven,
     )),
     MathFunction("pow", 2, power.pow), MathFunction("fmod", 2, remainder.fmod),
 )  # fmt: skip

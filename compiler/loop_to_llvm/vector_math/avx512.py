@@ -1,5 +1,5 @@
 """What AVX-512 does with lanes in one instruction: scaling by powers of two, clamping a magnitude,
-and picking numbers out of a table.
+picking numbers out of a table, and estimating reciprocals of square roots.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
-from weft.compiler.loop_to_llvm.vector_math.lanes import Real, fma
+from weft.compiler.loop_to_llvm.vector_math.lanes import Mask, Real, fma, select
 
 
 def can_scale(x: Real) -> bool:
@@ -29,6 +29,35 @@ def within(x: Real, bound: float) -> Real:
     lesser, rounding = ir.Constant(i32, 6), ir.Constant(i32, 4)  # with its own sign; none
     operands = [x.value, x.literal(bound).value, lesser, x.value, _all_lanes(x), rounding]
     return x.like(x.at.call(_masked("range", x), x.value.type, operands))
+
+
+def square_root(x: Real) -> Real:
+    """The correctly rounded root of f64 by multiply-adds, of which there are two in the time that
+    a divider takes for a lane: Newton's steps from an estimate of 14 bits, and the remainder of
+    what they lead to. Small numbers are scaled, so that the remainder is exact.
+    """
+    small = x < 2.0**-700
+    y = select(small, x * 2.0**600, x)
+    estimate = y.like(y.at.call("llvm.x86.avx512.rsqrt14.pd.512", y.value.type, _unmasked(y)))
+    root, half = y * estimate, estimate * 0.5
+    for _ in range(2):
+        error = fma(-root, half, half.literal(0.5))
+        root, half = fma(root, error, root), fma(half, error, half)
+    root = fma(fma(-root, root, y), half, root)
+    root = select(small, root * 2.0**-300, root)
+    return select(_is_zero_or_infinite(x), x, root)
+
+
+def _unmasked(x: Real) -> list[ir.Value]:
+    """A number as the operands of an intrinsic whose mask is left out."""
+    return [x.value, x.value, _all_lanes(x)]
+
+
+def _is_zero_or_infinite(x: Real) -> Mask:
+    """Zero of either sign, or infinity above."""
+    operands = [x.value, ir.Constant(ir.IntType(32), 0b1110)]
+    bools = ir.VectorType(ir.IntType(1), x.at.lanes)
+    return Mask(x.at, x.at.call("llvm.x86.avx512.fpclass.pd.512", bools, operands))
 
 
 def _masked(name: str, x: Real) -> str:

@@ -1,10 +1,11 @@
-"""pow and rsqrt."""
+"""pow, sqrt and rsqrt."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
 
+from weft.compiler.loop_to_llvm.vector_math.avx512 import can_scale, square_root
 from weft.compiler.loop_to_llvm.vector_math.coefficients import EXP2, POW_LOG, POWF_EXP2, POWF_LOG
 from weft.compiler.loop_to_llvm.vector_math.constants import ln2, parts
 from weft.compiler.loop_to_llvm.vector_math.floating_point import (
@@ -30,9 +31,14 @@ from weft.compiler.loop_to_llvm.vector_math.lanes import (
 )
 
 
+def sqrt(x: Real) -> Real:
+    """The square root, correctly rounded; NaN below zero."""
+    return square_root(x) if can_scale(x) and x.format is F64 else x.sqrt()
+
+
 def rsqrt(x: Real) -> Real:
     """1 / sqrt(x); infinite with its sign at zeros, NaN below."""
-    return 1.0 / x.sqrt()
+    return 1.0 / sqrt(x)
 
 
 def _constant(x: Real, number: Fraction) -> DoubleWord:

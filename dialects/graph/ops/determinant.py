@@ -74,8 +74,11 @@ def _eliminate(
 ) -> None:
     """Multiplies the pivots of one matrix into its product."""
     with b.loops([rows], "k") as (k,):
-        pivot = _exchange_rows(b, matrix, product, index, k, rows)
-        b.store(product, index, b.load(product, index) * pivot)
+        chosen = greatest_row(b, matrix, index, k, rows)
+        exchange_rows(b, matrix, index, (k, b.subscript(chosen)), (k, rows - k))
+        pivot, before = b.load(matrix, [*index, k, k]), b.load(product, index)
+        same = chosen.compare("eq", b.index(k, I64))
+        b.store(product, index, same.select(before, -before) * pivot)
         below = rows - k - 1
         with b.loops([below, below]) as (r, c):
             i, j = k + 1 + r, k + 1 + c
@@ -85,10 +88,10 @@ def _eliminate(
             b.store(matrix, [*index, i, j], b.load(matrix, [*index, i, j]) - lost)
 
 
-def _exchange_rows(
-    b: LoopBuilder, matrix: SSAValue, product: SSAValue, index: Sequence[Expr], k: Expr, rows: Expr
+def greatest_row(
+    b: LoopBuilder, matrix: SSAValue, index: Sequence[Expr], k: Expr, rows: Expr
 ) -> Scalar:
-    """Brings the row whose element of column k is greatest up to row k; returns that element."""
+    """The number of the row, from k on, whose element of column k has the greatest magnitude."""
     wide = buffer_type_of(matrix).element
     greatest, position = b.scratch([1], wide, "greatest"), b.scratch([1], I64, "place")
     b.store(greatest, [0], b.constant(-1, wide))
@@ -99,17 +102,23 @@ def _exchange_rows(
         found = size > before
         b.store(greatest, [0], found.select(size, before))
         b.store(position, [0], found.select(b.index(k + r, I64), b.load(position, [0])))
-    chosen = b.load(position, [0])
-    row = b.subscript(chosen)
-    with b.loops([rows - k]) as (c,):
-        upper, lower = [*index, k, k + c], [*index, row, k + c]
+    return b.load(position, [0])
+
+
+def exchange_rows(
+    b: LoopBuilder,
+    matrix: SSAValue,
+    index: Sequence[Expr],
+    rows: tuple[Expr, Expr],
+    columns: tuple[Expr, Expr],
+) -> None:
+    """Exchanges two rows in so many columns from one on."""
+    first, count = columns
+    with b.loops([count]) as (c,):
+        upper, lower = ([*index, row, first + c] for row in rows)
         old, new = b.load(matrix, upper), b.load(matrix, lower)
         b.store(matrix, lower, old)
         b.store(matrix, upper, new)
-    before = b.load(product, index)
-    same = chosen.compare("eq", b.index(k, I64))
-    b.store(product, index, same.select(before, -before))
-    return b.load(matrix, [*index, k, k])
 
 
 OPS = (DetOp,)

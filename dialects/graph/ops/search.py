@@ -19,9 +19,12 @@ from weft.dialects.graph.core.op import OnnxName
 from weft.dialects.graph.core.sharding_rule import ShardingRule, whole_but
 from weft.dialects.graph.core.types import I32, I64, NUMBERS, Shape, TensorType, tensor, type_of
 from weft.dialects.loop.builder import Buffers, LoopBuilder
-from weft.dialects.loop.scalar import Scalar, compute_type, is_float
+from weft.dialects.loop.scalar import Scalar, compute_type, constant, is_float
 from weft.dialects.loop.types import buffer_type_of
 from weft.dialects.weights import Array
+
+SHORT = 16
+"""Elements of lines that are searched several lines at once, one element after the other."""
 
 
 def first_extremum(
@@ -39,15 +42,22 @@ def first_extremum(
 
     `along(line, k)` is the index of element `k`. Of equals the first (or last) wins; a NaN beats
     every number. Two reductions in any order: the extremum, and the least (or greatest) index at
-    which it stands.
+    which it stands; of short lines one element after the other.
     """
     element = buffer_type_of(source).element
     wide = compute_type(element)
+    if extent.constant is not None and extent.constant <= SHORT:
+        positions = b.temporary(lines, I64, "position") if found is None else found
+        with b.loops(lines) as line:
+            elements = [b.load(source, along(line, Expr.of(k))) for k in range(extent.constant)]
+            b.store(positions, line, _first_of(elements, least=least, last=last))
+        return positions
     best = b.temporary(lines, wide, "best")
     fill(b, best, lines, highest(element) if least else lowest(element), wide)
     with b.loops(lines) as line, b.reduce([extent], "min" if least else "max", "k") as (k,):
         x, bound = b.load(source, along(line, k)), b.load(best, line)
-        b.store(best, line, bound.minimum(x) if least else bound.maximum(x))
+        either = bound.minimum if least else bound.maximum
+        b.store(best, line, either(x, any_zero=True))  # of equals another reduction decides
     short = extent.constant is not None and extent.constant < 2**31
     counter = I32 if short else I64
     position = b.temporary(lines, counter, "place")
@@ -62,6 +72,19 @@ def first_extremum(
     with b.loops(lines) as line:
         b.store(positions, line, b.load(position, line).cast(I64))
     return positions
+
+
+def _first_of(elements: Sequence[Scalar], *, least: bool, last: bool) -> Scalar:
+    """The position of the extremum of a few elements, of which there is one."""
+    best, *others = elements
+    relation = ("le" if least else "ge") if last else ("lt" if least else "gt")
+    position = constant(best.builder, 0, I64)
+    for k, x in enumerate(others, 1):
+        wins = x.compare(relation, best)
+        if is_float(x.element):
+            wins |= x.is_nan() if last else x.is_nan() & ~best.is_nan()
+        best, position = wins.select(x, best), wins.select(constant(best.builder, k, I64), position)
+    return position
 
 
 def _is_best(x: Scalar, best: Scalar) -> Scalar:

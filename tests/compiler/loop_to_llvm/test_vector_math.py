@@ -185,6 +185,7 @@ SPECIALS = {
     "asin": (*BOTH_SIGNS_OF_ZERO, (1.5, NAN), (-INF, NAN), (INF, NAN)),
     "acos": ((1.0, 0.0), (1.5, NAN), (-1.5, NAN), (-INF, NAN), (INF, NAN)),
     "atan": BOTH_SIGNS_OF_ZERO,
+    "sqrt": ((0.0, 0.0), (-0.0, -0.0), (INF, INF), (-1.0, NAN), (-INF, NAN), (4.0, 2.0)),
     "rsqrt": ((0.0, INF), (-0.0, -INF), (INF, 0.0), (-1.0, NAN), (-INF, NAN), (4.0, 0.5)),
 }
 
@@ -366,6 +367,28 @@ def test_avx512_scales_by_powers_of_two_and_picks_coefficients(name: str) -> Non
     for lanes in (0, 2, 8):
         again = compiled(name, "f32", lanes=lanes, has_scale=True)(x[:400])
         assert_identical(again, got[:400])
+
+
+@pytest.mark.skipif(not HOST_FEATURES.get("avx512f"), reason="requires AVX-512")
+def test_square_roots_by_multiply_adds_are_rounded_correctly() -> None:
+    halfway = [x for k in (7, 15, 23, -1, -9, -17) for x in next_to_halfway(k)]
+    scales = 2.0 ** np.array([0, 2, -2, 100, -100, -700, -900, -1020, 1000])
+    special = [0.0, -0.0, INF, -INF, NAN, -1.0, 5e-324, 2.0**-700, np.nextafter(2.0**-700, 0)]
+    x = np.concatenate([all_magnitudes("f64", 100_000), np.outer(halfway, scales).ravel(), special])
+    with np.errstate(invalid="ignore"):
+        assert_identical(compiled("sqrt", "f64", lanes=8, has_scale=True)(x), np.sqrt(x))
+
+
+def next_to_halfway(k: int) -> list[float]:
+    """Numbers of [1, 4) whose root is as near as any to the middle between two numbers, of 53 bits
+    and one more: `x * 2**54 = m * m + k` for the odd m that the digits of a root of -k are.
+    """
+    roots = [1, 3, 5, 7]
+    for bits in range(4, 56):
+        halves = (each + step for each in roots for step in (0, 1 << (bits - 1)))
+        roots = sorted({each % (1 << bits) for each in halves if not (each**2 + k) % (1 << bits)})
+    found = [(m**2 + k) >> 54 for m in roots if 1 << 53 <= m < 1 << 54]
+    return [math.ldexp(x, -52) for x in found if 1 << 52 <= x < 1 << 54]
 
 
 @pytest.mark.parametrize("has_scale", [False, True])

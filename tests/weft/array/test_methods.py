@@ -260,3 +260,18 @@ def test_tensors_show_what_arrays_have_and_nothing_of_their_making():
         "to_device", "value",
         "views", "with_part",
     }  # fmt: skip
+
+
+def test_lists_of_tensors_are_operands():
+    def scaled(x):
+        heights = [np.sort(abs(x - x[i]))[2] for i in range(3)]
+        return (x[:, None] - x) / heights + [[x[0], 1.0, x[2]]]
+
+    given = np.array([1.0, 4.0, 2.5])
+    expected = scaled(given)
+    np.testing.assert_allclose(scaled(Tensor(given)).numpy(), expected)
+    np.testing.assert_allclose(weft.trace(scaled, given)(given), expected)
+    found = weft.grad(lambda x: scaled(x).sum())(Tensor(given)).numpy()
+    moves = 1e-6 * np.eye(3)
+    slopes = [(scaled(given + d).sum() - scaled(given - d).sum()) / 2e-6 for d in moves]
+    np.testing.assert_allclose(found, slopes, rtol=1e-5)

@@ -38,7 +38,9 @@ def _bins(numbers: Any, least: int) -> Any:
             raise refuse("bincount requires numbers from 0", array.min())
         return numbers.constant(np.zeros(builtins.max(int(array.max(initial=-1)) + 1, least), int))
     start = numbers.constant(np.asarray([-1]))
-    size = concat([numbers, start]).max() + 1
+    some = isinstance(numbers.shape[0], int) and numbers.shape[0]
+    greatest = (numbers if some else concat([numbers, start])).max()
+    size = greatest.apply("max", start[0]) + 1
     found = numbers.recording.bound(size, "bins")
     extent = maximum([found, least]) if least else found
     return numbers.constant(np.asarray(0)).broadcast_to((extent,))

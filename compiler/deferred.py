@@ -14,6 +14,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from weft.compiler.rare_collections import rare_collections
+
 
 class Deferred:
     """Stands for a module."""
@@ -25,7 +27,8 @@ class Deferred:
 
     def __getattr__(self, name: str) -> Any:
         if name == "_module":
-            self._module = import_module(self._name)
+            with rare_collections():
+                self._module = import_module(self._name)
             return self._module
         return getattr(self._module, name)
 

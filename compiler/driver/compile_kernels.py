@@ -23,7 +23,6 @@ from msgspec.structs import replace
 
 from weft.compiler.driver.observing.kernel_texts import FORCED, ObservedSteps
 from weft.compiler.driver.workers import (
-    COLLECTION_THRESHOLDS,
     ForkedWorker,
     KernelCode,
     Task,
@@ -41,6 +40,7 @@ from weft.compiler.loop.schedules import READS_CORES, Scheduled, schedule_kernel
 from weft.compiler.loop_to_llvm.kernel import emit_kernel
 from weft.compiler.machine.codegen.object_code import compile_object
 from weft.compiler.program.kernel_summary import kernel_summary, summarize_body
+from weft.compiler.rare_collections import rare_collections
 from weft.compiler.target.target import Target
 from weft.compiler.target.usable_cores import usable_cores
 from weft.compiler.validation.in_place import prove_claims
@@ -227,17 +227,14 @@ def _found(keys: Sequence[str], store: KernelStore) -> KernelCode | None:
 
 @contextmanager
 def infrequent_collections() -> Generator[None]:
-    """Lets the interpreter look for cycles rarely, unless it does so even more rarely. Compiling
-    makes millions of small objects, few of them in cycles: looking for these as often as usual
-    takes half of the time. What is kept of expressions is let go.
+    """Lets the interpreter look for cycles rarely: doing so as often as usual takes half of the
+    time of a compilation. What is kept of expressions is let go.
     """
     _end_quickly()
-    before = gc.get_threshold()
-    gc.set_threshold(*max(before, COLLECTION_THRESHOLDS))
     try:
-        yield
+        with rare_collections():
+            yield
     finally:
-        gc.set_threshold(*before)
         forget_expressions()
 
 

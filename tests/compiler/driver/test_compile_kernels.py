@@ -21,7 +21,6 @@ from weft.compiler.driver.compile_kernels import (
     parse_kernel,
 )
 from weft.compiler.driver.workers import (
-    COLLECTION_THRESHOLDS,
     KernelCode,
     Worker,
     ask,
@@ -31,6 +30,7 @@ from weft.compiler.loop.schedules import SCHEDULES, Schedule
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.program.memory.hoist_workspace import hoist_kernel
 from weft.compiler.program.memory.in_place import InPlace, in_place_arguments
+from weft.compiler.rare_collections import COLLECTION_THRESHOLDS
 from weft.dialects.errors import OptionError, UnsupportedError
 from weft.dialects.loop.types import buffer_type_of
 from weft.dialects.module_attributes import CodeOptions

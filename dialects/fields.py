@@ -1,11 +1,12 @@
 """Operations by quicker ways to the same: operands, results and regions by name, several times as
 fast as by xDSL's own descriptors, which find out at each access what they are of and where it
-stands; the walk over what is inside; hashes.
+stands; the walk over what is inside; hashes; texts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from io import StringIO
 from typing import Any, Final
 
 from xdsl.ir import Block, Operation, SSAValue, SSAValues
@@ -16,6 +17,7 @@ from xdsl.irdl.operations import (
     UniqueVariadicAccessor,
     VarIRConstruct,
 )
+from xdsl.printer import Printer
 
 _item = tuple[Any, ...].__getitem__  # that of SSAValues looks at the kind of an index first
 
@@ -48,6 +50,24 @@ _SINGLE: Final[dict[VarIRConstruct, type[BeforeVariadicSingleAccessor]]] = {
     VarIRConstruct.RESULT: _Result,
     VarIRConstruct.REGION: _Region,
 }
+
+
+class _TextPrinter(Printer):
+    """Counts no columns within a line: nothing points at what an operation prints."""
+
+    def print_string(self, text: str, *, indent: int | None = None) -> None:
+        if "\n" in text:
+            super().print_string(text, indent=indent)
+        else:
+            assert self.stream is not None, "a text has a stream"
+            self.stream.write(text)
+
+
+def text_of(op: Operation) -> str:
+    """What an operation prints as."""
+    stream = StringIO()
+    _TextPrinter(stream=stream).print_op(op)
+    return stream.getvalue()
 
 
 def quicken(operations: Iterable[type[Operation]]) -> None:

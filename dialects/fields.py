@@ -71,18 +71,33 @@ def text_of(op: Operation) -> str:
 
 
 def quicken(operations: Iterable[type[Operation]]) -> None:
-    """Has classes of operations find their fields faster, those aside that are of a rare kind, and
-    walk through their regions; operations and values are hashed by identity as objects are, without
+    """Has classes of operations find their fields faster, those aside that are of a rare kind, walk
+    through their regions, and look for no defaults where none are; operations and values are hashed by identity as objects are, without
     a call of Python's.
     """
     for hashed in (SSAValue, Block, IRDLOperation):
         hashed.__hash__ = object.__hash__
     for each in operations:
         each.walk = _walk
+        if issubclass(each, IRDLOperation) and not _has_defaults(each):
+            each.__post_init__ = _nothing
         for name, accessor in list(vars(each).items()):
             quick = _faster(accessor) if isinstance(accessor, BaseAccessor) else None
             if quick is not None:
                 setattr(each, name, quick)
+
+
+def _has_defaults(operation: type[IRDLOperation]) -> bool:
+    """Whether properties or attributes that nobody gives have values, which are looked for each
+    time that an operation is made.
+    """
+    definition = operation.get_irdl_definition()
+    fields = (*definition.properties.values(), *definition.attributes.values())
+    return any(each.default_value is not None for each in fields)
+
+
+def _nothing(self: Operation) -> None:
+    """What is left to do behind `__init__`."""
 
 
 def _walk(

@@ -6,15 +6,20 @@ cache, or a tensor with values, needs is there long before xDSL has defined its 
     else:
         graph = deferred("weft.dialects.graph")
 
-This is the one way in which a file defers all that it needs of another.
+This is the one way in which a file defers all that it needs of another. Importing and compiling
+make millions of small objects that stay, few of them in cycles: these are looked for rarely then.
 """
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
-from weft.compiler.rare_collections import rare_collections
+COLLECTION_THRESHOLDS: Final = (400_000, 50, 100)
+"""When a process that compiles looks for cycles."""
 
 
 class Deferred:
@@ -31,6 +36,17 @@ class Deferred:
                 self._module = import_module(self._name)
             return self._module
         return getattr(self._module, name)
+
+
+@contextmanager
+def rare_collections() -> Generator[None]:
+    """Lets the interpreter look for cycles rarely, unless it does so even more rarely."""
+    before = gc.get_threshold()
+    gc.set_threshold(*max(before, COLLECTION_THRESHOLDS))
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def deferred(name: str) -> Any:

@@ -72,8 +72,8 @@ def text_of(op: Operation) -> str:
 
 def quicken(operations: Iterable[type[Operation]]) -> None:
     """Has classes of operations find their fields faster, those aside that are of a rare kind, walk
-    through their regions, and look for no defaults where none are; operations and values are hashed by identity as objects are, without
-    a call of Python's.
+    through their regions, and look for no defaults where none are; operations and values are hashed
+    by identity as objects are, without a call of Python's.
     """
     for hashed in (SSAValue, Block, IRDLOperation):
         hashed.__hash__ = object.__hash__

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Unpack, cast
 
 from msgspec import Struct
 
-from weft.compiler.deferred import deferred
+from weft.compiler.deferred import deferred, rare_collections
 from weft.compiler.driver.options import DEFAULT_PREFIX, Changes, Options
 from weft.compiler.frontend.graph_file_names import SUFFIX, weights_path
 from weft.compiler.machine.artifact.artifact import Compiled
@@ -25,7 +25,6 @@ from weft.compiler.machine.artifact.cache import Cache
 from weft.compiler.machine.artifact.compiler_digest import compiler_digest
 from weft.compiler.machine.artifact.store import cache_key
 from weft.compiler.machine.bindings.names import c_identifier
-from weft.compiler.rare_collections import rare_collections
 from weft.dialects.budget import Budget
 from weft.dialects.errors import ModelError
 

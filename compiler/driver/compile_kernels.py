@@ -21,6 +21,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from weft.compiler.deferred import rare_collections
 from weft.compiler.driver.observing.kernel_texts import FORCED, ObservedSteps
 from weft.compiler.driver.workers import (
     ForkedWorker,
@@ -40,7 +41,6 @@ from weft.compiler.loop.schedules import READS_CORES, Scheduled, schedule_kernel
 from weft.compiler.loop_to_llvm.kernel import emit_kernel
 from weft.compiler.machine.codegen.object_code import compile_object
 from weft.compiler.program.kernel_summary import kernel_summary, summarize_body
-from weft.compiler.rare_collections import rare_collections
 from weft.compiler.target.target import Target
 from weft.compiler.target.usable_cores import usable_cores
 from weft.compiler.validation.in_place import prove_claims

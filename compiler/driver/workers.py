@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, NoReturn, Protocol
 
 from msgspec import Struct, field
 
-from weft.compiler.rare_collections import COLLECTION_THRESHOLDS
+from weft.compiler.deferred import COLLECTION_THRESHOLDS
 from weft.compiler.target.usable_cores import usable_cores
 from weft.dialects.errors import WeftError
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 from msgspec.structs import replace
 
+from weft.compiler.deferred import COLLECTION_THRESHOLDS
 from weft.compiler.driver import compile_kernels, workers
 from weft.compiler.driver.compile_kernels import (
     KernelCompiler,
@@ -30,7 +31,6 @@ from weft.compiler.loop.schedules import SCHEDULES, Schedule
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.program.memory.hoist_workspace import hoist_kernel
 from weft.compiler.program.memory.in_place import InPlace, in_place_arguments
-from weft.compiler.rare_collections import COLLECTION_THRESHOLDS
 from weft.dialects.errors import OptionError, UnsupportedError
 from weft.dialects.loop.types import buffer_type_of
 from weft.dialects.module_attributes import CodeOptions

@@ -7,12 +7,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from tests.support.small_models import add_model, dense_model
+from weft.compilation import options_of
 from weft.compiler.deferred import COLLECTION_THRESHOLDS
-from weft.compiler.driver import compile_kernels, workers
+from weft.compiler.driver import compile_kernels, pipeline, workers
 from weft.compiler.driver.compile_kernels import (
     KernelCompiler,
     KernelTask,
@@ -21,6 +24,7 @@ from weft.compiler.driver.compile_kernels import (
     options_of_kernel,
     parse_kernel,
 )
+from weft.compiler.driver.session import Session
 from weft.compiler.driver.workers import (
     KernelCode,
     Worker,
@@ -361,6 +365,29 @@ def test_declarations_say_what_programs_need():
     assert not declared.body.block.ops
     assert hoist_kernel(declared) == [buffer_type_of(declared.body.block.args[3])]
     assert in_place_arguments(declared) == [InPlace(0, 2)]
+
+
+class Memory(dict[str, bytes]):
+    """A store in this process."""
+
+    find_kernel = dict[str, bytes].get
+    keep_kernel = dict[str, bytes].__setitem__
+
+
+def test_workers_start_for_groups_that_no_compilation_has_had(monkeypatch: pytest.MonkeyPatch):
+    expected: list[int] = []
+
+    def noted(kernels: int, *others: Any):
+        expected.append(kernels)
+        return kernel_compiler(kernels, *others)
+
+    monkeypatch.setattr(pipeline, "kernel_compiler", noted)
+    store = Memory()
+    for model in (dense_model("rows"), dense_model("rows", bias=1.0), add_model()):
+        options = options_of(model)
+        pipeline.compile_model(model, options, Session(options, cores=1, store=store))
+    first, other_weights, other_model = expected
+    assert first > other_weights == 0 < other_model
 
 
 @pytest.mark.parametrize("before", [(700, 10, 10), (10_000_000, 10, 10)])

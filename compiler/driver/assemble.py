@@ -7,7 +7,8 @@ Each CPU level has a program and kernels of its own; the run time and the weight
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from msgspec.structs import asdict
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, ModuleOp, StringAttr
 from xdsl.utils.hints import isa
 
+from weft.compiler.driver.compile_kernels import KernelStore, stored_object
 from weft.compiler.driver.compile_run_time import features, identity, run_time_task
 from weft.compiler.driver.derive_weights import DerivedWeights
 from weft.compiler.driver.options import Options
@@ -65,6 +67,7 @@ from weft.compiler.program.describe import (
 from weft.compiler.program.parallelize_calls import describe_concurrent
 from weft.compiler.program.time_calls import timed_calls
 from weft.compiler.target.features import baseline
+from weft.compiler.target.target import Target
 from weft.dialects.errors import ArtifactError, OptionError
 from weft.dialects.expr import Expr, maximum
 from weft.dialects.graph.core.dtypes import numpy_dtype
@@ -125,8 +128,10 @@ def assemble(
     options: Options,
     report: Report,
     golden: GoldenRun | None = None,
+    store: KernelStore | None = None,
 ) -> Compiled:
-    """The compiled model of all levels, which start with the least. Times go into the report.
+    """The compiled model of all levels, which start with the least. Times go into the report; a
+    store keeps code that other models may have, too.
 
     With golden data it can test itself, which it is made to do here where this machine runs it:
     raises OptionError where it does not compute them.
@@ -134,7 +139,8 @@ def assemble(
     bodies = [program for level in levels for program in level.bodies]
     keys = list(dict.fromkeys(chain(*map(program_weights, bodies))))
     with report.stage("weights"):
-        prepared = prepare_weights(keys, weights, options)
+        compiled_for = partial(stored_object, store)
+        prepared = prepare_weights(keys, weights, options, compiled_for)
         derived = derived_weights(keys, weights, options)
     signature = signature_of(levels[0].program)
     with report.stage("metadata"):
@@ -147,7 +153,7 @@ def assemble(
     objects |= transform_objects(keys, derived, options)
     with report.stage("program code"):
         for level in levels:
-            objects |= _level_objects(level, keys, options)
+            objects |= _level_objects(level, keys, options, compiled_for)
     exports = (
         *exported_symbols(options.prefix, options.target),
         *external_weight_exports(options.prefix, outside),
@@ -217,7 +223,10 @@ def _bare(metadata: Mapping[str, object]) -> dict[str, object]:
 
 
 def _level_objects(
-    level: CompiledLevel, weights: Sequence[WeightKey], options: Options
+    level: CompiledLevel,
+    weights: Sequence[WeightKey],
+    options: Options,
+    compiled_for: Callable[[str, Target], bytes],
 ) -> dict[str, bytes]:
     """The program and the kernels of a level by name, in which the level is where there are more
     than one.
@@ -239,7 +248,7 @@ def _level_objects(
             level.program, own.target, prefix=own.prefix, weights=weights, numbers=numbers
         )
     )
-    code = {name: compile_object(text, own.target) for name, text in texts.items()}
+    code = {name: compiled_for(text, own.target) for name, text in texts.items()}
     code |= level.code
     start = f"{own.target.name}." if options.artifact.isa else ""
     return {f"{start}{name}": data for name, data in code.items()}

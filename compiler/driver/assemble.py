@@ -7,7 +7,7 @@ Each CPU level has a program and kernels of its own; the run time and the weight
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -67,7 +67,6 @@ from weft.compiler.program.describe import (
 from weft.compiler.program.parallelize_calls import describe_concurrent
 from weft.compiler.program.time_calls import timed_calls
 from weft.compiler.target.features import baseline
-from weft.compiler.target.target import Target
 from weft.dialects.errors import ArtifactError, OptionError
 from weft.dialects.expr import Expr, maximum
 from weft.dialects.graph.core.dtypes import numpy_dtype
@@ -131,7 +130,7 @@ def assemble(
     store: KernelStore | None = None,
 ) -> Compiled:
     """The compiled model of all levels, which start with the least. Times go into the report; a
-    store keeps code that other models may have, too.
+    store keeps what brings weights into their layouts.
 
     With golden data it can test itself, which it is made to do here where this machine runs it:
     raises OptionError where it does not compute them.
@@ -139,8 +138,7 @@ def assemble(
     bodies = [program for level in levels for program in level.bodies]
     keys = list(dict.fromkeys(chain(*map(program_weights, bodies))))
     with report.stage("weights"):
-        compiled_for = partial(stored_object, store)
-        prepared = prepare_weights(keys, weights, options, compiled_for)
+        prepared = prepare_weights(keys, weights, options, partial(stored_object, store))
         derived = derived_weights(keys, weights, options)
     signature = signature_of(levels[0].program)
     with report.stage("metadata"):
@@ -153,7 +151,7 @@ def assemble(
     objects |= transform_objects(keys, derived, options)
     with report.stage("program code"):
         for level in levels:
-            objects |= _level_objects(level, keys, options, compiled_for)
+            objects |= _level_objects(level, keys, options)
     exports = (
         *exported_symbols(options.prefix, options.target),
         *external_weight_exports(options.prefix, outside),
@@ -223,10 +221,7 @@ def _bare(metadata: Mapping[str, object]) -> dict[str, object]:
 
 
 def _level_objects(
-    level: CompiledLevel,
-    weights: Sequence[WeightKey],
-    options: Options,
-    compiled_for: Callable[[str, Target], bytes],
+    level: CompiledLevel, weights: Sequence[WeightKey], options: Options
 ) -> dict[str, bytes]:
     """The program and the kernels of a level by name, in which the level is where there are more
     than one.
@@ -248,7 +243,7 @@ def _level_objects(
             level.program, own.target, prefix=own.prefix, weights=weights, numbers=numbers
         )
     )
-    code = {name: compiled_for(text, own.target) for name, text in texts.items()}
+    code = {name: compile_object(text, own.target) for name, text in texts.items()}
     code |= level.code
     start = f"{own.target.name}." if options.artifact.isa else ""
     return {f"{start}{name}": data for name, data in code.items()}

@@ -248,8 +248,14 @@ def _group_keys(graphs: Sequence[ModuleOp], options: Options) -> list[str]:
         for op in ops
         if not isinstance(op, (ConstantOp, ReshapeOp))
     )
-    levels = [f"{each.target!r} {each.strict_fp} {each.naive}" for each in options.levels()]
-    texts = (f"{level}\n{group}" for level in levels for group in groups)
+    targets = [
+        (each.target.triple, each.target.cpu, each.target.features) for each in options.levels()
+    ]
+    texts = (
+        f"{target} {options.strict_fp} {options.naive} {each}"
+        for target in targets
+        for each in groups
+    )
     return [hashlib.sha256(each.encode()).hexdigest() for each in texts]
 
 

@@ -32,14 +32,14 @@ class Deferred:
 
     def __getattr__(self, name: str) -> Any:
         if name == "_module":
-            with rare_collections():
+            with fewer_collections():
                 self._module = import_module(self._name)
             return self._module
         return getattr(self._module, name)
 
 
 @contextmanager
-def rare_collections() -> Generator[None]:
+def fewer_collections() -> Generator[None]:
     """Lets the interpreter look for cycles rarely, unless it does so even more rarely."""
     before = gc.get_threshold()
     gc.set_threshold(*max(before, COLLECTION_THRESHOLDS))

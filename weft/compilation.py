@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Unpack, cast
 
 from msgspec import Struct
 
-from weft.compiler.deferred import deferred, rare_collections
+from weft.compiler.deferred import deferred, fewer_collections
 from weft.compiler.driver.options import DEFAULT_PREFIX, Changes, Options
 from weft.compiler.frontend.graph_file_names import SUFFIX, weights_path
 from weft.compiler.machine.artifact.artifact import Compiled
@@ -71,7 +71,7 @@ def compile_cached(
     found = cache.find(key, options.target) if cache and key else None
     if found is not None:
         return found
-    with rare_collections(), deadline.deadline(budget), workers.preforked_worker() as worker:
+    with fewer_collections(), deadline.deadline(budget), workers.preforked_worker() as worker:
         # What the worker waits for comes first, and the other half of the compiler behind it.
         from weft.compiler.driver.read_model import begin
 

@@ -21,7 +21,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.compiler.deferred import rare_collections
+from weft.compiler.deferred import fewer_collections
 from weft.compiler.driver.observing.kernel_texts import FORCED, ObservedSteps
 from weft.compiler.driver.workers import (
     ForkedWorker,
@@ -243,7 +243,7 @@ def infrequent_collections() -> Generator[None]:
     """
     _end_quickly()
     try:
-        with rare_collections():
+        with fewer_collections():
             yield
     finally:
         forget_expressions()

@@ -6,13 +6,20 @@ cache, or a tensor with values, needs is there long before xDSL has defined its 
     else:
         graph = deferred("weft.dialects.graph")
 
-This is the one way in which a file defers all that it needs of another.
+This is the one way in which a file defers all that it needs of another. Importing and compiling
+make millions of small objects that stay, few of them in cycles: these are looked for rarely then.
 """
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
+
+COLLECTION_THRESHOLDS: Final = (400_000, 50, 100)
+"""When a process that compiles looks for cycles."""
 
 
 class Deferred:
@@ -25,9 +32,21 @@ class Deferred:
 
     def __getattr__(self, name: str) -> Any:
         if name == "_module":
-            self._module = import_module(self._name)
+            with fewer_collections():
+                self._module = import_module(self._name)
             return self._module
         return getattr(self._module, name)
+
+
+@contextmanager
+def fewer_collections() -> Generator[None]:
+    """Lets the interpreter look for cycles rarely, unless it does so even more rarely."""
+    before = gc.get_threshold()
+    gc.set_threshold(*max(before, COLLECTION_THRESHOLDS))
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def deferred(name: str) -> Any:

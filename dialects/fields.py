@@ -1,11 +1,12 @@
 """Operations by quicker ways to the same: operands, results and regions by name, several times as
 fast as by xDSL's own descriptors, which find out at each access what they are of and where it
-stands; the walk over what is inside; hashes.
+stands; the walk over what is inside; hashes; texts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from io import StringIO
 from typing import Any, Final
 
 from xdsl.ir import Block, Operation, SSAValue, SSAValues
@@ -16,6 +17,7 @@ from xdsl.irdl.operations import (
     UniqueVariadicAccessor,
     VarIRConstruct,
 )
+from xdsl.printer import Printer
 
 _item = tuple[Any, ...].__getitem__  # that of SSAValues looks at the kind of an index first
 
@@ -50,19 +52,52 @@ _SINGLE: Final[dict[VarIRConstruct, type[BeforeVariadicSingleAccessor]]] = {
 }
 
 
+class _TextPrinter(Printer):
+    """Counts no columns within a line: nothing points at what an operation prints."""
+
+    def print_string(self, text: str, *, indent: int | None = None) -> None:
+        if "\n" in text:
+            super().print_string(text, indent=indent)
+        else:
+            assert self.stream is not None, "a text has a stream"
+            self.stream.write(text)
+
+
+def text_of(op: Operation) -> str:
+    """What an operation prints as."""
+    stream = StringIO()
+    _TextPrinter(stream=stream).print_op(op)
+    return stream.getvalue()
+
+
 def quicken(operations: Iterable[type[Operation]]) -> None:
-    """Has classes of operations find their fields faster, those aside that are of a rare kind, and
-    walk through their regions; operations and values are hashed by identity as objects are, without
-    a call of Python's.
+    """Has classes of operations find their fields faster, those aside that are of a rare kind, walk
+    through their regions, and look for no defaults where none are; operations and values are hashed
+    by identity as objects are, without a call of Python's.
     """
     for hashed in (SSAValue, Block, IRDLOperation):
         hashed.__hash__ = object.__hash__
     for each in operations:
         each.walk = _walk
+        if issubclass(each, IRDLOperation) and not _has_defaults(each):
+            each.__post_init__ = _nothing
         for name, accessor in list(vars(each).items()):
             quick = _faster(accessor) if isinstance(accessor, BaseAccessor) else None
             if quick is not None:
                 setattr(each, name, quick)
+
+
+def _has_defaults(operation: type[IRDLOperation]) -> bool:
+    """Whether properties or attributes that nobody gives have values, which are looked for each
+    time that an operation is made.
+    """
+    definition = operation.get_irdl_definition()
+    fields = (*definition.properties.values(), *definition.attributes.values())
+    return any(each.default_value is not None for each in fields)
+
+
+def _nothing(self: Operation) -> None:
+    """What is left to do behind `__init__`."""
 
 
 def _walk(

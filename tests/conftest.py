@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.shared_kernels import SHARED_KERNELS
+from weft.compiler.deferred import COLLECTION_THRESHOLDS
 from weft.compiler.driver.session import Session
-from weft.compiler.driver.workers import COLLECTION_THRESHOLDS
 from weft.nn.initializers import seed
 
 settings.register_profile(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Unpack, cast
 
 from msgspec import Struct
 
-from weft.compiler.deferred import deferred
+from weft.compiler.deferred import deferred, fewer_collections
 from weft.compiler.driver.options import DEFAULT_PREFIX, Changes, Options
 from weft.compiler.frontend.graph_file_names import SUFFIX, weights_path
 from weft.compiler.machine.artifact.artifact import Compiled
@@ -26,15 +26,18 @@ from weft.compiler.machine.artifact.compiler_digest import compiler_digest
 from weft.compiler.machine.artifact.store import cache_key
 from weft.compiler.machine.bindings.names import c_identifier
 from weft.dialects.budget import Budget
+from weft.dialects.errors import ModelError
 
 if TYPE_CHECKING:
     from weft.compiler.driver import deadline, session, workers
     from weft.compiler.driver.extension import Extension
     from weft.compiler.frontend.imported import ImportedModel, Source
+    from weft.compiler.frontend.onnx import wire
 else:
     deadline = deferred("weft.compiler.driver.deadline")
     session = deferred("weft.compiler.driver.session")
     workers = deferred("weft.compiler.driver.workers")
+    wire = deferred("weft.compiler.frontend.onnx.wire")
 
 _SERIALISED = "SerializeToString"
 """The method by which a model in memory is told from what is none, without importing onnx."""
@@ -68,7 +71,7 @@ def compile_cached(
     found = cache.find(key, options.target) if cache and key else None
     if found is not None:
         return found
-    with deadline.deadline(budget), workers.preforked_worker() as worker:
+    with fewer_collections(), deadline.deadline(budget), workers.preforked_worker() as worker:
         # What the worker waits for comes first, and the other half of the compiler behind it.
         from weft.compiler.driver.read_model import begin
 
@@ -199,12 +202,24 @@ def external_locations(data: mmap.mmap | bytes) -> list[str]:
     OSError for bytes that have the key and not the rest.
     """
     found: dict[str, None] = {}
-    at = data.find(_LOCATION)
-    while at >= 0:
-        start = at + len(_LOCATION)
-        found[_location(bytes(data[start : start + _LONGEST_PATH]))] = None
-        at = data.find(_LOCATION, start)
+    for part in _without_weights(data):
+        at = part.find(_LOCATION)
+        while at >= 0:
+            start = at + len(_LOCATION)
+            found[_location(bytes(part[start : start + _LONGEST_PATH]))] = None
+            at = part.find(_LOCATION, start)
     return list(found)
+
+
+def _without_weights(data: mmap.mmap | bytes) -> Sequence[mmap.mmap | bytes]:
+    """What may name files: all but the elements of tensors, of which a model mostly is. All of what
+    is no whole model.
+    """
+    try:
+        split = wire.split_model(memoryview(data), "model")
+    except ModelError:
+        return [data]
+    return [split.skeleton, *(header for header, _ in split.initializers)]
 
 
 def _location(data: bytes) -> str:

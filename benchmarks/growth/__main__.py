@@ -30,11 +30,11 @@ from benchmarks.growth.graphs import FAMILIES
 from benchmarks.options import append_row, parser_of
 from weft.cli.main import main as command
 from weft.compilation import options_of
+from weft.compiler.deferred import COLLECTION_THRESHOLDS
 from weft.compiler.driver.pipeline import compile_model
 from weft.compiler.driver.read_model import begin
 from weft.compiler.driver.report import Report
 from weft.compiler.driver.session import Session
-from weft.compiler.driver.workers import COLLECTION_THRESHOLDS
 from weft.dialects.budget import Budget
 
 SIZES: Final = (1_000, 5_000, 20_000, 100_000)

@@ -21,9 +21,9 @@ from typing import Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from weft.compiler.deferred import fewer_collections
 from weft.compiler.driver.observing.kernel_texts import FORCED, ObservedSteps
 from weft.compiler.driver.workers import (
-    COLLECTION_THRESHOLDS,
     ForkedWorker,
     KernelCode,
     Task,
@@ -143,6 +143,17 @@ class KernelStore(Protocol):
         ...
 
 
+def stored_object(store: KernelStore | None, ir: str, target: Target) -> bytes:
+    """The object of a module of LLVM IR, which a store keeps by all of the text."""
+    key = hashlib.sha256(f"{target!r}\n{ir}".encode()).hexdigest()
+    code = None if store is None else store.find_kernel(key)
+    if code is None:
+        code = compile_object(ir, target)
+        if store is not None:
+            store.keep_kernel(key, code)
+    return code
+
+
 def options_of_kernel(options: CodeOptions, name: str) -> CodeOptions:
     """Those options that the code of one kernel depends on."""
     own = {kernel: steps for kernel, steps in options.schedules.items() if kernel == name}
@@ -227,17 +238,14 @@ def _found(keys: Sequence[str], store: KernelStore) -> KernelCode | None:
 
 @contextmanager
 def infrequent_collections() -> Generator[None]:
-    """Lets the interpreter look for cycles rarely, unless it does so even more rarely. Compiling
-    makes millions of small objects, few of them in cycles: looking for these as often as usual
-    takes half of the time. What is kept of expressions is let go.
+    """Lets the interpreter look for cycles rarely: doing so as often as usual takes half of the
+    time of a compilation. What is kept of expressions is let go.
     """
     _end_quickly()
-    before = gc.get_threshold()
-    gc.set_threshold(*max(before, COLLECTION_THRESHOLDS))
     try:
-        yield
+        with fewer_collections():
+            yield
     finally:
-        gc.set_threshold(*before)
         forget_expressions()
 
 

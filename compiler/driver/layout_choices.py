@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 from msgspec import Struct
 from xdsl.context import Context
@@ -73,7 +71,6 @@ class KernelHalos:
         return border_kernel(buffer_type, halo)
 
 
-@dataclass(frozen=True)
 class DropCopiesPass(ModulePass):
     """Gives naive kernels that start by copying an operand one buffer for it and the result."""
 
@@ -83,7 +80,6 @@ class DropCopiesPass(ModulePass):
         drop_copies(op, canonicalize_kernel)
 
 
-@dataclass(frozen=True)
 class AssignLayoutsPass(ModulePass):
     """Brings every argument of a call into the layout that its kernel reads it in."""
 
@@ -100,7 +96,6 @@ def _conversion(source: BufferType, target: BufferType) -> KernelOp:
     return kernel
 
 
-@dataclass(frozen=True)
 class PlaceHalosPass(ModulePass):
     """Lets buffers be within the border that a kernel would put around a copy."""
 
@@ -110,7 +105,6 @@ class PlaceHalosPass(ModulePass):
         place_halos(op, KernelHalos())
 
 
-@dataclass(frozen=True)
 class ChooseLayoutsPass(ModulePass):
     """Gives the buffers between kernels the layouts in which these do best."""
 
@@ -120,7 +114,6 @@ class ChooseLayoutsPass(ModulePass):
         choose_layouts(op, TargetLayouts(target_of(op)))
 
 
-@dataclass(frozen=True)
 class NameVariantsPass(ModulePass):
     """Names the variants of kernels that passes made after what they do; equal ones become one."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+import hashlib
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -47,7 +48,7 @@ from weft.compiler.program.buckets import MergeProgramsPass
 from weft.compiler.program.memory.plan_memory import kernels_of
 from weft.dialects.context import WeftContext, parse_module
 from weft.dialects.errors import OptionError
-from weft.dialects.graph import ConstantOp, GraphOp, ReshapeOp
+from weft.dialects.graph import ConstantOp, FusedOp, GraphOp, ReshapeOp
 from weft.dialects.loop.program import ProgramOp
 from weft.dialects.module_attributes import code_options
 from weft.dialects.weights import WeightStore
@@ -80,13 +81,12 @@ def compile_model(
     optimize_graph(module, WeftContext(weights), session)
     chosen = options.levels()
     levels: list[CompiledLevel] = []
-    expected = _expected_kernels(module) * len(chosen)
-    with _kernel_compiler(expected, session) as compiler:
+    with _kernel_compiler([module], session) as compiler:
         for level, own in zip(chosen, [module, *(module.clone() for _ in chosen[1:])], strict=True):
             kernels = CompiledKernels(compiler, session.level(level), run_time_task(options))
             lower(own, weights, kernels, kernels.session)
             levels.append(_level(own, kernels))
-        return assemble(levels, weights, options, session.report, session.golden)
+        return assemble(levels, weights, options, session.report, session.golden, session.store)
 
 
 def compile_module(
@@ -117,9 +117,8 @@ def _compile_buckets(
     if options.buckets.otherwise == "dynamic":
         optimize_graph(imported.module, WeftContext(store), session)
         graphs.append(imported.module)
-    expected = sum(map(_expected_kernels, graphs)) * len(options.levels())
     levels: list[CompiledLevel] = []
-    with _kernel_compiler(expected, session) as compiler:
+    with _kernel_compiler(graphs, session) as compiler:
         for level in options.levels():
             own = session.level(level)
             parts: list[CompiledLevel] = []
@@ -132,7 +131,7 @@ def _compile_buckets(
             module = _merged(chooser, [part.module for part in parts], own)
             code = {name: data for part in parts for name, data in part.code.items()}
             levels.append(CompiledLevel(level, module, code, own.report))
-    return assemble(levels, store, options, session.report, session.golden)
+    return assemble(levels, store, options, session.report, session.golden, session.store)
 
 
 def _merged(chooser: ProgramOp, parts: Sequence[ModuleOp], session: Session) -> ModuleOp:
@@ -154,9 +153,19 @@ def _simplified(imported: ImportedModel) -> ModuleOp:
     return module
 
 
-def _kernel_compiler(expected: int, session: Session) -> AbstractContextManager[KernelCompiler]:
+@contextmanager
+def _kernel_compiler(graphs: Sequence[ModuleOp], session: Session) -> Generator[KernelCompiler]:
+    """A compiler for the kernels of optimised graphs: workers start before these are known. So the
+    store remembers which groups of operators compilations have had to the end.
+    """
     store = session.store if session.observer is None else None  # who looks wants all of it
-    return kernel_compiler(expected, session.cores, store, session.worker)
+    groups = _group_keys(graphs, session.options)
+    new = [each for each in groups if store is None or store.find_kernel(each) is None]
+    with kernel_compiler(len(new), session.cores, store, session.worker) as compiler:
+        yield compiler
+    if store is not None:
+        for each in new:
+            store.keep_kernel(each, b"")
 
 
 def _padding_levels(
@@ -226,11 +235,28 @@ def naive_kernels(source: Source, options: Options) -> dict[str, str]:
     return {name: str(kernel) for name, kernel in kernels_of(imported.module).items()}
 
 
-def _expected_kernels(module: ModuleOp) -> int:
-    """About how many kernels the graph will become: workers start before that is known."""
-    functions = [op for op in module.ops if isinstance(op, FuncOp)]
-    ops = (op for function in functions for op in function.body.block.ops)
-    return sum(bool(op.results) and not isinstance(op, (ConstantOp, ReshapeOp)) for op in ops)
+def _group_keys(graphs: Sequence[ModuleOp], options: Options) -> list[str]:
+    """Keys of what will become kernels: one for all groups of operators, or operators on their own,
+    that are alike, and for each processor and way to lower them.
+    """
+    functions = (op for graph in graphs for op in graph.ops if isinstance(op, FuncOp))
+    ops = (op for function in functions for op in function.body.block.ops if op.results)
+    groups = dict.fromkeys(
+        repr(op.structure)
+        if isinstance(op, FusedOp)
+        else repr((op.name, sorted(op.properties.items()), op.operand_types, op.result_types))
+        for op in ops
+        if not isinstance(op, (ConstantOp, ReshapeOp))
+    )
+    targets = [
+        (each.target.triple, each.target.cpu, each.target.features) for each in options.levels()
+    ]
+    texts = (
+        f"{target} {options.strict_fp} {options.naive} {each}"
+        for target in targets
+        for each in groups
+    )
+    return [hashlib.sha256(each.encode()).hexdigest() for each in texts]
 
 
 def optimize_graph(module: ModuleOp, context: WeftContext, session: Session) -> None:

@@ -4,7 +4,7 @@ there, compiled for this machine or into the artifact.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from weft.compiler.driver.derive_weights import DerivedWeights
 from weft.compiler.driver.options import Options
@@ -30,6 +30,7 @@ from weft.compiler.machine.weights.prepare import (
 )
 from weft.compiler.machine.weights.prepared import weight_offsets, weights_digest
 from weft.compiler.target.features import baseline
+from weft.compiler.target.target import Target
 from weft.dialects.expr import Atom, Expr, Operand, Quotient, product
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer
@@ -38,13 +39,18 @@ from weft.dialects.weights import WeightStore
 _PREPARE = "prepare"
 
 
-def prepare_weights(keys: Sequence[WeightKey], weights: WeightStore, options: Options) -> Weights:
+def prepare_weights(
+    keys: Sequence[WeightKey],
+    weights: WeightStore,
+    options: Options,
+    compiled_for: Callable[[str, Target], bytes] = compile_object,
+) -> Weights:
     """All weights that programs read; each is made when it is asked for. Equal forms of a tensor
     are one, unless other values may come.
     """
     arrays = {key: weights[key] for key in weights}
     names = _transform_names(keys)
-    made = Weights(_weight_sources(keys, weights, names), arrays, _transforms(names))
+    made = Weights(_weight_sources(keys, weights, names), arrays, _transforms(names, compiled_for))
     return made if options.artifact.weights == CALLER else share_equal(made)
 
 
@@ -83,7 +89,9 @@ def _transform_names(keys: Sequence[WeightKey]) -> dict[BufferType, str]:
     return {each: kernel_symbol(_PREPARE, kernel.sym_name.data) for each, kernel in kernels}
 
 
-def _transforms(names: Mapping[BufferType, str]) -> WeightTransforms:
+def _transforms(
+    names: Mapping[BufferType, str], compiled_for: Callable[[str, Target], bytes]
+) -> WeightTransforms:
     """The transforms of these names compiled for this machine, to be applied to a part of a tensor
     at a time where the layout permits it.
     """
@@ -99,7 +107,7 @@ def _transforms(names: Mapping[BufferType, str]) -> WeightTransforms:
     if not kernels:
         return WeightTransforms(None, each)
     objects = [
-        compile_object(emit_kernel(kernel, host, prefix=_PREPARE, exported=True), host)
+        compiled_for(emit_kernel(kernel, host, prefix=_PREPARE, exported=True), host)
         for kernel in kernels.values()
     ]
     exports = [kernel_symbol(_PREPARE, name) for name in kernels]

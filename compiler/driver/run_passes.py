@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 
 from msgspec.structs import fields
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.session import Session
@@ -47,7 +48,6 @@ def operators_of(module: ModuleOp) -> Counter[str]:
     """How many operators of each name a graph has, groups and control flow among them, or how many
     kernels, and operations of programs, a lowered module has.
     """
-    operator_classes = GraphOp | CallOp | FusedOp | ControlOp
     found = Counter[str]()
     for each in module.ops:
         if isinstance(each, KernelOp):
@@ -55,5 +55,11 @@ def operators_of(module: ModuleOp) -> Counter[str]:
         elif isinstance(each, ProgramOp):
             found.update(op.name for op in each.body.walk())
         else:
-            found.update(op.name for op in each.walk() if isinstance(op, operator_classes))
+            found.update(op.name for op in each.walk() if _is_operator(type(op)))
     return found
+
+
+@cache
+def _is_operator(operation: type[Operation]) -> bool:
+    """Kept by class: every pass is counted before and after, and xDSL's classes are slow to ask."""
+    return issubclass(operation, GraphOp | CallOp | FusedOp | ControlOp)

@@ -27,14 +27,12 @@ from typing import TYPE_CHECKING, BinaryIO, Final, NoReturn, Protocol
 
 from msgspec import Struct, field
 
+from weft.compiler.deferred import COLLECTION_THRESHOLDS
 from weft.compiler.target.usable_cores import usable_cores
 from weft.dialects.errors import WeftError
 
 if TYPE_CHECKING:
     from weft.compiler.driver.observing.kernel_texts import KernelTexts
-
-COLLECTION_THRESHOLDS: Final = (400_000, 50, 100)
-"""When a process that compiles looks for cycles."""
 
 _IDLE_SECONDS: Final = 60
 """How long an interpreter waits for the next compilation before it ends."""

@@ -8,8 +8,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
@@ -24,7 +22,6 @@ from weft.dialects.graph.core.types import type_of
 from weft.dialects.graph.reindexing.gather import IndexedOp, IndexRange
 
 
-@dataclass(frozen=True)
 class CheckIndicesPass(ModulePass):
     """Puts a check in front of every operator that reads or writes at places that a tensor names;
     of equal indices and sizes of one block there is one.

@@ -12,7 +12,6 @@ tap are what the bias is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import NamedTuple
@@ -33,7 +32,6 @@ from weft.dialects.graph.ops.conv import ConvTransposeOp
 from weft.dialects.weights import WeightStore
 
 
-@dataclass(frozen=True)
 class DecomposeTransposedConvPass(ModulePass):
     """Rewrites transposed convolutions whose filter's taps are known; those of stride 1 become a
     convolution of the filter flipped.

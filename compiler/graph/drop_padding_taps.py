@@ -7,8 +7,6 @@ where `x` is smaller than 36: of 3 x 3 taps the middle one alone reads an elemen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -26,7 +24,6 @@ from weft.dialects.graph.ops.conv import ConvOp
 from weft.dialects.weights import WeightStore
 
 
-@dataclass(frozen=True)
 class DropPaddingTapsPass(ModulePass):
     """Cuts the filter to the taps that read an element of the image, and the image to the elements
     that are read. Leaves axes whose sizes are not constant, and those that read padding alone.

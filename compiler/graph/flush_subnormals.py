@@ -6,7 +6,8 @@ larger term, but processors take a hundred cycles for each product with one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 from xdsl.context import Context
@@ -22,8 +23,10 @@ from weft.dialects.graph.ops.conv import ConvolutionOp
 from weft.dialects.graph.ops.matmul import GemmOp, ProductOp
 from weft.dialects.weights import Array, WeightStore
 
+_BLOCK: Final = 1 << 16
+"""Elements that are looked at at once."""
 
-@dataclass(frozen=True)
+
 class FlushSubnormalsPass(ModulePass):
     """Rewrites the constant factors of products and convolutions of f32 and f64. Leaves those that
     can be replaced later, and those of subnormal numbers alone, which may be all that there is.
@@ -56,8 +59,10 @@ def _flushed(constant: ConstantOp, weights: WeightStore) -> ConstantOp | None:
     if type_of(constant.result).element not in (F32, F64) or weights.varies(name):
         return None
     array = constant.array(weights)
+    if not any(_subnormal(block).any() for block in _blocks(array)):
+        return None
     small = _subnormal(array)
-    if not small.any() or not array[~small].any():
+    if not array[~small].any():
         return None
     normal = np.where(small, np.zeros((), array.dtype), array)
     made = ConstantOp.computed(name, normal, weights, constant.location)
@@ -66,6 +71,12 @@ def _flushed(constant: ConstantOp, weights: WeightStore) -> ConstantOp | None:
     block.insert_op_before(made, constant)
     made.result.name_hint = constant.result.name_hint
     return made
+
+
+def _blocks(array: Array) -> Iterator[Array]:
+    """The elements in pieces that stay in L2 while they are looked at."""
+    elements = array.ravel(order="K")
+    return (elements[at : at + _BLOCK] for at in range(0, elements.size, _BLOCK))
 
 
 def _subnormal(array: Array) -> Array:

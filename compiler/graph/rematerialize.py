@@ -9,7 +9,6 @@ So a training step keeps, of a convolution with a normalisation and an activatio
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from xdsl.context import Context
@@ -31,7 +30,6 @@ LONGEST = 8
 """Operators that are computed again for one value."""
 
 
-@dataclass(frozen=True)
 class RematerializePass(ModulePass):
     """Copies cheap operators of every graph function in front of late uses, those of regions aside:
     what their derivatives read is decided where these are built.

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -24,7 +23,6 @@ from weft.dialects.graph import ConstantOp, FusedOp, GraphOp
 from weft.dialects.graph.regions.control import defined_sizes
 
 
-@dataclass(frozen=True)
 class ScheduleMemoryPass(ModulePass):
     """Moves operators of every graph function, those of regions aside."""
 

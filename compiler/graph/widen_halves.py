@@ -16,7 +16,6 @@ as the model says, and the product adds up in f32:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from msgspec import Struct, field
 from xdsl.context import Context
@@ -68,7 +67,6 @@ KEPT = (CastOp, BitcastOp, PassThroughOp)
 """Elementwise operators that say what type a value has."""
 
 
-@dataclass(frozen=True)
 class WidenHalvesPass(ModulePass):
     """Rewrites every function, and regions of control flow each by itself."""
 

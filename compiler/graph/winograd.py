@@ -12,7 +12,6 @@ memory. Another model, of rounding errors, has tiles of 2 x 2 where results are 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import inf, prod
 from typing import Final
 
@@ -88,7 +87,6 @@ FEWEST_POSITIONS = 16
 """A sum over so many of them, as in front of a classifier, makes their errors small beside it."""
 
 
-@dataclass(frozen=True)
 class WinogradPass(ModulePass):
     """Rewrites every convolution that a smaller number of products pays for."""
 

@@ -79,7 +79,6 @@ IN_MEMORY = (
 """What reads its operands from memory, small constants too."""
 
 
-@dataclass(frozen=True)
 class GraphToLoopPass(ModulePass):
     """Lowers the function `main` of the graph level to a `loop.program` and its kernels.
 

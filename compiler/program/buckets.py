@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -41,7 +40,6 @@ def choosing_program(
     return chooser
 
 
-@dataclass(frozen=True)
 class MergeProgramsPass(ModulePass):
     """Merges the programs among which one chooses, each in a module of its own, and their kernels.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from xdsl.context import Context
@@ -41,7 +40,6 @@ _FLOATING = (
 _GELU_FLOPS = 5
 
 
-@dataclass(frozen=True)
 class NoteKernelsPass(ModulePass):
     """Notes on each naive kernel what a call of it computes, and on each program whether it may run
     something as often as values say, for those who see nothing but declarations of kernels.

@@ -4,8 +4,6 @@ that others have scheduled and compiled meanwhile.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntAttr, ModuleOp, i64
 from xdsl.passes import ModulePass
@@ -18,7 +16,6 @@ from weft.dialects.loop.program import AWAITS_LAYOUT, IN_PLACE, TEMPORARIES, WRI
 from weft.dialects.loop.types import buffer_type_of
 
 
-@dataclass(frozen=True)
 class SummarizeKernelsPass(ModulePass):
     """Notes on each kernel what passes over programs have to know of it. A kernel with a summary is
     scheduled.

@@ -11,7 +11,6 @@ which they wait for them, is the same on all.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -24,7 +23,6 @@ from weft.dialects.loop.dynamic import SubviewOp, root
 from weft.dialects.loop.program import ProgramOp, ViewOp
 
 
-@dataclass(frozen=True)
 class OverlapCollectivesPass(ModulePass):
     """Moves starts up and waits down, each in its block."""
 

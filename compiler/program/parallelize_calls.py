@@ -10,7 +10,6 @@ stay.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from math import inf
 from typing import Any
@@ -93,7 +92,6 @@ class Group(Struct, frozen=True):
     modelled: dict[int, tuple[int, int]]
 
 
-@dataclass(frozen=True)
 class ParallelizeCallsPass(ModulePass):
     """Groups calls of the program for the cores of the module's target, by what kernels compute."""
 

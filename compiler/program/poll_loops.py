@@ -11,7 +11,6 @@ whatever an iteration takes. A loop that does less as a whole has none.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -35,7 +34,6 @@ _CALL = 60
 """What a call itself counts as, on any CPU: how often a loop polls need not be known closely."""
 
 
-@dataclass(frozen=True)
 class PollLoopsPass(ModulePass):
     """Adds polls to the loops of the program, by what kernels that are not scheduled compute."""
 

@@ -8,7 +8,6 @@ or another check implies, is left out. Naive kernels show the tensors inside of 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 from msgspec import Struct
@@ -27,7 +26,6 @@ from weft.dialects.loop.program import CallOp, KernelOp, ProgramOp, size_ranges
 from weft.dialects.loop.types import BufferType
 
 
-@dataclass(frozen=True)
 class RequireExtentsPass(ModulePass):
     """Puts `loop.require_extents` in front of what uses buffers that may be too large."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from xdsl.context import Context
@@ -45,7 +44,6 @@ loop.kernel @clock_add[slot](%ticks: {type}) {{
 """
 
 
-@dataclass(frozen=True)
 class TimeCallsPass(ModulePass):
     """Reads the clock after each call of the program and adds up what has passed since before."""
 

@@ -57,7 +57,6 @@ class ValidationContext(WeftContext):
         self.meanings: dict[str, Meaning] = {}
 
 
-@dataclass(frozen=True)
 class NoteMeaningPass(ModulePass):
     """Numbers the calls of lowered programs, and notes what these mean where the context can."""
 
@@ -72,7 +71,6 @@ class NoteMeaningPass(ModulePass):
                     ctx.meanings[program.sym_name.data] = meaning
 
 
-@dataclass(frozen=True)
 class ValidatePlanPass(ModulePass):
     """Proves that programs with a memory plan do what they did when they were lowered, or, where
     that is not noted, what they do where each buffer has memory of its own; and that kernels work

@@ -1,5 +1,7 @@
 """The loop level: kernels as loop nests over buffers, and the program that calls them."""
 
+from xdsl.dialects.arith import Arith
+from xdsl.dialects.math import Math
 from xdsl.ir import Dialect
 
 from weft.dialects.fields import quicken
@@ -52,4 +54,4 @@ LOOP = Dialect(
     ],
     [BufferType, ExprsAttr, LayoutAttr],
 )
-quicken(LOOP.operations)
+quicken((*Arith.operations, *Math.operations, *LOOP.operations))

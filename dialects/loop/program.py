@@ -36,6 +36,7 @@ from xdsl.utils.hints import isa
 
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.expr_text import parse_expr
+from weft.dialects.fields import text_of
 from weft.dialects.interval import Range
 from weft.dialects.loop.equal_sizes import equalities_around
 from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type_of, format_exprs
@@ -168,6 +169,9 @@ class FunctionOp(IRDLOperation):
         body = parser.parse_region(arguments)
         extra = {} if attributes is None else dict(attributes.data)
         return cls.create(properties=properties, attributes=extra, regions=[body])
+
+    def __str__(self) -> str:
+        return text_of(self)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")

@@ -7,13 +7,15 @@ from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
     operand_def,
+    prop_def,
     region_def,
     result_def,
     var_operand_def,
 )
 from xdsl.irdl.operations import BaseAccessor
 
-from weft.dialects.fields import quicken
+from weft.dialects.context import parse_module
+from weft.dialects.fields import quicken, text_of
 
 
 def definitions():
@@ -92,3 +94,31 @@ def test_operations_and_values_are_told_apart_by_identity():
     for hashed in (*(each for root in (one, other) for each in root.walk()), *one.results):
         assert hash(hashed) == object.__hash__(hashed)
     assert len({one, other, one}) == 2
+
+
+def test_defaults_are_filled_in_where_there_are_some():
+    @irdl_op_definition
+    class DefaultOp(IRDLOperation):
+        name = "test.default"
+        width = prop_def(IntegerType, default_value=IntegerType(8))
+
+    quicken([DefaultOp])
+    assert DefaultOp.create().width == IntegerType(8)
+    assert DefaultOp.create(properties={"width": IntegerType(1)}).width == IntegerType(1)
+
+
+KERNEL = """
+loop.kernel @k[n](%x: !loop.buffer<[n], f32>, %y: !loop.buffer<[n], f32>) attributes {t = "c\\nd"} {
+  %two = arith.constant 2.0 : f32
+  loop.for %i = 0 to n {
+    %a = loop.load %x[%i] : !loop.buffer<[n], f32>
+    %b = arith.mulf %a, %two : f32
+    loop.store %b, %y[%i] : !loop.buffer<[n], f32>
+  }
+}"""
+
+
+def test_the_quick_text_is_the_slow_one():
+    (kernel,) = parse_module(KERNEL, "<test>").ops
+    assert str(kernel) == text_of(kernel) == Operation.__str__(kernel)
+    assert "loop.store" in str(kernel)

@@ -10,7 +10,6 @@ one group with several results (fuse_siblings).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -34,7 +33,6 @@ LARGEST_GROUP = 32
 """Operators; keeps kernels at a size that every later stage handles quickly."""
 
 
-@dataclass(frozen=True)
 class FusePass(ModulePass):
     """Groups the operators of every graph function, and of each region in it."""
 

@@ -14,8 +14,6 @@ scores at a time, which never goes to main memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -42,7 +40,6 @@ LONGEST_ROW = 2048
 """Scores of a row: a block of rows has to stay in the second cache."""
 
 
-@dataclass(frozen=True)
 class FuseAttentionPass(ModulePass):
     """Groups every attention whose scores have rows enough for a block, or a number of them that
     only a call knows.

@@ -8,7 +8,6 @@ Runs before constants are folded, since weights of a few bits would become float
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from xdsl.context import Context
@@ -32,7 +31,6 @@ from weft.dialects.graph.quantized.gguf_rows import rows_of
 BITS: dict[Attribute, int] = {I4: 4, UI4: 4, I8: 8, UI8: 8}
 
 
-@dataclass(frozen=True)
 class FuseBlockQuantizedPass(ModulePass):
     """Rewrites every such product. Leaves blocks along another axis, the last of which has less
     codes, or that fill no words, transposed rows, and weights that only a call gives.

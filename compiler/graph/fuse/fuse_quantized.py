@@ -11,7 +11,6 @@ of bytes would become floats there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from xdsl.context import Context
@@ -54,7 +53,6 @@ DEEPEST = 8
 """Elementwise operators between a product of bytes and the quantisation of its result."""
 
 
-@dataclass(frozen=True)
 class FuseQuantizedPass(ModulePass):
     """Rewrites every such product. Leaves those whose scales or zero points differ along what is
     summed, sums of so many terms, or of a number that only the call knows, that i32 may not hold

@@ -10,7 +10,6 @@ function, of `x` and the function's result behind it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import Float32Type, Float64Type, ModuleOp
@@ -47,7 +46,6 @@ MOST_USERS = 4
 """Operators behind the function: a sum and three products or quotients."""
 
 
-@dataclass(frozen=True)
 class RecognizeGeluPass(ModulePass):
     """Rewrites every GELU of the module."""
 

@@ -9,8 +9,6 @@ the quotient as well, a missing scale for 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -26,7 +24,6 @@ from weft.dialects.graph.ops.exponential import PowOp, SqrtOp
 from weft.dialects.graph.ops.reduce import ReduceMeanOp
 
 
-@dataclass(frozen=True)
 class RecognizeNormsPass(ModulePass):
     """Rewrites every layer or root-mean-square normalisation of the module."""
 

@@ -8,7 +8,6 @@ Ranks meet once for all of them, where the last stood. What is read before that 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -30,7 +29,6 @@ LARGE = 1 << 16
 """Elements of a sum that stays alone: to copy it costs more than to meet once more."""
 
 
-@dataclass(frozen=True)
 class BucketCollectivesPass(ModulePass):
     """Joins sums of every graph function."""
 

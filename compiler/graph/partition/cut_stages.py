@@ -14,7 +14,6 @@ next time; on others it is the input that is donated for it, or zeros.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from msgspec import Struct, field
 from xdsl.context import Context
@@ -39,7 +38,6 @@ from weft.dialects.loop.program import INPUT_RANKS, MESSAGES_BACK, OUTPUT_RANKS,
 from weft.dialects.module_attributes import code_options
 
 
-@dataclass(frozen=True)
 class CutStagesPass(ModulePass):
     """Cuts the function `main` where its mesh has the axis `stage` and values are marked. Raises
     OptionError for stages that cannot be those of the mesh's ranks, UnsupportedError for marks in

@@ -11,7 +11,6 @@ The rest of the compiler sees the movements, and fuses them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -33,7 +32,6 @@ from weft.dialects.graph.mesh.collectives import (
 )
 
 
-@dataclass(frozen=True)
 class DecomposeCollectivesPass(ModulePass):
     """Decomposes every collective of the module."""
 

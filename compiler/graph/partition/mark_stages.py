@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
@@ -21,7 +20,6 @@ from weft.dialects.graph import ConstantOp, GraphOp, StageOp
 from weft.dialects.module_attributes import code_options
 
 
-@dataclass(frozen=True)
 class MarkStagesPass(ModulePass):
     """Marks what nodes of the function `main` give to others. Raises OptionError for names that no
     node has.

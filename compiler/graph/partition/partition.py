@@ -52,7 +52,6 @@ from weft.dialects.module_attributes import code_options
 _WHOLE: Dims = ()
 
 
-@dataclass(frozen=True)
 class PartitionPass(ModulePass):
     """Partitions the function `main` by the shardings that are noted on it; without a mesh,
     `graph.shard` goes, and without an axis `stage` of it `graph.stage`. Raises UnsupportedError

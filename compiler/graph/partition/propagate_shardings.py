@@ -9,7 +9,6 @@ An operator's rule says which dims are cut alike. A dim is given a sharding once
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from msgspec import Struct, field
 from xdsl.context import Context
@@ -48,7 +47,6 @@ REDUCED_TYPES = (F32, F64, F16, BF16, I32, I64)
 """Elements that ranks add up."""
 
 
-@dataclass(frozen=True)
 class PropagateShardingsPass(ModulePass):
     """Notes shardings on the function `main`, where the module's options have a mesh. Raises
     OptionError for shardings that are none of the mesh's, or of no input and no output.

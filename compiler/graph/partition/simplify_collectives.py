@@ -10,7 +10,6 @@ a collective of groups of one rank  ->  its operand
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -33,7 +32,6 @@ from weft.dialects.graph.mesh.collectives import (
 from weft.dialects.graph.ops.arithmetic import AddOp
 
 
-@dataclass(frozen=True)
 class SimplifyCollectivesPass(ModulePass):
     """Rewrites the collectives of every graph function until nothing changes."""
 

@@ -5,7 +5,6 @@ and those that nobody needs not at all.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -28,7 +27,6 @@ from weft.dialects.graph.regions.control import defined_sizes
 from weft.dialects.graph.regions.effects import has_effects
 
 
-@dataclass(frozen=True)
 class CseDcePass(ModulePass):
     """Merges equal operators and drops unused ones, in two walks of each function."""
 

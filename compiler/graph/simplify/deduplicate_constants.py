@@ -7,7 +7,6 @@ then merged by weft-cse-dce. Tensors whose values may be replaced later stay apa
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 
 import numpy as np
 from xdsl.context import Context
@@ -19,7 +18,6 @@ from weft.dialects.graph import ConstantOp
 from weft.dialects.weights import SAMPLE, Array, WeightStore
 
 
-@dataclass(frozen=True)
 class DeduplicateConstantsPass(ModulePass):
     """Renames the keys of constants whose bytes are there under another key."""
 

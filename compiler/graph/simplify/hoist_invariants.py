@@ -9,7 +9,6 @@ A loop may run no iteration at all, so what could fail is left in one that is no
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -30,7 +29,6 @@ CHEAP = (DimsOp, ExpandOp)
 """Operators that are computed where they are read: outside they would only take memory."""
 
 
-@dataclass(frozen=True)
 class HoistInvariantsPass(ModulePass):
     """Moves operators out of the loops of every graph function, inner loops first."""
 

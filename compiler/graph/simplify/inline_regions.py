@@ -8,7 +8,6 @@ After that nothing may merge equal operators: what is computed again would be co
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -20,7 +19,6 @@ from xdsl.rewriter import InsertPoint
 from weft.dialects.graph import InlinedOp
 
 
-@dataclass(frozen=True)
 class InlineRegionsPass(ModulePass):
     """Inlines the checkpoints of a module, and functions with a derivative of their own."""
 

@@ -11,7 +11,6 @@ well, of which a view is reshaped.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -38,7 +37,6 @@ ReshapeUsers = dict[ReshapeOp, Sequence[Operation]]
 """What `_users_of_kinds` has found so far."""
 
 
-@dataclass(frozen=True)
 class SinkReindexingPass(ModulePass):
     """Rewrites the movements of the module."""
 

@@ -10,7 +10,6 @@ whatever becomes of the operators. Inputs keep their sizes for callers, in `inpu
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
@@ -29,7 +28,6 @@ from weft.dialects.loop.program import BOUNDS, DONATED
 from weft.dialects.loop.types import ExprsAttr
 
 
-@dataclass(frozen=True)
 class UnifySizesPass(ModulePass):
     """Unifies the sizes of every graph function of the module that no other calls. Raises
     TypeInferenceError for sizes that cannot be equal within their bounds.

@@ -7,7 +7,6 @@ Any other value is copied by a kernel to a buffer of that layout.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from msgspec import Struct
 from xdsl.context import Context
@@ -104,7 +103,6 @@ def drop_unused_weights(module: ModuleOp) -> None:
             Rewriter.erase_op(weight)
 
 
-@dataclass(frozen=True)
 class DropUnusedWeightsPass(ModulePass):
     """Removes weights that nothing reads."""
 

@@ -90,7 +90,6 @@ def _is_lookup(user: Operation) -> bool:
     return any(operand not in indices for operand in user.operands_)
 
 
-@dataclass(frozen=True)
 class FindTransposedPass(ModulePass):
     """Notes which large weights that kernels look up rows of are others of the program, transposed;
     such kernels are not scheduled before `weft-share-layouts`.
@@ -142,7 +141,6 @@ def _axes_of_others(
     }
 
 
-@dataclass(frozen=True)
 class ShareLayoutsPass(ModulePass):
     """Lets kernels look up rows of weights in the layout that other kernels want, where that takes
     about as long by the model of the module's target.

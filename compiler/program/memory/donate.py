@@ -7,7 +7,6 @@ step of training, are written when those inputs are read no more.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -23,7 +22,6 @@ from weft.dialects.loop.program import CallOp, KernelOp, ProgramOp, donated_pair
 from weft.dialects.loop.types import buffer_type_of
 
 
-@dataclass(frozen=True)
 class DonatePass(ModulePass):
     """Brings programs into a form in which each output of a pair of `donated` (places among inputs
     and among outputs) may lie where its input lies.

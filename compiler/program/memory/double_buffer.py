@@ -15,7 +15,6 @@ buffer to the other and back, instead of copying.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -39,7 +38,6 @@ MOST_BODY_OPERATIONS = 64
 """Operations of an iteration that is written out once more."""
 
 
-@dataclass(frozen=True)
 class DoubleBufferPass(ModulePass):
     """Rewrites the loops of every program whose iterations end by copying states."""
 

@@ -4,8 +4,6 @@ arguments that the program allocates.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntAttr, ModuleOp
 from xdsl.ir import SSAValue
@@ -19,7 +17,6 @@ from weft.dialects.loop.program import TEMPORARIES, CallOp, KernelOp, ProgramOp
 from weft.dialects.loop.types import BufferType, buffer_type_of
 
 
-@dataclass(frozen=True)
 class HoistWorkspacePass(ModulePass):
     """Moves every `loop.alloc workspace` of a kernel into its callers,
     so that the memory plan sees it.

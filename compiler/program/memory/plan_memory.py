@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntAttr, ModuleOp, StringAttr
@@ -55,7 +54,6 @@ in the gap that fits best: that takes time for each pair.
 """
 
 
-@dataclass(frozen=True)
 class PlanMemoryPass(ModulePass):
     """Gives every `loop.alloc workspace` of the program its offset,
     and the program the size of its arena.

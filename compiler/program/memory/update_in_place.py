@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from msgspec import Struct
 from xdsl.context import Context
@@ -45,7 +44,6 @@ NameKernel = Callable[[KernelOp], object]
 CASTS = (arith.ExtFOp, arith.TruncFOp)
 
 
-@dataclass(frozen=True)
 class WriteStatesPass(ModulePass):
     """Lets calls in loops write to the buffers that their results would be copied to."""
 

@@ -7,11 +7,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from weft.compiler.driver import compile_kernels, workers
+from tests.support.small_models import add_model, dense_model
+from weft.compilation import options_of
+from weft.compiler.deferred import COLLECTION_THRESHOLDS
+from weft.compiler.driver import compile_kernels, pipeline, workers
 from weft.compiler.driver.compile_kernels import (
     KernelCompiler,
     KernelTask,
@@ -19,9 +23,10 @@ from weft.compiler.driver.compile_kernels import (
     kernel_compiler,
     options_of_kernel,
     parse_kernel,
+    stored_object,
 )
+from weft.compiler.driver.session import Session
 from weft.compiler.driver.workers import (
-    COLLECTION_THRESHOLDS,
     KernelCode,
     Worker,
     ask,
@@ -361,6 +366,39 @@ def test_declarations_say_what_programs_need():
     assert not declared.body.block.ops
     assert hoist_kernel(declared) == [buffer_type_of(declared.body.block.args[3])]
     assert in_place_arguments(declared) == [InPlace(0, 2)]
+
+
+class Memory(dict[str, bytes]):
+    """A store in this process."""
+
+    find_kernel = dict[str, bytes].get
+    keep_kernel = dict[str, bytes].__setitem__
+
+
+def test_workers_start_for_groups_that_no_compilation_has_had(monkeypatch: pytest.MonkeyPatch):
+    expected: list[int] = []
+
+    def noted(kernels: int, *others: Any):
+        expected.append(kernels)
+        return kernel_compiler(kernels, *others)
+
+    monkeypatch.setattr(pipeline, "kernel_compiler", noted)
+    store = Memory()
+    for model in (dense_model("rows"), dense_model("rows", bias=1.0), add_model()):
+        options = options_of(model)
+        pipeline.compile_model(model, options, Session(options, cores=1, store=store))
+    first, other_weights, other_model = expected
+    assert first > other_weights == 0 < other_model
+
+
+def test_a_store_gives_the_object_of_the_same_text_and_target(monkeypatch: pytest.MonkeyPatch):
+    text, target, store = "define i32 @one() { ret i32 1 }", host_target(), Memory()
+    made = stored_object(store, text, target)
+    assert made == stored_object(None, text, target)
+    monkeypatch.setattr(compile_kernels, "compile_object", lambda *given: bytes(str(given), "utf8"))
+    assert stored_object(store, text, target) == made
+    assert stored_object(store, text.replace("1", "2"), target) != made
+    assert stored_object(store, text, replace(target, cpu="other")) != made
 
 
 @pytest.mark.parametrize("before", [(700, 10, 10), (10_000_000, 10, 10)])

@@ -13,6 +13,10 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.parser import Parser
 from xdsl.rewriter import InsertPoint
 
+from tests.models.graph_writer import GraphWriter
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.pipeline import read_graph
+from weft.compiler.driver.session import Session
 from weft.compiler.graph import rematerialize, winograd
 from weft.compiler.graph.decompose_transposed_conv import DecomposeTransposedConvPass
 from weft.compiler.graph.flush_subnormals import FlushSubnormalsPass
@@ -403,3 +407,14 @@ def test_folding_of_a_small_graph_leaves_nothing():
     FoldConstantsPass().apply(context, module)
     assert "graph.concat" not in _names(module)
     assert context.notes == []
+
+
+def test_subnormal_weights_are_found_wherever_they_are():
+    net = GraphWriter("far", seed=1)
+    array = np.ones((2, 100_000), np.float32)
+    array[1, -1] = 1e-40
+    net.output(net.op("MatMul", net.input("x", (3, 2)), net.stored("w", array)), "y", (3, 100_000))
+    imported = read_graph(net.model, Session(Options()))
+    (weight,) = [op for op in imported.module.walk() if isinstance(op, ConstantOp)]
+    array[1, -1] = 0
+    np.testing.assert_array_equal(weight.array(imported.weights), array)

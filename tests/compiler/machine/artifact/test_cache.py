@@ -356,6 +356,18 @@ def test_finds_every_external_file():
     assert sorted(found) == sorted(["w.bin", "deep/er.bin", "x" * 200, "nested.bin"])
 
 
+def test_elements_of_tensors_name_no_files():
+    named = onnx.TensorProto(name="t", data_location=1)
+    named.external_data.add(key="location", value="w.bin")
+    model = onnx.ModelProto()
+    model.graph.initializer.append(named)
+    model.graph.initializer.add(name="u", raw_data=b"\n\x08location\x12\x05x.bin")
+    data = model.SerializeToString()
+    assert external_locations(data) == ["w.bin"]
+    no_model = data + b"\x07"
+    assert external_locations(no_model) == ["w.bin", "x.bin"]
+
+
 def test_no_key_for_external_weights_outside_the_folder(tmp_path: Path):
     folder = tmp_path / "inner"
     folder.mkdir()

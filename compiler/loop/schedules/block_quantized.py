@@ -16,15 +16,16 @@ from xdsl.ir import Operation
 
 from weft.compiler.loop.matchers import split_nest, sum_of_products
 from weft.compiler.loop.nest import child_loops, loads_in, loops_in, perfect_nest
-from weft.compiler.loop.primitives import parallelize, unroll, vectorize
+from weft.compiler.loop.primitives import parallelize, prefetch, unroll, vectorize
 from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.gemm.register_tile import split_tile_rows, tile_rows
 from weft.compiler.loop.schedules.innermost_loops import lanes_for, nests_and_branches
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.loop.arithmetic import FieldOp
-from weft.dialects.loop.ops import ForOp, LoadOp
+from weft.dialects.loop.ops import ForOp, LoadOp, enclosing_loops
 from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.scalar import width
 
 NAME = "block-quantized"
 
@@ -33,6 +34,11 @@ LANES = 32
 
 REST = 4
 """Registers that hold no accumulators."""
+
+AHEAD = 2048
+"""Bytes that codes are prefetched ahead: behind so many operations on each line too few are under
+way otherwise, and those of the next page come late.
+"""
 
 SHORT = 8
 """Iterations of a loop around lanes that is unrolled: words of a block, and rows that share one."""
@@ -62,7 +68,11 @@ def _is_of_bits(op: Operation) -> bool:
 
 
 def apply(nest: ForOp, target: Target) -> None:
-    """Tiles the products with panels, and marks all other loops."""
+    """Tiles the products with panels, prefetches codes, and marks all other loops."""
+    for load in filter(_is_taken_apart, loads_in(nest)):
+        words, _ = enclosing_loops(load)[-2:]
+        if words.index in load.operands_:  # else several rows share what is loaded
+            prefetch(load, words, AHEAD * 8 // (LANES * width(load.buffer_type.element)))
     for chain in _products(nest):
         _tile_product(chain, target)
     for loop in loops_in(nest):

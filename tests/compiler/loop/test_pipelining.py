@@ -14,17 +14,17 @@ from weft.dialects.loop.program import KernelOp
 
 
 def sums_of_tiles(tiles: int, rows: int, terms: int) -> KernelOp:
-    """y[j, i, l] = 2 * (sum over k of x[j, i, k, l]), by way of the sums of a tile."""
+    """y[j, i, n] = 2 * (sum over k of x[j, i, k, n]), by way of the sums of a tile."""
 
     def sums(b: LoopBuilder, x: SSAValue, y: SSAValue) -> None:
         with b.loops([tiles], "j") as (j,):
             tile = b.scratch([rows, 2], F32, "tile")
-            with b.loops([rows, 2], "zl") as index:
+            with b.loops([rows, 2], "zn") as index:
                 b.store(tile, index, b.constant(0, F32))
-            with b.reduce([terms], "add", "k") as (k,), b.loops([rows, 2], "ml") as (i, l):
-                b.store(tile, (i, l), b.load(tile, (i, l)) + b.load(x, (j, i, k, l)))
-            with b.loops([rows, 2], "el") as (i, l):
-                b.store(y, (j, i, l), b.load(tile, (i, l)) * 2)
+            with b.reduce([terms], "add", "k") as (k,), b.loops([rows, 2], "mn") as (i, n):
+                b.store(tile, (i, n), b.load(tile, (i, n)) + b.load(x, (j, i, k, n)))
+            with b.loops([rows, 2], "en") as (i, n):
+                b.store(y, (j, i, n), b.load(tile, (i, n)) * 2)
 
     return kernel(sums, x=[tiles, rows, terms, 2], y=[tiles, rows, 2])
 

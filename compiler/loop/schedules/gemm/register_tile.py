@@ -133,13 +133,13 @@ def pipeline_tiles(top: ForOp) -> None:
     """Computes what reads the sums of a tile in registers among the products of the next one, which
     take so long that vectors are idle meanwhile.
     """
-    for product in [loop for loop in loops_in(top) if loop.matrix is not None]:
-        around, epilogue = product.parent_op(), product.next_op
+    for sums in [loop for loop in loops_in(top) if loop.matrix is not None]:
+        around, epilogue = sums.parent_op(), sums.next_op
         several = isinstance(around, ForOp) and around is not top and around.extent != 1
-        long = (product.extent.constant or 0) >= LEAST_PIPELINED
+        long = (sums.extent.constant or 0) >= LEAST_PIPELINED
         if several and long and isinstance(epilogue, ForOp):
             with suppress(IllegalSchedule):  # it reads more than the sums
-                pipeline(product, epilogue)
+                pipeline(sums, epilogue)
 
 
 def _is_stored_as_it_is(

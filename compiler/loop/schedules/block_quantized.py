@@ -25,7 +25,6 @@ from weft.dialects.errors import IllegalSchedule
 from weft.dialects.loop.arithmetic import FieldOp
 from weft.dialects.loop.ops import ForOp, LoadOp, enclosing_loops
 from weft.dialects.loop.program import KernelOp
-from weft.dialects.loop.scalar import width
 
 NAME = "block-quantized"
 
@@ -35,9 +34,9 @@ LANES = 32
 REST = 4
 """Registers that hold no accumulators."""
 
-AHEAD = 2048
-"""Bytes that codes are prefetched ahead: behind so many operations on each line too few are under
-way otherwise, and those of the next page come late.
+PREFETCH_DISTANCE = 16
+"""Words of each column that are prefetched, 2 KB: behind so many operations on each line too few
+are under way otherwise, and those of the next page come late.
 """
 
 SHORT = 8
@@ -72,7 +71,7 @@ def apply(nest: ForOp, target: Target) -> None:
     for load in filter(_is_taken_apart, loads_in(nest)):
         words, _ = enclosing_loops(load)[-2:]
         if words.index in load.operands_:  # else several rows share what is loaded
-            prefetch(load, words, AHEAD * 8 // (LANES * width(load.buffer_type.element)))
+            prefetch(load, words, PREFETCH_DISTANCE)
     for chain in _products(nest):
         _tile_product(chain, target)
     for loop in loops_in(nest):

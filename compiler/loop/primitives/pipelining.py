@@ -140,8 +140,8 @@ def _spread(reduction: ForOp, epilogue: ForOp) -> None:
     size = rows.ceildiv(reduction.extent)
     done = Expr.atom(reduction.index) * size
     ranges = ranges_of(bounds_of([reduction]), {})
-    bounds = (minimum([count, rows]).simplify(ranges) for count in (done, done + size))
-    part = ForOp.of(*bounds)
+    lower, upper = (minimum([count, rows]).simplify(ranges) for count in (done, done + size))
+    part = ForOp.of(lower, upper)
     part.index.name_hint = epilogue.index.name_hint
     move_ops(list(epilogue.body.block.ops), part.body.block)
     epilogue.index.replace_all_uses_with(part.index)

@@ -69,9 +69,9 @@ def _is_of_bits(op: Operation) -> bool:
 def apply(nest: ForOp, target: Target) -> None:
     """Tiles the products with panels, prefetches codes, and marks all other loops."""
     for load in filter(_is_taken_apart, loads_in(nest)):
-        words, _ = enclosing_loops(load)[-2:]
-        if words.index in load.operands_:  # else several rows share what is loaded
-            prefetch(load, words, PREFETCH_DISTANCE)
+        *around, _ = enclosing_loops(load)
+        if around and around[-1].index in load.operands_:  # else rows share what is loaded
+            prefetch(load, around[-1], PREFETCH_DISTANCE)
     for chain in _products(nest):
         _tile_product(chain, target)
     for loop in loops_in(nest):

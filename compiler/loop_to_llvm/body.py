@@ -324,11 +324,13 @@ class BodyEmitter:
         """Emits a loop as a product of tiles in registers, if it is one or what one starts with."""
         emitter = MatrixEmitter(
             self.memory,
+            self.unit.target,
             self.control,
             self.registers,
             self._locate_access,
             self._extent,
             self._start,
+            self.operation,
         )
         return self.unit.has_tiles and emitter.emit(op)
 

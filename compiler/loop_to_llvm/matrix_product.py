@@ -19,7 +19,7 @@ from llvmlite import ir
 from msgspec import Struct
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from weft.compiler.loop_to_llvm.control import ControlEmitter
 from weft.compiler.loop_to_llvm.frame import Frame
@@ -28,7 +28,8 @@ from weft.compiler.loop_to_llvm.memory.storage import Storage
 from weft.compiler.loop_to_llvm.scalar.elements import I8, POINTER, VOID, intrinsic
 from weft.compiler.target.target import Target
 from weft.dialects.expr import Expr
-from weft.dialects.loop.ops import AccessOp, ForOp, LoadOp, StoreOp
+from weft.dialects.expr import product as extent_of
+from weft.dialects.loop.ops import AccessOp, ForOp, LoadOp, StoreOp, enclosing_loops
 from weft.dialects.loop.scalar import is_float
 
 Locate = Callable[[AccessOp, Mapping[SSAValue, Expr]], tuple[Storage, Expr]]
@@ -39,6 +40,9 @@ _ROW_BYTES: Final = 64
 _WORD: Final = 4
 _SUMS, _OF_ROWS, _OF_COLUMNS = 0, 4, 6
 _PALETTE: Final = 1
+
+KEPT: Final = 0.75
+"""The share of L1 that keeps what is read again: the rest is in the way of other lines."""
 
 
 class Part(NamedTuple):
@@ -115,6 +119,21 @@ class MatrixProduct(Struct, frozen=True, eq=False):
         for (n, rows), (m, columns) in product(*parts):
             yield _SUMS + 2 * n + m, rows, columns
 
+    def streamed(self, l1_bytes: int) -> LoadOp | None:
+        """The factor of which every tile reads another part, as the loop around says, while those
+        of both do not fit L1: loaded without being kept there it leaves room for the other one.
+        """
+        terms = extent_of(each.extent for each in (*self.reductions, self.words)).constant
+        extent = _extent(self.rows) + _extent(self.columns)
+        if terms is None or terms * _WORD * extent <= KEPT * l1_bytes:
+            return None
+        factors = self.by_rows, self.by_columns
+        for loop in reversed(enclosing_loops(self.reductions[0])):
+            indexed = [each for each in factors if loop.index in each.operands_]
+            if loop.extent != 1 and indexed:
+                return indexed[0] if len(indexed) == 1 else None
+        return None
+
     def is_cleared_by(self, nest: ForOp) -> bool:
         """Whether a nest stores zeros to all that is summed up, and does nothing else."""
         loops = list(_nest(nest))
@@ -181,12 +200,15 @@ class MatrixEmitter(Struct, frozen=True):
     """Emits `matrix` loops of a target that has such registers."""
 
     memory: MemoryEmitter
+    target: Target
     control: ControlEmitter
     registers: TileRegisters
     locate: Locate
     extent: Callable[[ForOp], Expr]
     start: Callable[[ForOp, Expr], None]
     """Sets the index of a loop to that of an iteration."""
+    operation: Callable[[Operation], None]
+    """Emits what is behind a product in an iteration."""
 
     def emit(self, loop: ForOp) -> bool:
         """Emits a loop, or nothing for one that stores zeros to the sums of such a loop behind it;
@@ -220,16 +242,24 @@ class MatrixEmitter(Struct, frozen=True):
         def iteration(number: Expr) -> None:
             self.start(loop, number)
             self._reduce(matrix, inner)
+            _, *others = loop.body.block.ops
+            for op in others:
+                self.operation(op)
 
         self.control.count(self.extent(loop), iteration)
 
     def _multiply(self, matrix: MatrixProduct) -> None:
         """Loads tiles of both factors and adds their products to the sums."""
         whole = Part(0, 0)
+        streamed = matrix.streamed(self.target.l1_bytes)
+        by_rows, by_columns = (
+            "tileloaddt164" if factor is streamed else "tileloadd64"
+            for factor in (matrix.by_rows, matrix.by_columns)
+        )
         for n, part in enumerate(matrix.column_parts):
-            self._move("tileloadd64", _OF_COLUMNS + n, matrix, matrix.by_columns, whole, part)
+            self._move(by_columns, _OF_COLUMNS + n, matrix, matrix.by_columns, whole, part)
         for n, rows in enumerate(matrix.row_parts):
-            self._move("tileloadd64", _OF_ROWS + n, matrix, matrix.by_rows, rows, whole)
+            self._move(by_rows, _OF_ROWS + n, matrix, matrix.by_rows, rows, whole)
             for m in range(len(matrix.column_parts)):
                 operands = _SUMS + 2 * n + m, _OF_ROWS + n, _OF_COLUMNS + m
                 self._call(matrix.instruction, *operands)
@@ -266,12 +296,11 @@ class MatrixEmitter(Struct, frozen=True):
 
 
 def _nest(loop: ForOp) -> Iterator[ForOp]:
-    """The loop and those that are each the whole body of the one before."""
-    inner: ForOp | None = loop
-    while inner is not None:
+    """The loop and those that each begin the body of the one before."""
+    inner: Operation | None = loop
+    while isinstance(inner, ForOp):
         yield inner
-        ops = list(inner.body.block.ops)
-        inner = ops[0] if len(ops) == 1 and isinstance(ops[0], ForOp) else None
+        inner = inner.body.block.first_op
 
 
 def _parts(loop: ForOp) -> list[Part]:

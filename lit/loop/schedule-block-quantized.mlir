@@ -1,12 +1,13 @@
 // RUN: weft-opt %s --split-input-file -p weft-fuse,weft-graph-to-loop,weft-schedule | filecheck %s
 
 // How many rows there are decides whether words become numbers in registers or in a panel, which
-// tiles of rows share; columns are the lanes.
+// tiles of rows share; columns are the lanes. Codes are prefetched 2 KB ahead.
 // CHECK-LABEL: loop.kernel @block_quantized_matmul
 // CHECK: loop.if
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 2 parallel {
 // CHECK: loop.for %{{.*}} = 0 to 4 unroll {
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 32 unroll vector(8) {
+// CHECK-NEXT: loop.prefetch %{{.*}} + 16,
 // CHECK: loop.field
 // CHECK: loop.if
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 2 parallel {

@@ -47,15 +47,15 @@ builtin.module attributes {weft.target = "x86-64-v4"} {
 
 // -----
 
-// Registers that hold tiles of matrices take 16 words of 32 rows and of 32 columns; their sums are in memory for what reads them.
+// Registers that hold tiles of matrices take 16 words of 32 rows and of 32 columns; their sums are stored where the result is.
 // CHECK-LABEL: loop.kernel @integer_matmul_
-// CHECK: %[[ACC:.*]] = loop.alloc scratch : !loop.buffer<[20, 32], i32
+// CHECK-NOT: loop.alloc
 // CHECK: loop.for %{{.*}} = 0 to 2 matrix reduction(add) {
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 20 {
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 32 {
 // CHECK-NEXT: loop.for %[[O:[a-z_0-9]+]] = 0 to 16 reduction(add) {
 // CHECK-NEXT: loop.for %[[Q:[a-z_0-9]+]] = 0 to 4 reduction(add) {
-// CHECK: loop.store %{{.*}}, %[[ACC]]
+// CHECK: loop.store %{{.*}}, %a2[
 builtin.module attributes {weft.target = "sapphirerapids"} {
   func.func @main(%x: !graph.tensor<[40, 128], ui8>) -> !graph.tensor<[40, 64], i32> {
     %w = graph.constant {key = "w", shape = #graph.shape<[128, 64]>, element = i8} : () -> !graph.tensor<[128, 64], i8>
@@ -108,11 +108,10 @@ builtin.module attributes {weft.target = "x86-64-v4"} {
 // So are two terms of a product of bf16; a kernel that extends its factors takes them from memory as they are.
 // CHECK-LABEL: loop.kernel @cast_cast_matmul
 // CHECK-SAME: bf16, [(d1 floordiv 32), (d0 floordiv 2), (d1 mod 32), (d0 mod 2)] in [2, 32, 32, 2]>
-// CHECK: %[[ACC:.*]] = loop.alloc scratch : !loop.buffer<[20, 32], f32
 // CHECK: loop.for %{{.*}} = 0 to 2 matrix reduction(add) {
 // CHECK: loop.for %[[Q:[a-z_0-9]+]] = 0 to 2 reduction(add) {
 // CHECK: loop.load %a0[{{.*}} + %[[Q]]] : !loop.buffer<[40, 64], bf16>
-// CHECK: loop.store %{{.*}}, %[[ACC]]
+// CHECK: loop.store %{{.*}}, %a2[
 builtin.module attributes {weft.target = "sapphirerapids"} {
   func.func @main(%x: !graph.tensor<[40, 64], bf16>) -> !graph.tensor<[40, 64], f32> {
     %w = graph.constant {key = "w", shape = #graph.shape<[64, 64]>, element = bf16} : () -> !graph.tensor<[64, 64], bf16>
@@ -123,5 +122,29 @@ builtin.module attributes {weft.target = "sapphirerapids"} {
       graph.yield %2 : !graph.tensor<[40, 64], f32>
     }
     func.return %y : !graph.tensor<[40, 64], f32>
+  }
+}
+
+// -----
+
+// What is computed of a tile's sums is computed among the products of the next tile.
+// CHECK-LABEL: loop.kernel @integer_matmul_
+// CHECK: %[[ACC:.*]] = loop.alloc scratch : !loop.buffer<[2, 32, 32], i32
+// CHECK: matrix reduction(add)
+// CHECK: loop.for %[[J:[a-z_0-9]+]] = 0 to 3 {
+// CHECK: loop.for %[[K:[a-z_0-9]+]] = 0 to 4 matrix reduction(add) {
+// CHECK: loop.store %{{.*}}, %[[ACC]][((%[[J]] + 1) mod 2),
+// CHECK: loop.for %{{.*}} = 8 * %[[K]] to 8 * %[[K]] + 8 {
+// CHECK: loop.load %[[ACC]][(%[[J]] mod 2),
+// CHECK: arith.sitofp
+builtin.module attributes {weft.target = "sapphirerapids"} {
+  func.func @main(%x: !graph.tensor<[1024, 256], ui8>) -> !graph.tensor<[1024, 128], f32> {
+    %w = graph.constant {key = "w", shape = #graph.shape<[256, 128]>, element = i8} : () -> !graph.tensor<[256, 128], i8>
+    %y = graph.fused(%x1 = %x, %w1 = %w) : (!graph.tensor<[1024, 256], ui8>, !graph.tensor<[256, 128], i8>) -> !graph.tensor<[1024, 128], f32> {
+      %0 = graph.integer_matmul %x1, %w1 : (!graph.tensor<[1024, 256], ui8>, !graph.tensor<[256, 128], i8>) -> !graph.tensor<[1024, 128], i32>
+      %1 = graph.cast %0 {to = f32} : (!graph.tensor<[1024, 128], i32>) -> !graph.tensor<[1024, 128], f32>
+      graph.yield %1 : !graph.tensor<[1024, 128], f32>
+    }
+    func.return %y : !graph.tensor<[1024, 128], f32>
   }
 }

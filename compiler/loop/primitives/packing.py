@@ -150,7 +150,7 @@ def hoist_allocation(allocation: AllocOp, *, per_iteration: bool = False) -> All
         got = describe(loop)
         raise IllegalSchedule(f"hoist_allocation requires a loop that counts from 0, got {got}")
     accesses = require_only_accessed("hoist_allocation", allocation.result)
-    hoisted_type = _with_dim(type, loop.extent) if per_iteration else type
+    hoisted_type = with_dim(type, loop.extent) if per_iteration else type
     hoisted = reallocate(allocation, hoisted_type, before=loop)
     for access in accesses:
         index = (Expr.atom(loop.index), *access.index) if per_iteration else access.index
@@ -159,7 +159,7 @@ def hoist_allocation(allocation: AllocOp, *, per_iteration: bool = False) -> All
     return hoisted
 
 
-def _with_dim(type: BufferType, extent: Expr) -> BufferType:
+def with_dim(type: BufferType, extent: Expr) -> BufferType:
     """The type with a slowest dim more, in the shape and in the storage."""
     if isinstance(type.layout, NoneAttr):
         return buffer([extent, *type.shape], type.element)

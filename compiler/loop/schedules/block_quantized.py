@@ -16,14 +16,14 @@ from xdsl.ir import Operation
 
 from weft.compiler.loop.matchers import split_nest, sum_of_products
 from weft.compiler.loop.nest import child_loops, loads_in, loops_in, perfect_nest
-from weft.compiler.loop.primitives import parallelize, unroll, vectorize
+from weft.compiler.loop.primitives import parallelize, prefetch, unroll, vectorize
 from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.gemm.register_tile import split_tile_rows, tile_rows
 from weft.compiler.loop.schedules.innermost_loops import lanes_for, nests_and_branches
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.loop.arithmetic import FieldOp
-from weft.dialects.loop.ops import ForOp, LoadOp
+from weft.dialects.loop.ops import ForOp, LoadOp, enclosing_loops
 from weft.dialects.loop.program import KernelOp
 
 NAME = "block-quantized"
@@ -33,6 +33,11 @@ LANES = 32
 
 REST = 4
 """Registers that hold no accumulators."""
+
+PREFETCH_DISTANCE = 16
+"""Words of each column that are prefetched, 2 KB: behind so many operations on each line too few
+are under way otherwise, and those of the next page come late.
+"""
 
 SHORT = 8
 """Iterations of a loop around lanes that is unrolled: words of a block, and rows that share one."""
@@ -62,7 +67,11 @@ def _is_of_bits(op: Operation) -> bool:
 
 
 def apply(nest: ForOp, target: Target) -> None:
-    """Tiles the products with panels, and marks all other loops."""
+    """Tiles the products with panels, prefetches codes, and marks all other loops."""
+    for load in filter(_is_taken_apart, loads_in(nest)):
+        *around, _ = enclosing_loops(load)
+        if around and around[-1].index in load.operands_:  # else rows share what is loaded
+            prefetch(load, around[-1], PREFETCH_DISTANCE)
     for chain in _products(nest):
         _tile_product(chain, target)
     for loop in loops_in(nest):

@@ -26,10 +26,11 @@ from weft.compiler.loop_to_llvm.scalar.elements import (
 )
 from weft.compiler.loop_to_llvm.scalar.fields import emit_field
 from weft.compiler.loop_to_llvm.scalar.never_nan import is_number
+from weft.compiler.loop_to_llvm.scalar.rounded_integers import emit_rounded, rounded
 from weft.compiler.loop_to_llvm.vector_math import MATH_FUNCTIONS, call_math
 from weft.compiler.target.target import Target
 from weft.dialects.loop.arithmetic import DotBytesOp, FieldOp, GeluOp, RemFOp
-from weft.dialects.loop.scalar import ANY_ZERO, MATH_OPS
+from weft.dialects.loop.scalar import ANY_ZERO, MATH_OPS, width
 
 LOG10_OF_2 = 0.30102999566398119521
 SQRT_OF_HALF = 0.70710678118654752440
@@ -199,6 +200,19 @@ def _round(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
     return at.builder.select(away, at.builder.fadd(whole, step), whole)
 
 
+def _to_integer(*, signed: bool) -> Emitter:
+    """An emitter of an integer from a float, which may have been rounded."""
+    general = _convert if signed else _convert_unsigned_result
+
+    def emit(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
+        number = rounded(op, operands[0])
+        if number is None:
+            return general(at, op, operands)
+        return emit_rounded(at.builder, number, width(op.results[0].type), signed=signed)
+
+    return emit
+
+
 def _convert(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
     source, target = format_name(op.operands[0].type), format_name(op.results[0].type)
     return convert(at.builder, operands[0], source, target, has_f16=at.target.has_f16)
@@ -351,8 +365,8 @@ EMITTERS: dict[type[Operation], Emitter] = {
     arith.MinUIOp: _intrinsic("umin"),
     arith.ExtFOp: _convert,
     arith.TruncFOp: _convert,
-    arith.FPToSIOp: _convert,
-    arith.FPToUIOp: _convert_unsigned_result,
+    arith.FPToSIOp: _to_integer(signed=True),
+    arith.FPToUIOp: _to_integer(signed=False),
     arith.SIToFPOp: _convert,
     arith.UIToFPOp: _convert_unsigned_source,
     arith.ExtSIOp: _resize("sext"),

@@ -165,3 +165,26 @@ def test_operators_between_quantised_tensors(op: str, per_channel: bool, changes
     got, expected = got_of(model, x, **changes).astype(int), expected_of(model, x).astype(int)
     assert np.abs(got - expected).max() <= 1  # a step, where floats fall on the other side of half
     assert (got != expected).mean() < 0.01
+
+
+@pytest.mark.parametrize(
+    ("rows", "depth", "columns"), [(70, 192, 160), (29, 320, 96), (64, 1024, 64)]
+)
+def test_tiles_whose_sums_are_read_among_the_products_of_the_next(
+    rows: int, depth: int, columns: int
+):
+    rng = np.random.default_rng(depth)
+    x = rng.integers(0, 256, (rows, depth)).astype(np.uint8)
+    w = rng.integers(-128, 128, (depth, columns)).astype(np.int8)
+    scales = rng.uniform(1e-4, 1e-3, columns).astype(np.float32)
+    node = helper.make_node
+    nodes = [
+        node("MatMulInteger", ["x", "w"], ["sums"]),
+        node("Cast", ["sums"], ["floats"], to=TensorProto.FLOAT),
+        node("Mul", ["floats", "scales"], ["y"]),
+    ]
+    model = model_of(
+        nodes, (TensorProto.UINT8, x.shape), TensorProto.FLOAT, {"w": w, "scales": scales}
+    )
+    sums = x.astype(np.int32) @ w.astype(np.int32)
+    np.testing.assert_array_equal(got_of(model, x), sums.astype(np.float32) * scales)

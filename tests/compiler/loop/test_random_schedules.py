@@ -34,6 +34,7 @@ from weft.compiler.loop.primitives import (
     pack,
     panels,
     parallelize,
+    pipeline,
     prefetch,
     reorder,
     reuse_buffer,
@@ -82,6 +83,7 @@ def step(op: KernelOp, action: str, choice: int, size: int) -> None:
         "distribute": lambda: distribute(loop, body[size % len(body)]),
         "hoist": lambda: hoist(body[size % len(body)]),
         "fuse_loops": lambda: isinstance(after(loop), ForOp) and fuse_loops(loop, after(loop)),
+        "pipeline": lambda: isinstance(after(loop), ForOp) and pipeline(loop, after(loop)),
         "compute_inline": lambda: isinstance(access, StoreOp) and compute_inline(access),
         "forward_store": lambda: isinstance(access, LoadOp) and forward_store(access),
         "stage_tile": lambda: stage_tile(access.buffer, loop, "scratch"),
@@ -148,6 +150,7 @@ ACTIONS = [
     "prefetch_around",
     "eliminate_dead_stores",
     "reuse_buffer",
+    "pipeline",
 ]
 STEP = st.tuples(st.sampled_from(ACTIONS), st.integers(0, 30), st.integers(1, 4))
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tests.compiler.loop_to_llvm.compiled_kernel import HOST, CompiledKernel, assembly
 from tests.compiler.loop_to_llvm.test_emit_dot_product import BY_NAME, extremes
@@ -102,3 +103,13 @@ def test_the_host_runs_its_instruction():
     if not HOST.has_matrix_products(4):
         pytest.skip("this machine has no registers that hold tiles, or its system keeps them")
     assert "tdpbusd" in assembly(kernel(32, 32, 16))
+
+
+def test_a_factor_that_every_tile_replaces_is_not_kept_in_l1():
+    target = BY_NAME["sapphirerapids"]
+    fits, passes = (
+        assembly(kernel(32, 27, 16), replace(target, l1_bytes=size)) for size in (16384, 8192)
+    )
+    assert "tileloaddt1" not in fits
+    assert passes.count("tileloaddt1") == 2, "the rows, which a loop around the product indexes"
+    assert passes.count("tileloadd") == 4

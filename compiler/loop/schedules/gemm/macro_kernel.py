@@ -44,6 +44,7 @@ from weft.compiler.loop.schedules.gemm.pack_panels import (
 from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.gemm.problem import Nests
 from weft.compiler.loop.schedules.gemm.register_tile import (
+    pipeline_tiles,
     separate,
     split_tile_rows,
     tile_columns,
@@ -86,6 +87,8 @@ def apply_plan(kernel: KernelOp, nests: Nests, plan: Plan, target: Target) -> bo
     if plan.narrow:
         tops = fuse_producers(tops, target)
     for top in tops:
+        if plan.matrix is not None:
+            pipeline_tiles(top)
         if target.has_few_registers:
             unroll_k(top, plan.lanes)
         parallelize_outermost(top)

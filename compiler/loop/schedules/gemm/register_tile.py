@@ -10,6 +10,7 @@ the loops over K add to them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from xdsl.ir import Operation, SSAValue
 
@@ -18,6 +19,7 @@ from weft.compiler.loop.nest import (
     accesses_in,
     accesses_to,
     loads_in,
+    loops_in,
     perfect_nest,
     stores_in,
     subscripts,
@@ -28,6 +30,7 @@ from weft.compiler.loop.primitives import (
     dot_product,
     matrix_product,
     pack,
+    pipeline,
     reorder,
     stage_tile,
     tile,
@@ -48,9 +51,14 @@ from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_tile
 from weft.compiler.loop.schedules.innermost_loops import transpose_copy
 from weft.compiler.loop.strides import is_strided, stride
 from weft.compiler.target.target import Target
+from weft.dialects.errors import IllegalSchedule
 from weft.dialects.expr import product
 from weft.dialects.loop.ops import ForOp
+from weft.dialects.loop.scalar import width
 from weft.dialects.loop.types import buffer_type_of
+
+LEAST_PIPELINED = 3
+"""Products along a sum among which what reads it takes no time of its own."""
 
 LEAST_MATRIX_ROWS = 4
 """Rows below which lanes multiply words no later than registers that hold tiles do."""
@@ -82,7 +90,7 @@ def tile_rows(
     around = inner[0].parent_op()
     assert isinstance(around, ForOp), "tiles of columns are inside the loop over them"
     if plan.matrix is not None and height >= LEAST_MATRIX_ROWS:
-        _multiply_tiles(result, around, inner, plan)
+        _multiply_tiles(result, around, inner, plan, target)
         return outer
     accumulators, staged = _stage_accumulators(result, around, ji, plan.lanes)
     nests, reductions = separate(inner, plan, target)
@@ -99,12 +107,16 @@ def tile_rows(
     return outer
 
 
-def _multiply_tiles(result: SSAValue, around: ForOp, inner: Sequence[ForOp], plan: Plan) -> None:
+def _multiply_tiles(
+    result: SSAValue, around: ForOp, inner: Sequence[ForOp], plan: Plan, target: Target
+) -> None:
     """Computes a tile of rows and columns in registers that hold tiles of matrices, whose sums are
-    in memory before and behind that.
+    in memory before and behind that: in the result itself, where they are that and L2 keeps it.
     """
     assert plan.matrix is not None, "a plan of tiles of matrices says of how many words"
-    _, staged = _stage_accumulators(result, around, inner[-1], plan.lanes, "scratch")
+    staged: list[list[ForOp]] = []
+    if not _is_stored_as_it_is(result, around, inner, target):
+        _, staged = _stage_accumulators(result, around, inner[-1], plan.lanes, "scratch")
     for nest in (*_distribute(inner), *staged):
         taps = [loop for loop in perfect_nest(nest[0]) if loop not in nest]
         if not taps:
@@ -115,6 +127,34 @@ def _multiply_tiles(result: SSAValue, around: ForOp, inner: Sequence[ForOp], pla
         tiles = tile(words, plan.matrix)
         sums = [tiles.outer if loop is words else loop for loop in taps]
         matrix_product(reorder(*sums, *nest, tiles.inner, terms)[0])
+
+
+def pipeline_tiles(top: ForOp) -> None:
+    """Computes what reads the sums of a tile in registers among the products of the next one, which
+    take so long that vectors are idle meanwhile.
+    """
+    for sums in [loop for loop in loops_in(top) if loop.matrix is not None]:
+        around, epilogue = sums.parent_op(), sums.next_op
+        several = isinstance(around, ForOp) and around is not top and around.extent != 1
+        long = (sums.extent.constant or 0) >= LEAST_PIPELINED
+        if several and long and isinstance(epilogue, ForOp):
+            with suppress(IllegalSchedule):  # it reads more than the sums
+                pipeline(sums, epilogue)
+
+
+def _is_stored_as_it_is(
+    result: SSAValue, around: ForOp, inner: Sequence[ForOp], target: Target
+) -> bool:
+    """Whether the sums of a tile are the result, which has them in rows of neighbours; L2 keeps it,
+    for a register that is stored to memory row by row waits for each.
+    """
+    rows, columns = inner
+    accesses = accesses_to(result, around)
+    spaced = all(stride(each, columns) == 1 and stride(each, rows) is not None for each in accesses)
+    buffer_type = buffer_type_of(result)
+    size = buffer_type.size.constant
+    kept = size is not None and size * width(buffer_type.element) // 8 <= target.l2_bytes // 2
+    return spaced and kept and isinstance(columns.body.block.last_op, ForOp)
 
 
 def _is_in_words(loop: ForOp, terms: ForOp, plan: Plan) -> bool:

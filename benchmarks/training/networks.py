@@ -108,14 +108,15 @@ class Layer(nn.Module):
 class GPT2(nn.Module):
     """GPT-2 small; the table of tokens is the last product's weight as well."""
 
-    def __init__(self, layers: int = 12, width: int = 768, heads: int = 12, tokens: int = 50257):
+    def __init__(self, layers: int = 12, tokens: int = 50257, places: int = 128):
         super().__init__()
-        self.table, self.position_table = nn.Embedding(tokens, width), nn.Embedding(128, width)
+        width, heads = 768, 12
+        self.table, self.position_table = nn.Embedding(tokens, width), nn.Embedding(places, width)
         self.layers = [Layer(width, heads) for _ in range(layers)]
         self.norm = nn.LayerNorm(width)
 
     def construct(self, tokens: Any) -> Any:
-        """`[n, 128]` to `[n, 128, tokens]`."""
+        """`[n, places]` to `[n, places, tokens]`."""
         x = self.table(tokens) + self.position_table.weight
         for layer in self.layers:
             x = layer(x)
@@ -123,13 +124,13 @@ class GPT2(nn.Module):
 
 
 def torch_networks(
-    torch: Any, layers: int = 12, tokens: int = 50257
+    torch: Any, layers: int = 12, tokens: int = 50257, places: int = 128
 ) -> dict[str, Callable[[], Any]]:
-    """The same networks as PyTorch's modules; GPT-2 of so many layers and tokens."""
+    """The same networks as PyTorch's modules; GPT-2 of so many layers, tokens and places."""
     return {
         **_torch_small(torch),
         "resnet18": _torch_resnet(torch),
-        "gpt2_small": _torch_gpt2(torch, layers, tokens),
+        "gpt2_small": _torch_gpt2(torch, layers, tokens, places),
     }
 
 
@@ -205,7 +206,7 @@ def _torch_resnet(torch: Any) -> Callable[[], Any]:
     )  # fmt: skip
 
 
-def _torch_gpt2(torch: Any, layers: int, tokens: int) -> Callable[[], Any]:
+def _torch_gpt2(torch: Any, layers: int, tokens: int, places: int) -> Callable[[], Any]:
     functional, linear, norm = torch.nn.functional, torch.nn.Linear, torch.nn.LayerNorm
     base = _torch_module(torch)
 
@@ -240,6 +241,6 @@ def _torch_gpt2(torch: Any, layers: int, tokens: int) -> Callable[[], Any]:
         )  # fmt: skip
 
     return lambda: TorchGPT2(
-        table=torch.nn.Embedding(tokens, 768), position_table=torch.nn.Embedding(128, 768),
+        table=torch.nn.Embedding(tokens, 768), position_table=torch.nn.Embedding(places, 768),
         layers=torch.nn.ModuleList(layer(768) for _ in range(layers)), norm=norm(768),
     )  # fmt: skip

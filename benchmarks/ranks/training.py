@@ -77,6 +77,7 @@ CASES = {
     "resnet18_64": resnet18(64),
     "gpt2": gpt2(12, 50257, 256),
     "gpt2_2": gpt2(2, 4096, 128),
+    "resnet18_128": resnet18(128),
 }
 
 

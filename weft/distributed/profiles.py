@@ -75,5 +75,5 @@ def profiles_of_ranks(profile: Profile) -> RankProfiles:
 
 
 def _received(messages: Messages, other: int) -> Array:
-    (size,) = messages.recv(other, 0, np.empty(1, np.int64))
-    return messages.recv(other, 1, np.empty(size, np.uint8))
+    size = int(messages.recv(other, 0, np.zeros(1, np.int64))[0])
+    return messages.recv(other, 1, np.zeros(size, np.uint8))

@@ -7,8 +7,8 @@ gloo (DDP, and ZeroRedundancyOptimizer for ZeRO-1), in turns:
 tokens, `gpt2_2` has two layers, 4,096 words and 8 x 128 tokens.
 
 Processor time of a step on all ranks together, the median of so many, and by the wall; the bytes
-that a rank's collectives have. Batch norm is that of the global batch in weft, of a rank's part in
-PyTorch.
+that a rank's collectives have. Batch norm goes by the statistics of a rank's part of the batch, as
+in DDP, also on one rank of weft.
 """
 # pyright: basic
 
@@ -53,7 +53,7 @@ class Case:
 def resnet18(size: int) -> Case:
     """Images of so many rows and columns."""
     return Case(
-        networks.ResNet,
+        lambda: networks.ResNet(weft.ranks()),
         lambda: pictures(size),
         lambda: optim.sgd(0.01),
         lambda torch: networks.torch_networks(torch)["resnet18"](),

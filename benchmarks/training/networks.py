@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,15 +58,16 @@ class Convolutional(nn.Module):
 class Block(nn.Module):
     """Two convolutions and a shortcut."""
 
-    def __init__(self, channels: int, wider: int, stride: int):
+    def __init__(self, channels: int, wider: int, stride: int, parts: int):
         super().__init__()
+        norm = partial(nn.BatchNorm2d, parts=parts)
         self.conv1 = nn.Conv2d(channels, wider, 3, stride, 1, bias=False)
         self.conv2 = nn.Conv2d(wider, wider, 3, 1, 1, bias=False)
-        self.norm1, self.norm2 = nn.BatchNorm2d(wider), nn.BatchNorm2d(wider)
+        self.norm1, self.norm2 = norm(wider), norm(wider)
         self.short = self.norm3 = None
         if stride != 1 or channels != wider:
             self.short = nn.Conv2d(channels, wider, 1, stride, 0, bias=False)
-            self.norm3 = nn.BatchNorm2d(wider)
+            self.norm3 = norm(wider)
 
     def construct(self, x: Any) -> Any:
         """`[n, channels, h, w]` to `[n, wider, h / stride, w / stride]`."""
@@ -74,12 +76,13 @@ class Block(nn.Module):
 
 
 class ResNet(nn.Module):
-    """ResNet-18."""
+    """ResNet-18, whose batch has so many parts with statistics of their own."""
 
-    def __init__(self) -> None:
+    def __init__(self, parts: int = 1) -> None:
         super().__init__()
-        self.stem, self.norm = nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64)
-        self.pool, self.blocks = nn.MaxPool2d(3, 2, 1), [Block(*stage) for stage in STAGES]
+        self.stem = nn.Conv2d(3, 64, 7, 2, 3, bias=False)
+        self.norm, self.pool = nn.BatchNorm2d(64, parts=parts), nn.MaxPool2d(3, 2, 1)
+        self.blocks = [Block(*stage, parts) for stage in STAGES]
         self.head = nn.Dense(512, 1000)
 
     def construct(self, x: Any) -> Any:

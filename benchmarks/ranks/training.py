@@ -60,12 +60,12 @@ def resnet18(size: int) -> Case:
     )
 
 
-def gpt2(layers: int, words: int, places: int) -> Case:
+def gpt2(layers: int, words: int, positions: int) -> Case:
     """Eight rows of so many tokens."""
-    sizes = {"layers": layers, "tokens": words, "places": places}
+    sizes = {"layers": layers, "tokens": words, "positions": positions}
     return Case(
         lambda: networks.GPT2(**sizes),
-        lambda: tuple(DRAW.integers(0, words, (2, 8, places))),
+        lambda: tuple(DRAW.integers(0, words, (2, 8, positions))),
         lambda: optim.adam(1e-3),
         lambda torch: networks.torch_networks(torch, **sizes)["gpt2_small"](),
         zero=True,

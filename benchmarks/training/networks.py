@@ -111,15 +111,18 @@ class Layer(nn.Module):
 class GPT2(nn.Module):
     """GPT-2 small; the table of tokens is the last product's weight as well."""
 
-    def __init__(self, layers: int = 12, tokens: int = 50257, places: int = 128):
+    def __init__(self, layers: int = 12, tokens: int = 50257, positions: int = 128):
         super().__init__()
         width, heads = 768, 12
-        self.table, self.position_table = nn.Embedding(tokens, width), nn.Embedding(places, width)
+        self.table, self.position_table = (
+            nn.Embedding(tokens, width),
+            nn.Embedding(positions, width),
+        )
         self.layers = [Layer(width, heads) for _ in range(layers)]
         self.norm = nn.LayerNorm(width)
 
     def construct(self, tokens: Any) -> Any:
-        """`[n, places]` to `[n, places, tokens]`."""
+        """`[n, positions]` to `[n, positions, tokens]`."""
         x = self.table(tokens) + self.position_table.weight
         for layer in self.layers:
             x = layer(x)
@@ -127,13 +130,13 @@ class GPT2(nn.Module):
 
 
 def torch_networks(
-    torch: Any, layers: int = 12, tokens: int = 50257, places: int = 128
+    torch: Any, layers: int = 12, tokens: int = 50257, positions: int = 128
 ) -> dict[str, Callable[[], Any]]:
-    """The same networks as PyTorch's modules; GPT-2 of so many layers, tokens and places."""
+    """The same networks as PyTorch's modules; GPT-2 of so many layers, tokens and positions."""
     return {
         **_torch_small(torch),
         "resnet18": _torch_resnet(torch),
-        "gpt2_small": _torch_gpt2(torch, layers, tokens, places),
+        "gpt2_small": _torch_gpt2(torch, layers, tokens, positions),
     }
 
 
@@ -209,7 +212,7 @@ def _torch_resnet(torch: Any) -> Callable[[], Any]:
     )  # fmt: skip
 
 
-def _torch_gpt2(torch: Any, layers: int, tokens: int, places: int) -> Callable[[], Any]:
+def _torch_gpt2(torch: Any, layers: int, tokens: int, positions: int) -> Callable[[], Any]:
     functional, linear, norm = torch.nn.functional, torch.nn.Linear, torch.nn.LayerNorm
     base = _torch_module(torch)
 
@@ -244,6 +247,6 @@ def _torch_gpt2(torch: Any, layers: int, tokens: int, places: int) -> Callable[[
         )  # fmt: skip
 
     return lambda: TorchGPT2(
-        table=torch.nn.Embedding(tokens, 768), position_table=torch.nn.Embedding(places, 768),
+        table=torch.nn.Embedding(tokens, 768), position_table=torch.nn.Embedding(positions, 768),
         layers=torch.nn.ModuleList(layer(768) for _ in range(layers)), norm=norm(768),
     )  # fmt: skip

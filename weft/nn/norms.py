@@ -62,7 +62,7 @@ class BatchNorm(Module):
         """The same shape."""
         if not self.training:
             mean, variance = self.running_mean, self.running_var
-            return self._scaled(x - mean.reshape(_beside(x, 0)), variance, 0)
+            return self._scaled(x - mean.reshape(_along_channels(x, 0)), variance, 0)
         if self.parts == 1:
             return self._by_batch(x, 0)
         parts = x.reshape((self.parts, x.shape[0] // self.parts, *x.shape[1:]))
@@ -72,7 +72,7 @@ class BatchNorm(Module):
         """By the statistics of each batch, which is that axis, behind that of parts."""
         along = [axis for axis in range(batch, x.ndim) if axis != batch + 1]
         mean = x.mean(along)
-        centred = x - mean.reshape(_beside(x, batch))
+        centred = x - mean.reshape(_along_channels(x, batch))
         variance = (centred * centred).mean(along)
         count = float(x.size) / float(x.shape[batch + 1]) / self.parts
         unbiased = variance * (count / max(1.0, count - 1.0))
@@ -83,7 +83,7 @@ class BatchNorm(Module):
     def _scaled(self, centred: Any, variance: Any, batch: int) -> Any:
         scale = self.weight / wnp.sqrt(variance + self.epsilon)
         bias = self.bias.reshape((-1, *[1] * (centred.ndim - batch - 2)))
-        return centred * scale.reshape(_beside(centred, batch)) + bias
+        return centred * scale.reshape(_along_channels(centred, batch)) + bias
 
     def _follow(self, name: str, value: Any) -> None:
         """A step of a running statistic, which no derivative passes through."""
@@ -115,7 +115,7 @@ class InstanceNorm(GroupNorm):
         super().__init__(channels, channels, epsilon)
 
 
-def _beside(x: Any, batch: int) -> tuple[Any, ...]:
+def _along_channels(x: Any, batch: int) -> tuple[Any, ...]:
     """The shape of a statistic of channels, which are behind the batch, to go with the rest."""
     return (*x.shape[:batch], *[1] * batch, -1, *[1] * (x.ndim - batch - 2))
 

@@ -87,7 +87,7 @@ def _of_few_dims(op: UnaryCollectiveOp, b: GraphBuilder) -> SSAValue | None:
     if not isinstance(einsum, EinsumOp) or len(list(einsum.result.uses)) > 1:
         return None
     terms, result = einsum.terms
-    joined = {pair[1] for pair in pairwise(result) if _side_by_side(pair, terms)}
+    joined = {pair[1] for pair in pairwise(result) if _adjacent(pair, terms)}
     if not joined:
         return None
     b.location = einsum.location
@@ -101,7 +101,7 @@ def _of_few_dims(op: UnaryCollectiveOp, b: GraphBuilder) -> SSAValue | None:
     return b.builder.insert(again).result
 
 
-def _side_by_side(pair: tuple[str, str], terms: Sequence[str]) -> bool:
+def _adjacent(pair: tuple[str, str], terms: Sequence[str]) -> bool:
     """Whether one operand alone has these letters, each once, one behind the other."""
     holders = [letters for letters in terms if not set(pair).isdisjoint(letters)]
     if len(holders) > 1 or "".join(pair) not in holders[0]:

@@ -52,17 +52,16 @@ func.func @main(%x: !graph.tensor<[1, 4, 34, 10], f32>) -> !graph.tensor<[1, 4, 
 // -----
 
 // Wide rows that have elements in common share a tile too, and the tiles along a row come one after the other: what
-// they read is near then.
+// they read is near then. Four channels are few for threads: these share them together with the tiles of rows.
 // CHECK-LABEL: loop.kernel @conv_
-// CHECK:      loop.for %[[C:[a-z_0-9]+]] = 0 to 4 parallel {
-// CHECK-NEXT: loop.for %[[I:[a-z_0-9]+]] = 0 to 4 {
+// CHECK:      loop.for %[[CI:[a-z_0-9]+]] = 0 to 16 parallel {
 // CHECK-NEXT: loop.for %[[J:[a-z_0-9]+]] = 0 to 8 {
 // CHECK-NEXT: loop.alloc registers : !loop.buffer<[1, 1, 8, 8], f32
 // CHECK:      loop.for %s = 0 to 3 reduction(add) {
 // CHECK-NEXT: loop.for %r = 0 to 3 unroll reduction(add) {
 // CHECK-NEXT: loop.for %[[R:[a-z_0-9]+]] = 0 to 8 unroll {
 // CHECK-NEXT: loop.for %[[L:[a-z_0-9]+]] = 0 to 8 unroll vector(8) {
-// CHECK-NEXT: loop.load %a0[0, %[[C]], 8 * %[[I]] + %[[R]] + %r, 8 * %[[J]] + %[[L]] + %s]
+// CHECK-NEXT: loop.load %a0[0, (%[[CI]] floordiv 4), %[[R]] + %r + 8 * (%[[CI]] mod 4), 8 * %[[J]] + %[[L]] + %s]
 func.func @main(%x: !graph.tensor<[1, 4, 34, 66], f32>) -> !graph.tensor<[1, 4, 32, 64], f32> {
   %f = graph.constant {key = "f", shape = #graph.shape<[4, 1, 3, 3]>, element = f32} : () -> !graph.tensor<[4, 1, 3, 3], f32>
   %y = graph.conv %x, %f {group = 4 : i64} : (!graph.tensor<[1, 4, 34, 66], f32>, !graph.tensor<[4, 1, 3, 3], f32>) -> !graph.tensor<[1, 4, 32, 64], f32>

@@ -16,7 +16,7 @@ from weft.dialects.loop.ops import ForOp
 ENOUGH_TASKS = 12
 """Iterations of a loop that threads share evenly enough."""
 
-LEAST_TASK = 64
+LEAST_TASK = 32
 """Operations of an iteration beside which finding its indices costs little, by multiplications."""
 
 LEAST_DIVIDED = 1024
@@ -63,11 +63,12 @@ def _wants(loop: ForOp, inner: ForOp) -> bool:
     tasks = least_tasks(loop.extent)
     if tasks is None or tasks >= ENOUGH_TASKS:
         return False
-    if tasks == 1 or inner.extent == 1:
+    if loop.extent.constant is None and 1 in (tasks, inner.extent):
         return True
     least = LEAST_DIVIDED if inner.extent.constant is None else LEAST_TASK
     alone, each = iteration_cost(loop).constant, iteration_cost(inner).constant
-    return (alone or GRAIN_OPERATIONS) * 4 >= GRAIN_OPERATIONS and (each or least) >= least
+    shared = alone is None or alone * tasks >= 2 * GRAIN_OPERATIONS
+    return shared and (each or least) >= least
 
 
 def least_tasks(extent: Expr) -> int | None:

@@ -94,7 +94,9 @@ class Loop(msgspec.Struct, frozen=True):
         """The first iteration of a chunk; chunks differ by at most one iteration, and so do those
         of each half.
         """
-        return code.udiv(code.mul(chunk, self.count), self.chunks)
+        share = code.udiv(self.count, self.chunks)
+        left = code.mul(chunk, code.urem(self.count, self.chunks))
+        return code.add(code.mul(chunk, share), code.udiv(left, self.chunks))
 
 
 class Pool:

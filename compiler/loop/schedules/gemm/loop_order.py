@@ -72,7 +72,7 @@ def choose_parallel_by_traffic(loops: Sequence[ForOp], target: Target) -> ForOp:
     least = min((bytes for bytes, _ in moved if bytes is not None), default=None)
     if least is not None and moved[0][0] is not None:
         near = [order for bytes, order in moved if bytes is not None and bytes < least * GAIN]
-        best = min(near, key=lambda order: (traffic.crossing(order), order is not default))
+        best = min(near, key=lambda order: (*traffic.crossing(order), order is not default))
     outer, *inner = reorder(*best)
     return outer if best is default or _is_enough(outer) else collapse(outer, inner[0])
 
@@ -194,11 +194,11 @@ class _Traffic:
                 return read + (written or 0.0)
         return None
 
-    def crossing(self, order: Sequence[ForOp]) -> float:
+    def crossing(self, order: Sequence[ForOp]) -> tuple[float, int]:
         """The bytes that each of two threads reads and the other has written, or reads too, where
         they share the first loop that has iterations for both: an operand that this loop does not
         index is read as a whole, and where it is that of the columns, the result is by the next
-        kernel. What is not known counts for nothing.
+        kernel. What is not known counts for nothing. And how many loops a batch's is inside of.
         """
         columns = self._columns.index
         shared = next((loop for loop in order if not self._may_be_single(loop)), order[0]).index
@@ -209,7 +209,7 @@ class _Traffic:
             if shared is columns if not is_panel else shared not in atoms:
                 size = self._box(access, self._around) or 0
                 total += size * (READ_TWICE if is_panel else WRITTEN_ELSEWHERE)
-        return total
+        return total, sum(n for n, loop in enumerate(order) if self._may_be_single(loop))
 
     def _may_be_single(self, loop: ForOp) -> bool:
         """Whether a loop has one iteration, or counts a batch, which may have one."""

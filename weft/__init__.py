@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         WeftError,
     )
     from weft.distributed.mesh import Mesh, P
+    from weft.distributed.profiles import profiles_of_ranks
     from weft.distributed.world import rank, ranks, simulate
     from weft.eager.tensor import Tensor
     from weft.history import History
@@ -111,6 +112,7 @@ __all__ = [
     "jvp",
     "load",
     "print",
+    "profiles_of_ranks",
     "rank",
     "ranks",
     "save_graph",
@@ -156,6 +158,7 @@ _HOMES: Final = {
         "WeftError",
     ),
     "weft.distributed.mesh": ("Mesh", "P"),
+    "weft.distributed.profiles": ("profiles_of_ranks",),
     "weft.distributed.world": ("rank", "ranks", "simulate"),
     "weft.eager.tensor": ("Tensor",),
     "weft.history": ("History",),

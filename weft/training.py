@@ -20,6 +20,7 @@ from weft.compiler.machine.artifact.artifact import Compiled, check_runs_on
 from weft.compiler.machine.artifact.cache import default_cache
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.python.executable import Executable
+from weft.compiler.machine.python.profile import Profile
 from weft.dialects.errors import OptionError, WeftError
 from weft.dialects.weights import Array
 from weft.distributed.mesh import Mesh, P
@@ -133,6 +134,11 @@ class Step:
             return tree, dict(zip(found, results[count:], strict=True))
 
         return watched
+
+    def profile(self, *arguments: Any, calls: int = 25) -> Profile:
+        """What so many calls did when, as `Executable.profile` of copies of the arguments."""
+        leaves = enumerate(self._flattened(arguments))
+        return self.executable.profile([self.part(n, leaf) for n, (_, leaf) in leaves], calls=calls)
 
     def start(self, *donated: Any) -> Running:
         """The step with its first arguments, those that it donates, in memory of its own, which

@@ -1,11 +1,14 @@
 """Training on two ranks of one thread beside one rank of two threads, of weft and of PyTorch with
 gloo (DDP, and ZeroRedundancyOptimizer for ZeRO-1), in turns:
 
-    PYTHONPATH=. weft launch -n 2 --timeout 300 benchmarks/ranks/training.py resnet18 gpt2 7
+    PYTHONPATH=. weft launch -n 2 --timeout 300 benchmarks/ranks/training.py resnet18_64 gpt2_2 7
+
+`resnet18` has images of 224 x 224, `resnet18_64` of 64 x 64; `gpt2` is GPT-2 small over 8 x 256
+tokens, `gpt2_2` has two layers, 4,096 words and 8 x 128 tokens.
 
 Processor time of a step on all ranks together, the median of so many, and by the wall; the bytes
-that a rank's collectives have. Batch norm is that of the global batch in weft, of a rank's part in
-PyTorch.
+that a rank's collectives have. Batch norm goes by the statistics of a rank's part of the batch, as
+in DDP, also on one rank of weft.
 """
 # pyright: basic
 
@@ -17,6 +20,8 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -27,29 +32,59 @@ from weft import Mesh, P, nn, optim
 
 CORES = sorted(os.sched_getaffinity(0))
 DRAW = np.random.default_rng(0)
-GPT2 = {"layers": 2, "tokens": 4096}
 
 
-def labelled(rows: int, *shape: int):
-    return DRAW.random((rows, *shape), np.float32), DRAW.integers(0, 1000, rows)
+def pictures(size: int):
+    """Of a batch of 32, and their classes."""
+    return DRAW.random((32, 3, size, size), np.float32), DRAW.integers(0, 1000, 32)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A network, what draws a batch, its optimiser, and whether ranks cut the optimiser's state."""
+
+    network: Callable[[], nn.Module]
+    batch: Callable[[], tuple]
+    optimizer: Callable[[], optim.Optimizer]
+    peer: Callable[[Any], Any]
+    zero: bool = False
+
+
+def resnet18(size: int) -> Case:
+    """Images of so many rows and columns."""
+    return Case(
+        lambda: networks.ResNet(weft.ranks()),
+        lambda: pictures(size),
+        lambda: optim.sgd(0.01),
+        lambda torch: networks.torch_networks(torch)["resnet18"](),
+    )
+
+
+def gpt2(layers: int, words: int, positions: int) -> Case:
+    """Eight rows of so many tokens."""
+    sizes = {"layers": layers, "tokens": words, "positions": positions}
+    return Case(
+        lambda: networks.GPT2(**sizes),
+        lambda: tuple(DRAW.integers(0, words, (2, 8, positions))),
+        lambda: optim.adam(1e-3),
+        lambda torch: networks.torch_networks(torch, **sizes)["gpt2_small"](),
+        zero=True,
+    )
 
 
 CASES = {
-    "resnet18": (networks.ResNet, lambda: labelled(32, 3, 64, 64), lambda: optim.sgd(0.01), False),
-    "gpt2": (
-        lambda: networks.GPT2(**GPT2),
-        lambda: tuple(DRAW.integers(0, GPT2["tokens"], (2, 8, 128))),
-        lambda: optim.adam(1e-3),
-        True,
-    ),
+    "resnet18": resnet18(224),
+    "resnet18_64": resnet18(64),
+    "gpt2": gpt2(12, 50257, 256),
+    "gpt2_2": gpt2(2, 4096, 128),
 }
-"""Networks, their batches and optimisers, and whether ranks cut the optimiser's state."""
+SMALL = ("resnet18_64", "gpt2_2")
 
 
 def of_weft(name: str, batch, mesh: Mesh | None, threads: int) -> tuple[Callable[[], object], dict]:
     """A step, and what a rank's collectives are."""
-    make, _, optimizer_of, zero = CASES[name]
-    network, optimizer = make(), optimizer_of()
+    case = CASES[name]
+    network, optimizer = case.network(), case.optimizer()
     parameters = {
         key: networks.initial(key, each.shape) for key, each in network.parameters().items()
     }
@@ -64,7 +99,7 @@ def of_weft(name: str, batch, mesh: Mesh | None, threads: int) -> tuple[Callable
 
     cuts = {"x": P("data"), "y": P("data")}
     state = optimizer.init(parameters)
-    if zero and mesh is not None:
+    if case.zero and mesh is not None:
         cuts |= {f"parameters.{key}": P() for key in parameters}
         cuts |= {f"state.{path}": P("data") for path in cut_paths(state, mesh.ranks)}
     meshed = {} if mesh is None else {"mesh": mesh, "shardings": cuts}
@@ -92,9 +127,7 @@ def of_torch(name: str, batch, ranks: int, threads: int) -> Callable[[], object]
     from torch.distributed.optim import ZeroRedundancyOptimizer
 
     torch.set_num_threads(threads)
-    known = networks.torch_networks(torch, **GPT2)
-    network = known["gpt2_small" if name == "gpt2" else name]()
-    zero = CASES[name][3]
+    network, zero = CASES[name].peer(torch), CASES[name].zero
     if ranks > 1:
         network = torch.nn.parallel.DistributedDataParallel(network)
         rows = len(batch[0]) // ranks
@@ -133,7 +166,7 @@ def start_gloo() -> bool:
 
 def measure(name: str, turns: int, exchange: Exchange, has_torch: bool) -> None:
     """Prints what each way takes."""
-    batch = [np.ascontiguousarray(each) for each in CASES[name][1]()]
+    batch = [np.ascontiguousarray(each) for each in CASES[name].batch()]
     ranks, first = weft.ranks(), weft.rank() == 0
     ours, described = of_weft(name, batch, Mesh(data=ranks), 1)
     ways: dict[str, tuple[Callable[[], object] | None, bool]] = {"weft, ranks": (ours, False)}
@@ -173,5 +206,5 @@ if __name__ == "__main__":
     found = start_gloo()
     words = sys.argv[1:]
     turns = [int(each) for each in words if each.isdecimal()] or [7]
-    for each in [word for word in words if not word.isdecimal()] or CASES:
+    for each in [word for word in words if not word.isdecimal()] or SMALL:
         measure(each, turns[0], Exchange(), found)

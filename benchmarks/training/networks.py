@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,15 +58,16 @@ class Convolutional(nn.Module):
 class Block(nn.Module):
     """Two convolutions and a shortcut."""
 
-    def __init__(self, channels: int, wider: int, stride: int):
+    def __init__(self, channels: int, wider: int, stride: int, parts: int):
         super().__init__()
+        norm = partial(nn.BatchNorm2d, parts=parts)
         self.conv1 = nn.Conv2d(channels, wider, 3, stride, 1, bias=False)
         self.conv2 = nn.Conv2d(wider, wider, 3, 1, 1, bias=False)
-        self.norm1, self.norm2 = nn.BatchNorm2d(wider), nn.BatchNorm2d(wider)
+        self.norm1, self.norm2 = norm(wider), norm(wider)
         self.short = self.norm3 = None
         if stride != 1 or channels != wider:
             self.short = nn.Conv2d(channels, wider, 1, stride, 0, bias=False)
-            self.norm3 = nn.BatchNorm2d(wider)
+            self.norm3 = norm(wider)
 
     def construct(self, x: Any) -> Any:
         """`[n, channels, h, w]` to `[n, wider, h / stride, w / stride]`."""
@@ -74,12 +76,13 @@ class Block(nn.Module):
 
 
 class ResNet(nn.Module):
-    """ResNet-18."""
+    """ResNet-18, whose batch has so many parts with statistics of their own."""
 
-    def __init__(self) -> None:
+    def __init__(self, parts: int = 1) -> None:
         super().__init__()
-        self.stem, self.norm = nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64)
-        self.pool, self.blocks = nn.MaxPool2d(3, 2, 1), [Block(*stage) for stage in STAGES]
+        self.stem = nn.Conv2d(3, 64, 7, 2, 3, bias=False)
+        self.norm, self.pool = nn.BatchNorm2d(64, parts=parts), nn.MaxPool2d(3, 2, 1)
+        self.blocks = [Block(*stage, parts) for stage in STAGES]
         self.head = nn.Dense(512, 1000)
 
     def construct(self, x: Any) -> Any:
@@ -108,14 +111,18 @@ class Layer(nn.Module):
 class GPT2(nn.Module):
     """GPT-2 small; the table of tokens is the last product's weight as well."""
 
-    def __init__(self, layers: int = 12, width: int = 768, heads: int = 12, tokens: int = 50257):
+    def __init__(self, layers: int = 12, tokens: int = 50257, positions: int = 128):
         super().__init__()
-        self.table, self.position_table = nn.Embedding(tokens, width), nn.Embedding(128, width)
+        width, heads = 768, 12
+        self.table, self.position_table = (
+            nn.Embedding(tokens, width),
+            nn.Embedding(positions, width),
+        )
         self.layers = [Layer(width, heads) for _ in range(layers)]
         self.norm = nn.LayerNorm(width)
 
     def construct(self, tokens: Any) -> Any:
-        """`[n, 128]` to `[n, 128, tokens]`."""
+        """`[n, positions]` to `[n, positions, tokens]`."""
         x = self.table(tokens) + self.position_table.weight
         for layer in self.layers:
             x = layer(x)
@@ -123,13 +130,13 @@ class GPT2(nn.Module):
 
 
 def torch_networks(
-    torch: Any, layers: int = 12, tokens: int = 50257
+    torch: Any, layers: int = 12, tokens: int = 50257, positions: int = 128
 ) -> dict[str, Callable[[], Any]]:
-    """The same networks as PyTorch's modules; GPT-2 of so many layers and tokens."""
+    """The same networks as PyTorch's modules; GPT-2 of so many layers, tokens and positions."""
     return {
         **_torch_small(torch),
         "resnet18": _torch_resnet(torch),
-        "gpt2_small": _torch_gpt2(torch, layers, tokens),
+        "gpt2_small": _torch_gpt2(torch, layers, tokens, positions),
     }
 
 
@@ -205,7 +212,7 @@ def _torch_resnet(torch: Any) -> Callable[[], Any]:
     )  # fmt: skip
 
 
-def _torch_gpt2(torch: Any, layers: int, tokens: int) -> Callable[[], Any]:
+def _torch_gpt2(torch: Any, layers: int, tokens: int, positions: int) -> Callable[[], Any]:
     functional, linear, norm = torch.nn.functional, torch.nn.Linear, torch.nn.LayerNorm
     base = _torch_module(torch)
 
@@ -240,6 +247,6 @@ def _torch_gpt2(torch: Any, layers: int, tokens: int) -> Callable[[], Any]:
         )  # fmt: skip
 
     return lambda: TorchGPT2(
-        table=torch.nn.Embedding(tokens, 768), position_table=torch.nn.Embedding(128, 768),
+        table=torch.nn.Embedding(tokens, 768), position_table=torch.nn.Embedding(positions, 768),
         layers=torch.nn.ModuleList(layer(768) for _ in range(layers)), norm=norm(768),
     )  # fmt: skip

@@ -39,6 +39,7 @@ from weft.compiler.graph.winograd import WinogradPass
 PARTITIONING_PASSES: tuple[type[ModulePass], ...] = (
     MarkStagesPass,  # by names of nodes, which go where operators are folded
     FoldConstantsPass,  # shapes are cut where they are numbers
+    CseDcePass,  # ranks add up no gradient that nobody reads
     PropagateShardingsPass,
     PartitionPass,
     SimplifyCollectivesPass,  # while collectives are along any axis

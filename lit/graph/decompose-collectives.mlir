@@ -27,3 +27,39 @@ func.func @halves(%x: !graph.tensor<[4], bf16>) -> !graph.tensor<[8], bf16> {
   %y = graph.all_gather %s {axes = ["data"], axis = 0 : i64, mesh = #graph.mesh<data = 2, model = 2>} : !graph.tensor<[4], bf16> -> !graph.tensor<[8], bf16>
   func.return %y : !graph.tensor<[8], bf16>
 }
+
+
+// -----
+
+// Dims of an einsum that one operand alone has side by side are computed as one where ranks add up what it computes; not
+// those that are apart, or that two operands share, and nothing for what others read as well.
+// CHECK-LABEL: func.func @gradient
+// CHECK: %[[C:.*]] = graph.reshape %x {shape = #graph.shape<[2, 12, 5]>}
+// CHECK-NEXT: %[[E:.*]] = graph.einsum %s, %[[C]] {equation = "nop,ncp->oc"}
+// CHECK-NEXT: %[[R:.*]] = graph.reshape %[[E]] {shape = #graph.shape<[4, 3, 4]>}
+// CHECK-NEXT: graph.all_reduce %[[R]]
+func.func @gradient(%s: !graph.tensor<[2, 4, 5], f32>, %x: !graph.tensor<[2, 3, 4, 5], f32>) -> !graph.tensor<[4, 3, 4], f32> {
+  %e = graph.einsum %s, %x {equation = "nop,nctp->oct"} : (!graph.tensor<[2, 4, 5], f32>, !graph.tensor<[2, 3, 4, 5], f32>) -> !graph.tensor<[4, 3, 4], f32>
+  %y = graph.all_reduce %e {axes = ["data"], mesh = #graph.mesh<data = 2>, reduction = "sum", replicated} : !graph.tensor<[4, 3, 4], f32> -> !graph.tensor<[4, 3, 4], f32>
+  func.return %y : !graph.tensor<[4, 3, 4], f32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @others
+// CHECK-NOT: graph.reshape
+// CHECK: {equation = "nop,ntcp->oct"}
+// CHECK-NOT: graph.reshape
+// CHECK: {equation = "noc,noct->oct"}
+// CHECK-NOT: graph.reshape
+// CHECK: {equation = "no,nct->oct"}
+// CHECK-NOT: graph.reshape
+func.func @others(%a: !graph.tensor<[2, 4, 5], f32>, %b: !graph.tensor<[2, 4, 3, 5], f32>, %c: !graph.tensor<[2, 4, 3], f32>, %d: !graph.tensor<[2, 4, 3, 4], f32>, %f: !graph.tensor<[2, 4], f32>, %g: !graph.tensor<[2, 3, 4], f32>) -> (!graph.tensor<[4, 3, 4], f32>, !graph.tensor<[4, 3, 4], f32>, !graph.tensor<[4, 3, 4], f32>, !graph.tensor<[4, 3, 4], f32>) {
+  %0 = graph.einsum %a, %b {equation = "nop,ntcp->oct"} : (!graph.tensor<[2, 4, 5], f32>, !graph.tensor<[2, 4, 3, 5], f32>) -> !graph.tensor<[4, 3, 4], f32>
+  %1 = graph.all_reduce %0 {axes = ["data"], mesh = #graph.mesh<data = 2>, reduction = "sum", replicated} : !graph.tensor<[4, 3, 4], f32> -> !graph.tensor<[4, 3, 4], f32>
+  %2 = graph.einsum %c, %d {equation = "noc,noct->oct"} : (!graph.tensor<[2, 4, 3], f32>, !graph.tensor<[2, 4, 3, 4], f32>) -> !graph.tensor<[4, 3, 4], f32>
+  %3 = graph.all_reduce %2 {axes = ["data"], mesh = #graph.mesh<data = 2>, reduction = "sum", replicated} : !graph.tensor<[4, 3, 4], f32> -> !graph.tensor<[4, 3, 4], f32>
+  %4 = graph.einsum %f, %g {equation = "no,nct->oct"} : (!graph.tensor<[2, 4], f32>, !graph.tensor<[2, 3, 4], f32>) -> !graph.tensor<[4, 3, 4], f32>
+  %5 = graph.all_reduce %4 {axes = ["data"], mesh = #graph.mesh<data = 2>, reduction = "sum", replicated} : !graph.tensor<[4, 3, 4], f32> -> !graph.tensor<[4, 3, 4], f32>
+  func.return %1, %3, %5, %4 : !graph.tensor<[4, 3, 4], f32>, !graph.tensor<[4, 3, 4], f32>, !graph.tensor<[4, 3, 4], f32>, !graph.tensor<[4, 3, 4], f32>
+}

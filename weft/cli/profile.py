@@ -11,8 +11,8 @@ from typing import Any, Final
 from msgspec.structs import asdict
 
 from weft.cli.arrays import add_input_options, random_inputs, read_archive, read_inputs
-from weft.cli.drawing import ranks
 from weft.cli.drawing.drawn import drawn_table, shown_share
+from weft.cli.drawing.ranks import drawn_ranks
 from weft.cli.model import add_compile_options, executables_from
 from weft.cli.parser import command_parser
 from weft.cli.table import shown_bytes, shown_flops
@@ -22,6 +22,7 @@ from weft.compiler.machine.python.executable import Executable
 from weft.compiler.machine.python.profile import Profile, Row
 from weft.dialects.weights import Array
 from weft.distributed import pipeline
+from weft.distributed.profiles import RankProfiles
 from weft.distributed.world import simulate, world
 
 _EXAMPLES: Final = """\
@@ -118,18 +119,18 @@ def _run_ranks(
         pipeline.join_stages(executable, world())
         return executable.profile(_inputs(arguments, executable), calls=arguments.calls)
 
-    profiles = ranks.one_call(simulate(mesh.ranks, profiled))
+    together = RankProfiles.of(simulate(mesh.ranks, profiled))
     if arguments.output is not None:
-        arguments.output.write_text(json.dumps(ranks.trace_of_ranks(profiles)))
+        together.save_trace(arguments.output)
     if arguments.json:
-        starts = ranks.offsets(profiles)
+        pairs = zip(together.profiles, together.offsets, strict=True)
         found = [
             {"rank": rank, "begin": start, **as_json(profile)}
-            for rank, (profile, start) in enumerate(zip(profiles, starts, strict=True))
+            for rank, (profile, start) in enumerate(pairs)
         ]
         show(json.dumps({"mesh": metadata["mesh"], "ranks": found}, indent=1))
         return
-    show(ranks.drawn_ranks(profiles))
+    show(drawn_ranks(together))
     if arguments.output is not None:
         show(f"trace: {arguments.output}")
 

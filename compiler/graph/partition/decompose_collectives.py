@@ -4,13 +4,15 @@ that transports add up.
     shard_slice  ->  a reshape, and a gather at the rank's index
     all_gather   ->  an all_gather along the first axis, whose blocks a transpose puts in order
     all_reduce of f16  ->  one of f32
+    all_reduce of einsum "nop,nctp->oct"  ->  one of "nop,nkp->ok"
 
 The rest of the compiler sees the movements, and fuses them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from itertools import pairwise
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -20,6 +22,7 @@ from xdsl.rewriter import InsertPoint
 
 from weft.dialects.expr import Expr, product
 from weft.dialects.graph import OPS_BY_NAME
+from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import BF16, F16, F32, type_of
 from weft.dialects.graph.mesh.collectives import (
@@ -30,6 +33,7 @@ from weft.dialects.graph.mesh.collectives import (
     ShardSliceOp,
     UnaryCollectiveOp,
 )
+from weft.dialects.graph.ops.einsum import EinsumOp
 
 
 class DecomposeCollectivesPass(ModulePass):
@@ -38,7 +42,7 @@ class DecomposeCollectivesPass(ModulePass):
     name = "weft-decompose-collectives"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for decompose in (_along_first_axis, _widened):
+        for decompose in (_along_first_axis, _widened, _of_few_dims):
             for inner in [each for each in op.walk() if isinstance(each, UnaryCollectiveOp)]:
                 b = GraphBuilder(InsertPoint.before(inner), OPS_BY_NAME)
                 b.location = inner.location
@@ -71,6 +75,47 @@ def _widened(op: UnaryCollectiveOp, b: GraphBuilder) -> SSAValue | None:
     wide.set_results()
     b.builder.insert(wide)
     return b.cast(wide.result, to=element)
+
+
+def _of_few_dims(op: UnaryCollectiveOp, b: GraphBuilder) -> SSAValue | None:
+    """What ranks exchange is stored as it lies, in no layout that suits an einsum: its dims that
+    are side by side in one operand as well are computed as one.
+    """
+    einsum = op.operand.owner
+    if not isinstance(einsum, EinsumOp) or len(list(einsum.result.uses)) > 1:
+        return None
+    terms, result = einsum.terms
+    joined = {pair[1] for pair in pairwise(result) if _adjacent(pair, terms)}
+    if not joined:
+        return None
+    b.location = einsum.location
+    pairs = zip(terms, einsum.inputs, strict=True)
+    inputs = [Term(b, each).reshape(_joined(letters, each, joined)) for letters, each in pairs]
+    equation = "".join(c for c in einsum.equation.data if c not in joined)
+    few = b.einsum(*(each.value for each in inputs), equation=equation, block=einsum.block)
+    shaped = b.reshape(few, shape=type_of(einsum.result).dims)
+    again = op.clone({op.operand: shaped})
+    again.set_results()
+    return b.builder.insert(again).result
+
+
+def _adjacent(pair: tuple[str, str], terms: Sequence[str]) -> bool:
+    """Whether one operand alone has these letters, each once, one behind the other."""
+    holders = [letters for letters in terms if not set(pair).isdisjoint(letters)]
+    if len(holders) > 1 or "".join(pair) not in holders[0]:
+        return False
+    return all(holders[0].count(letter) == 1 for letter in pair)
+
+
+def _joined(letters: str, operand: SSAValue, joined: Set[str]) -> list[Expr]:
+    """The dims of an operand whose letters in the set belong to those in front of them."""
+    shape: list[Expr] = []
+    for letter, dim in zip(letters, type_of(operand).shape, strict=True):
+        if letter in joined:
+            shape[-1] *= dim
+        else:
+            shape.append(dim)
+    return shape
 
 
 def _blocks(shape: Sequence[Expr], axis: int, parts: int) -> list[Expr]:

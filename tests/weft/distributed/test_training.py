@@ -10,7 +10,7 @@ import pytest
 
 import weft
 import weft.numpy as wnp
-from weft import Mesh, P
+from weft import Mesh, P, nn
 
 
 def network(parameters, x):
@@ -114,3 +114,30 @@ def test_a_step_refuses_another_number_of_ranks():
     state, x, y = arrays()
     with pytest.raises(weft.OptionError, match=r"requires 2 ranks, got 1 \(weft launch -n 2"):
         weft.step(train, state, x, y, mesh=Mesh(data=2), target="x86-64")
+
+
+def test_ranks_with_parts_of_a_batch_norm_meet_for_running_statistics_alone():
+    x = np.random.default_rng(3).normal(size=(8, 3, 2, 2)).astype(np.float32)
+    x += np.arange(8, dtype=np.float32).reshape(8, 1, 1, 1)
+
+    def step_of(**meshed):
+        norm = nn.BatchNorm(3, parts=2)
+        return weft.step(
+            lambda p, x: norm.apply_updating(p, x), norm.parameters() | norm.buffers(), x,
+            threads=1, target="x86-64", naive=True, **meshed,
+        )  # fmt: skip
+
+    given = nn.BatchNorm(3).parameters() | nn.BatchNorm(3).buffers()
+    expected, buffers = step_of()(given, x)
+
+    def run():
+        step = step_of(mesh=Mesh(data=2), shardings={"x": P("data")})
+        return *step(given, x), step.executable.metadata["mesh"]["collectives"]
+
+    for found, after, collectives in weft.simulate(2, run):
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+        for name, value in buffers.items():
+            np.testing.assert_allclose(after[name], value, rtol=1e-5)
+        operations = [(each["operation"], each["bytes"]) for each in collectives]
+        sums = [("all_reduce", 12)] * 2  # of running means and variances
+        assert operations == [*sums, ("all_gather", x.nbytes)]

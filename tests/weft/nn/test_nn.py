@@ -130,6 +130,23 @@ def test_layers_are_torchs():
     np.testing.assert_allclose(norm.running_var, other.running_var.numpy(), rtol=1e-4)
 
 
+def test_batch_norm_of_parts_is_that_of_each():
+    x = RNG.normal(size=(6, 4, 3, 3)).astype(np.float32) + np.arange(6).reshape(6, 1, 1, 1)
+    norm, others = nn.BatchNorm(4, parts=2), [nn.BatchNorm(4), nn.BatchNorm(4)]
+    halves = [
+        np.asarray(other(Tensor(half))) for other, half in zip(others, np.split(x, 2), strict=True)
+    ]
+    np.testing.assert_allclose(norm(Tensor(x)), np.concatenate(halves), atol=1e-5)
+    for name in ("running_mean", "running_var"):
+        means = np.mean([np.asarray(getattr(other, name)) for other in others], 0)
+        np.testing.assert_allclose(getattr(norm, name), means, rtol=1e-5)
+    norm.training = others[0].training = False
+    others[0].running_mean, others[0].running_var = norm.running_mean, norm.running_var
+    np.testing.assert_allclose(norm(Tensor(x)), others[0](Tensor(x)), atol=1e-6)
+    with pytest.raises(weft.WeftError, match="reshape"):
+        nn.BatchNorm(4, parts=4)(Tensor(x))
+
+
 def test_attention_does_not_look_ahead():
     attention, x = nn.MultiHeadAttention(8, 2), drawn(1, 6, 8)
     whole = np.asarray(attention(x, causal=True))

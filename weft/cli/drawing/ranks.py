@@ -1,40 +1,24 @@
-"""One call on all ranks, beside one another: what each did when, as text and as a trace."""
+"""One call on all ranks, beside one another: what each did when, as text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
-
-from msgspec.structs import replace
+from typing import Final
 
 from weft.cli.drawing.drawn import drawn_table
 from weft.compiler.abi.constants import SpanNumber
 from weft.compiler.machine.python.profile import Profile
 from weft.compiler.machine.python.spans import Span
+from weft.distributed.profiles import RankProfiles
 
 _COLUMNS: Final = 72
 _KERNEL, _TOGETHER, _BETWEEN, _NOTHING = "#", "=", ".", " "
 
 
-def one_call(profiles: Sequence[Profile]) -> list[Profile]:
-    """The profiles with the call alone that has the median duration on the first rank; ranks make
-    their calls together.
-    """
-    number = profiles[0].calls.index(profiles[0].median)
-    return [replace(each, calls=(each.calls[number],)) for each in profiles]
-
-
-def offsets(profiles: Sequence[Profile]) -> list[int]:
-    """How many nanoseconds behind the first each rank began its call."""
-    begins = [each.median.begin for each in profiles]
-    return [each - min(begins) for each in begins]
-
-
-def drawn_ranks(profiles: Sequence[Profile]) -> str:
+def drawn_ranks(found: RankProfiles) -> str:
     """A strip of time for each rank, and what ranks did together, with the milliseconds that it
     took each: waiting for the others included.
     """
-    starts = offsets(profiles)
+    profiles, starts = found.profiles, found.offsets
     whole = max(start + each.median.duration for start, each in zip(starts, profiles, strict=True))
     strips = [
         [
@@ -53,19 +37,6 @@ def drawn_ranks(profiles: Sequence[Profile]) -> str:
         ranks = [f"rank {rank}" for rank in range(len(profiles))]
         tables.append(drawn_table("together, ms", ["what", *ranks], rows))
     return "\n".join(tables)
-
-
-def trace_of_ranks(profiles: Sequence[Profile]) -> dict[str, Any]:
-    """The same in Chrome's JSON, a process for each rank."""
-    traces = [each.trace() for each in profiles]
-    for rank, (trace, start) in enumerate(zip(traces, offsets(profiles), strict=True)):
-        for event in trace["traceEvents"]:
-            event["pid"] = rank + 1
-            if "ts" in event:
-                event["ts"] += start / 1e3
-            if event["name"] == "process_name":
-                event["args"] = {"name": f"{profiles[rank].prefix} rank {rank}"}
-    return {**traces[0], "traceEvents": [event for each in traces for event in each["traceEvents"]]}
 
 
 def _glyph_of(span: Span) -> str:

@@ -164,14 +164,18 @@ func.func @other_gathers(%x: !graph.tensor<[n, 4], f32>) -> (!graph.tensor<[n, 3
 
 // -----
 
-// A sum of transposes is the transpose of a sum, and a transposed product of transposes one of the
-// matrices in the other order.
+// A sum of transposes is the transpose of a sum, and a transposed product, of which a factor is
+// transposed, one of the factors in the other order: gradients of weights are.
 // CHECK-LABEL: func.func @transposes
 // CHECK-NEXT: %[[S:[a-z_0-9]+]] = graph.sub %x, %y
 // CHECK-NEXT: %[[A:[a-z_0-9]+]] = graph.transpose %[[S]] {permutation = array<i64: 1, 0>}
+// CHECK-NEXT: %[[Z:[a-z_0-9]+]] = graph.transpose %z {permutation = array<i64: 1, 0>}
 // CHECK-NEXT: %[[B:[a-z_0-9]+]] = graph.matmul %y, %z
-// CHECK-NEXT: func.return %[[A]], %[[B]]
-func.func @transposes(%x: !graph.tensor<[n, m], f32>, %y: !graph.tensor<[n, m], f32>, %z: !graph.tensor<[m, 2], f32>) -> (!graph.tensor<[m, n], f32>, !graph.tensor<[n, 2], f32>) {
+// CHECK-NEXT: %[[C:[a-z_0-9]+]] = graph.matmul %[[Z]], %w
+// CHECK-NEXT: %[[W:[a-z_0-9]+]] = graph.transpose %v {permutation = array<i64: 1, 0>}
+// CHECK-NEXT: %[[D:[a-z_0-9]+]] = graph.matmul %y, %[[W]]
+// CHECK-NEXT: func.return %[[A]], %[[B]], %[[C]], %[[D]]
+func.func @transposes(%x: !graph.tensor<[n, m], f32>, %y: !graph.tensor<[n, m], f32>, %z: !graph.tensor<[m, 2], f32>, %w: !graph.tensor<[m, k], f32>, %v: !graph.tensor<[k, m], f32>) -> (!graph.tensor<[m, n], f32>, !graph.tensor<[n, 2], f32>, !graph.tensor<[2, k], f32>, !graph.tensor<[n, k], f32>) {
   %p = graph.transpose %x {permutation = array<i64: 1, 0>} : (!graph.tensor<[n, m], f32>) -> !graph.tensor<[m, n], f32>
   %q = graph.transpose %y {permutation = array<i64: 1, 0>} : (!graph.tensor<[n, m], f32>) -> !graph.tensor<[m, n], f32>
   %a = graph.sub %p, %q : (!graph.tensor<[m, n], f32>, !graph.tensor<[m, n], f32>) -> !graph.tensor<[m, n], f32>
@@ -179,7 +183,12 @@ func.func @transposes(%x: !graph.tensor<[n, m], f32>, %y: !graph.tensor<[n, m], 
   %s = graph.transpose %y {permutation = array<i64: 1, 0>} : (!graph.tensor<[n, m], f32>) -> !graph.tensor<[m, n], f32>
   %t = graph.matmul %r, %s : (!graph.tensor<[2, m], f32>, !graph.tensor<[m, n], f32>) -> !graph.tensor<[2, n], f32>
   %b = graph.transpose %t {permutation = array<i64: 1, 0>} : (!graph.tensor<[2, n], f32>) -> !graph.tensor<[n, 2], f32>
-  func.return %a, %b : !graph.tensor<[m, n], f32>, !graph.tensor<[n, 2], f32>
+  %u = graph.transpose %w {permutation = array<i64: 1, 0>} : (!graph.tensor<[m, k], f32>) -> !graph.tensor<[k, m], f32>
+  %e = graph.matmul %u, %z : (!graph.tensor<[k, m], f32>, !graph.tensor<[m, 2], f32>) -> !graph.tensor<[k, 2], f32>
+  %c = graph.transpose %e {permutation = array<i64: 1, 0>} : (!graph.tensor<[k, 2], f32>) -> !graph.tensor<[2, k], f32>
+  %f = graph.matmul %v, %s : (!graph.tensor<[k, m], f32>, !graph.tensor<[m, n], f32>) -> !graph.tensor<[k, n], f32>
+  %d = graph.transpose %f {permutation = array<i64: 1, 0>} : (!graph.tensor<[k, n], f32>) -> !graph.tensor<[n, k], f32>
+  func.return %a, %b, %c, %d : !graph.tensor<[m, n], f32>, !graph.tensor<[n, 2], f32>, !graph.tensor<[2, k], f32>, !graph.tensor<[n, k], f32>
 }
 
 // -----

@@ -18,9 +18,9 @@ from weft.compiler.graph.simplify.rewrites.expressions import (
     graph,
 )
 from weft.dialects.expr import Expr
-from weft.dialects.graph import TransposeOp
+from weft.dialects.graph import ExpandOp, TransposeOp
 from weft.dialects.graph.core.algebra import Term, joined, shape_attr
-from weft.dialects.graph.core.elementwise import BinaryOp
+from weft.dialects.graph.core.elementwise import BinaryOp, ElementwiseOp
 from weft.dialects.graph.core.op import ints
 from weft.dialects.graph.core.types import I32, type_of
 from weft.dialects.graph.ops.cast import CastOp
@@ -267,10 +267,39 @@ def _transposed_rows(m: Match) -> Term | None:
 
 
 def _transposed_product(m: Match) -> Term | None:
-    """`(x.T @ y.T).T` as `y @ x`; batches stay where they are."""
-    orders = [m.op(name, TransposeOp).axes for name in ("left", "right", "outer")]
-    swaps = all(axes == (*range(len(axes) - 2), len(axes) - 1, len(axes) - 2) for axes in orders)
-    return m["y"].matmul(m["x"]) if swaps else None
+    """`(x.T @ y).T` as `y.T @ x`, one transpose less at least; batches stay where they are. Other
+    orders of the axes stay behind the product, where `y` is transposed as well.
+    """
+    product, order = m.op("product", MatmulOp), m.op("outer", TransposeOp).axes
+    last = len(order) - 1
+    swap = (*range(last - 1), last, last - 1)
+    behind = [swap[axis] for axis in order]
+    if m.op("inner", TransposeOp).axes != swap:
+        return None
+    factors = product.lhs, product.rhs
+    if behind != sorted(behind) and not all(isinstance(x.owner, TransposeOp) for x in factors):
+        return None
+    if any(type_of(each).rank != len(order) for each in factors):
+        return None
+    lhs, rhs = (Term(m.b, each).transpose(swap) for each in factors)
+    return rhs.matmul(lhs).transpose(behind)
+
+
+def _unexpanded(m: Match) -> Term | None:
+    """`f(expand(x), y)` as `f(x, y)`, which broadcasts `x`, where `y` has the result's shape."""
+    expanded = [each.owner for each in m.root.operands if isinstance(each.owner, ExpandOp)]
+    if len(expanded) == len(m.root.operands):
+        return None
+    m.matched += expanded
+    operands = [
+        owner.operand if each is not None and isinstance(owner := each.owner, ExpandOp) else each
+        for each in m.root.slots()
+    ]
+    return m.again(m.root, *operands)
+
+
+def _turned(product: Operator) -> Operator:
+    return graph.transpose(product.named("product").alone()).named("outer")
 
 
 def _part(name: str) -> Operator:
@@ -278,6 +307,7 @@ def _part(name: str) -> Operator:
 
 
 transposed = graph.transpose(x).named("outer").alone()
+factor = graph.transpose(Value("z")).named("inner")
 product = graph.transpose(graph.matmul(x, y).alone()).named("outer").alone()
 
 order = graph.argsort(y).named("order")
@@ -324,15 +354,11 @@ MOVEMENTS = (
         ),
         _transpose_of_both,
     ),
+    Rewrite(
+        "f(expand(x), y)", Operator((ElementwiseOp,), (graph.expand(x),)).anywhere(), _unexpanded
+    ),
     Rewrite("transpose(x) @ w", graph.matmul(transposed, Value("w")), _transposed_rows),
     Rewrite("transpose(x @ y) + w", graph.add(product, Value("w")), _transposed_rows),
-    Rewrite(
-        "(x.T @ y.T).T",
-        graph.transpose(
-            graph.matmul(
-                graph.transpose(x).named("left"), graph.transpose(y).named("right")
-            ).alone()
-        ).named("outer"),
-        _transposed_product,
-    ),
+    Rewrite("(x.T @ y).T", _turned(graph.matmul(factor, y)), _transposed_product),
+    Rewrite("(x @ y.T).T", _turned(graph.matmul(x, factor)), _transposed_product),
 )

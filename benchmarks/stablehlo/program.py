@@ -172,7 +172,7 @@ def _parts(value: Array, written: Attribute) -> list[Array]:
     element many times have it once.
     """
     if not is_complex(written):
-        return [np.ascontiguousarray(np.broadcast_to(value, declared(written).static))]
+        return [np.broadcast_to(value, declared(written).static).copy()]
     return [value[..., part].copy() for part in (0, 1)]
 
 

@@ -276,3 +276,57 @@ func.func @all_sorted(%x: !graph.tensor<[9], f32>) -> (!graph.tensor<[9], i64>, 
   %b = graph.slice %y {starts = #graph.shape<[2]>, sizes = #graph.shape<[3]>, steps = array<i64: 1>} : (!graph.tensor<[9], f32>) -> !graph.tensor<[3], f32>
   func.return %o, %a, %b : !graph.tensor<[9], i64>, !graph.tensor<[3], i64>, !graph.tensor<[3], f32>
 }
+
+// -----
+
+// Elementwise operators broadcast their operands themselves.
+// CHECK-LABEL: func.func @expanded
+// CHECK-NEXT: %[[A:[a-z_0-9]+]] = graph.sub %x, %v
+// CHECK-NEXT: %[[B:[a-z_0-9]+]] = graph.mul %v, %w
+// CHECK-NEXT: %[[C:[a-z_0-9]+]] = graph.where %k, %x, %v
+// CHECK-NEXT: func.return %[[A]], %[[B]], %[[C]]
+func.func @expanded(%x: !graph.tensor<[n, 4], f32>, %v: !graph.tensor<[4], f32>, %w: !graph.tensor<[n, 1], f32>, %k: !graph.tensor<[n, 1], i1>) -> (!graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>) {
+  %e = graph.expand %v {shape = #graph.shape<[n, 4]>} : (!graph.tensor<[4], f32>) -> !graph.tensor<[n, 4], f32>
+  %f = graph.expand %w {shape = #graph.shape<[n, 4]>} : (!graph.tensor<[n, 1], f32>) -> !graph.tensor<[n, 4], f32>
+  %g = graph.expand %k {shape = #graph.shape<[n, 4]>} : (!graph.tensor<[n, 1], i1>) -> !graph.tensor<[n, 4], i1>
+  %a = graph.sub %x, %e : (!graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>) -> !graph.tensor<[n, 4], f32>
+  %b = graph.mul %e, %f : (!graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>) -> !graph.tensor<[n, 4], f32>
+  %c = graph.where %g, %x, %e : (!graph.tensor<[n, 4], i1>, !graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>) -> !graph.tensor<[n, 4], f32>
+  func.return %a, %b, %c : !graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>
+}
+
+// -----
+
+// Where nothing else has the result's dims the expansion stays.
+// CHECK-LABEL: func.func @expands
+// CHECK-NEXT: %[[E:[a-z_0-9]+]] = graph.expand %v
+// CHECK-NEXT: %[[A:[a-z_0-9]+]] = graph.add %[[E]], %[[E]]
+// CHECK-NEXT: graph.exp %[[A]]
+func.func @expands(%v: !graph.tensor<[4], f32>) -> !graph.tensor<[2, 4], f32> {
+  %e = graph.expand %v {shape = #graph.shape<[2, 4]>} : (!graph.tensor<[4], f32>) -> !graph.tensor<[2, 4], f32>
+  %a = graph.add %e, %e : (!graph.tensor<[2, 4], f32>, !graph.tensor<[2, 4], f32>) -> !graph.tensor<[2, 4], f32>
+  %b = graph.exp %a : (!graph.tensor<[2, 4], f32>) -> !graph.tensor<[2, 4], f32>
+  func.return %b : !graph.tensor<[2, 4], f32>
+}
+
+// -----
+
+// Behind a product that is transposed in a further way that way stays, where both factors are
+// transposed; where one is, all stays.
+// CHECK-LABEL: func.func @turned
+// CHECK-NEXT: %[[V:[a-z_0-9]+]] = graph.transpose %v {permutation = array<i64: 0, 2, 1, 3>}
+// CHECK-NEXT: %[[P:[a-z_0-9]+]] = graph.matmul %p, %[[V]]
+// CHECK-NEXT: graph.transpose %[[P]] {permutation = array<i64: 0, 2, 1, 3>}
+// CHECK-NEXT: %[[Q:[a-z_0-9]+]] = graph.transpose %q {permutation = array<i64: 0, 1, 3, 2>}
+// CHECK-NEXT: graph.matmul %w, %[[Q]]
+// CHECK-NEXT: graph.transpose
+func.func @turned(%v: !graph.tensor<[2, 3, 4, 5], f32>, %p: !graph.tensor<[2, 4, 6, 3], f32>, %w: !graph.tensor<[2, 4, 5, 3], f32>, %q: !graph.tensor<[2, 4, 6, 3], f32>) -> (!graph.tensor<[2, 6, 4, 5], f32>, !graph.tensor<[2, 6, 4, 5], f32>) {
+  %a = graph.transpose %v {permutation = array<i64: 0, 2, 3, 1>} : (!graph.tensor<[2, 3, 4, 5], f32>) -> !graph.tensor<[2, 4, 5, 3], f32>
+  %b = graph.transpose %p {permutation = array<i64: 0, 1, 3, 2>} : (!graph.tensor<[2, 4, 6, 3], f32>) -> !graph.tensor<[2, 4, 3, 6], f32>
+  %c = graph.matmul %a, %b : (!graph.tensor<[2, 4, 5, 3], f32>, !graph.tensor<[2, 4, 3, 6], f32>) -> !graph.tensor<[2, 4, 5, 6], f32>
+  %d = graph.transpose %c {permutation = array<i64: 0, 3, 1, 2>} : (!graph.tensor<[2, 4, 5, 6], f32>) -> !graph.tensor<[2, 6, 4, 5], f32>
+  %e = graph.transpose %q {permutation = array<i64: 0, 1, 3, 2>} : (!graph.tensor<[2, 4, 6, 3], f32>) -> !graph.tensor<[2, 4, 3, 6], f32>
+  %f = graph.matmul %w, %e : (!graph.tensor<[2, 4, 5, 3], f32>, !graph.tensor<[2, 4, 3, 6], f32>) -> !graph.tensor<[2, 4, 5, 6], f32>
+  %g = graph.transpose %f {permutation = array<i64: 0, 3, 1, 2>} : (!graph.tensor<[2, 4, 5, 6], f32>) -> !graph.tensor<[2, 6, 4, 5], f32>
+  func.return %d, %g : !graph.tensor<[2, 6, 4, 5], f32>, !graph.tensor<[2, 6, 4, 5], f32>
+}

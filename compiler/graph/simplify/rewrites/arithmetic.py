@@ -158,8 +158,8 @@ PRODUCTS = (
 BOUNDS = (
     Rewrite("max(x, x)", graph.max(x, x), x),
     Rewrite("min(x, x)", graph.min(x, x), x),
-    Rewrite("max(x, -inf)", graph.max(x, -math.inf), x),
-    Rewrite("min(x, inf)", graph.min(x, math.inf), x),
+    Rewrite("max(x, -inf)", graph.max(x, -math.inf), x, elements=FLOATS),
+    Rewrite("min(x, inf)", graph.min(x, math.inf), x, elements=FLOATS),
     *(
         Rewrite(
             f"{outer.classes[0].__name__[:-2]} of {inner.classes[0].__name__[:-2]}",

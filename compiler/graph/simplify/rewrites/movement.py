@@ -20,10 +20,11 @@ from weft.compiler.graph.simplify.rewrites.expressions import (
 from weft.dialects.expr import Expr
 from weft.dialects.graph import ExpandOp, TransposeOp
 from weft.dialects.graph.core.algebra import Term, joined, shape_attr
-from weft.dialects.graph.core.elementwise import BinaryOp, ElementwiseOp
+from weft.dialects.graph.core.elementwise import BinaryOp
 from weft.dialects.graph.core.op import ints
 from weft.dialects.graph.core.types import I32, type_of
 from weft.dialects.graph.ops.cast import CastOp
+from weft.dialects.graph.ops.comparison import WhereOp
 from weft.dialects.graph.ops.matmul import MatmulOp
 from weft.dialects.graph.ops.sort import ArgsortOp
 from weft.dialects.graph.reindexing.gather import GatherElementsOp, GatherOp
@@ -286,15 +287,12 @@ def _transposed_product(m: Match) -> Term | None:
 
 
 def _unexpanded(m: Match) -> Term | None:
-    """`f(expand(x), y)` as `f(x, y)`, which broadcasts `x`, where `y` has the result's shape."""
-    expanded = [each.owner for each in m.root.operands if isinstance(each.owner, ExpandOp)]
-    if len(expanded) == len(m.root.operands):
-        return None
-    m.matched += expanded
-    operands = [
-        owner.operand if each is not None and isinstance(owner := each.owner, ExpandOp) else each
-        for each in m.root.slots()
-    ]
+    """`f(expand(x), y)` as `f(x, y)`, which broadcasts `x` where that gives the same shape."""
+    operands = list(m.root.slots())
+    for at, each in enumerate(operands):
+        if each is not None and isinstance(each.owner, ExpandOp):
+            m.matched.append(each.owner)
+            operands[at] = each.owner.operand
     return m.again(m.root, *operands)
 
 
@@ -354,8 +352,13 @@ MOVEMENTS = (
         ),
         _transpose_of_both,
     ),
-    Rewrite(
-        "f(expand(x), y)", Operator((ElementwiseOp,), (graph.expand(x),)).anywhere(), _unexpanded
+    *(
+        Rewrite(
+            f"{'y, ' * at}expand(x)",
+            Operator((BinaryOp, WhereOp), (*map(Value, "yz"[:at]), graph.expand(x))),
+            _unexpanded,
+        )
+        for at in range(3)
     ),
     Rewrite("transpose(x) @ w", graph.matmul(transposed, Value("w")), _transposed_rows),
     Rewrite("transpose(x @ y) + w", graph.add(product, Value("w")), _transposed_rows),

@@ -59,7 +59,7 @@ def _softmax(m: Match) -> Term | None:
     readers = {use.operation for use in power.result.uses}
     axes = total.reduced()
     whole = total.keeps_dims and most.keeps_dims and most.reduced() == axes and len(axes) == 1
-    if not whole or total.operand is not power.result or readers != {m.root, total}:
+    if not whole or readers != {m.root, total}:
         return None
     return Term(m.b, m.b.softmax(m.values["x"], axis=axes[0]))
 
@@ -74,7 +74,7 @@ def _twice(
 
 total = graph.reduce_sum(x).named("total").alone()
 difference = graph.sub(x, graph.reduce_max(x).named("most").alone()).alone()
-powers = graph.reduce_sum(Value("e")).named("total").alone()
+power = graph.exp(difference).named("exp")
 
 REDUCTIONS = (
     Rewrite(
@@ -86,7 +86,7 @@ REDUCTIONS = (
     Rewrite("sum(x) * (1 / n)", graph.mul(total, c), _mean, exact=False, elements=FLOATS),
     Rewrite(
         "exp(x) / sum(exp(x))",
-        graph.div(graph.exp(difference).named("exp"), powers),
+        graph.div(power, graph.reduce_sum(power).named("total").alone()),
         _softmax,
         exact=False,
     ),

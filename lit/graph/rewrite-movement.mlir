@@ -279,34 +279,41 @@ func.func @all_sorted(%x: !graph.tensor<[9], f32>) -> (!graph.tensor<[9], i64>, 
 
 // -----
 
-// Elementwise operators broadcast their operands themselves.
+// Elementwise operators broadcast their operands themselves, and put dims of 1 in front of them.
 // CHECK-LABEL: func.func @expanded
 // CHECK-NEXT: %[[A:[a-z_0-9]+]] = graph.sub %x, %v
 // CHECK-NEXT: %[[B:[a-z_0-9]+]] = graph.mul %v, %w
 // CHECK-NEXT: %[[C:[a-z_0-9]+]] = graph.where %k, %x, %v
-// CHECK-NEXT: func.return %[[A]], %[[B]], %[[C]]
-func.func @expanded(%x: !graph.tensor<[n, 4], f32>, %v: !graph.tensor<[4], f32>, %w: !graph.tensor<[n, 1], f32>, %k: !graph.tensor<[n, 1], i1>) -> (!graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>) {
+// CHECK-NEXT: %[[D:[a-z_0-9]+]] = graph.add %v, %x
+// CHECK-NEXT: func.return %[[A]], %[[B]], %[[C]], %[[D]]
+func.func @expanded(%x: !graph.tensor<[n, 4], f32>, %v: !graph.tensor<[4], f32>, %w: !graph.tensor<[n, 1], f32>, %k: !graph.tensor<[n, 1], i1>) -> (!graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>) {
   %e = graph.expand %v {shape = #graph.shape<[n, 4]>} : (!graph.tensor<[4], f32>) -> !graph.tensor<[n, 4], f32>
   %f = graph.expand %w {shape = #graph.shape<[n, 4]>} : (!graph.tensor<[n, 1], f32>) -> !graph.tensor<[n, 4], f32>
   %g = graph.expand %k {shape = #graph.shape<[n, 4]>} : (!graph.tensor<[n, 1], i1>) -> !graph.tensor<[n, 4], i1>
   %a = graph.sub %x, %e : (!graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>) -> !graph.tensor<[n, 4], f32>
   %b = graph.mul %e, %f : (!graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>) -> !graph.tensor<[n, 4], f32>
   %c = graph.where %g, %x, %e : (!graph.tensor<[n, 4], i1>, !graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>) -> !graph.tensor<[n, 4], f32>
-  func.return %a, %b, %c : !graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>
+  %r = graph.reshape %v {shape = #graph.shape<[1, 4]>} : (!graph.tensor<[4], f32>) -> !graph.tensor<[1, 4], f32>
+  %d = graph.add %r, %x : (!graph.tensor<[1, 4], f32>, !graph.tensor<[n, 4], f32>) -> !graph.tensor<[n, 4], f32>
+  func.return %a, %b, %c, %d : !graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>
 }
 
 // -----
 
-// Where nothing else has the result's dims the expansion stays.
+// Where nothing else has the result's dims the expansion stays, as does a reshape into other dims.
 // CHECK-LABEL: func.func @expands
 // CHECK-NEXT: %[[E:[a-z_0-9]+]] = graph.expand %v
 // CHECK-NEXT: %[[A:[a-z_0-9]+]] = graph.add %[[E]], %[[E]]
-// CHECK-NEXT: graph.exp %[[A]]
-func.func @expands(%v: !graph.tensor<[4], f32>) -> !graph.tensor<[2, 4], f32> {
+// CHECK-NEXT: %[[B:[a-z_0-9]+]] = graph.exp %[[A]]
+// CHECK-NEXT: %[[C:[a-z_0-9]+]] = graph.reshape %v
+// CHECK-NEXT: graph.mul %[[B]], %[[C]]
+func.func @expands(%v: !graph.tensor<[4], f32>) -> !graph.tensor<[4, 2, 4], f32> {
   %e = graph.expand %v {shape = #graph.shape<[2, 4]>} : (!graph.tensor<[4], f32>) -> !graph.tensor<[2, 4], f32>
   %a = graph.add %e, %e : (!graph.tensor<[2, 4], f32>, !graph.tensor<[2, 4], f32>) -> !graph.tensor<[2, 4], f32>
   %b = graph.exp %a : (!graph.tensor<[2, 4], f32>) -> !graph.tensor<[2, 4], f32>
-  func.return %b : !graph.tensor<[2, 4], f32>
+  %c = graph.reshape %v {shape = #graph.shape<[4, 1, 1]>} : (!graph.tensor<[4], f32>) -> !graph.tensor<[4, 1, 1], f32>
+  %d = graph.mul %b, %c : (!graph.tensor<[2, 4], f32>, !graph.tensor<[4, 1, 1], f32>) -> !graph.tensor<[4, 2, 4], f32>
+  func.return %d : !graph.tensor<[4, 2, 4], f32>
 }
 
 // -----

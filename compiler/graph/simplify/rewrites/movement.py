@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from weft.compiler.graph.match import only_user
 from weft.compiler.graph.simplify.rewrites.expressions import (
@@ -18,7 +19,7 @@ from weft.compiler.graph.simplify.rewrites.expressions import (
     graph,
 )
 from weft.dialects.expr import Expr
-from weft.dialects.graph import ExpandOp, TransposeOp
+from weft.dialects.graph import ExpandOp, ReshapeOp, TransposeOp
 from weft.dialects.graph.core.algebra import Term, joined, shape_attr
 from weft.dialects.graph.core.elementwise import BinaryOp
 from weft.dialects.graph.core.op import ints
@@ -287,13 +288,23 @@ def _transposed_product(m: Match) -> Term | None:
 
 
 def _unexpanded(m: Match) -> Term | None:
-    """`f(expand(x), y)` as `f(x, y)`, which broadcasts `x` where that gives the same shape."""
+    """`f(expand(x), y)` as `f(x, y)`, which broadcasts `x` where that gives the same shape; dims of
+    1 in front of those of `x` go as well.
+    """
     operands = list(m.root.slots())
     for at, each in enumerate(operands):
-        if each is not None and isinstance(each.owner, ExpandOp):
+        if each is not None and _is_broadcast(each.owner):
             m.matched.append(each.owner)
             operands[at] = each.owner.operand
-    return m.again(m.root, *operands)
+    return m.again(m.root, *operands) if operands != list(m.root.slots()) else None
+
+
+def _is_broadcast(op: Operation | Block) -> TypeGuard[ExpandOp | ReshapeOp]:
+    """Whether an operator repeats elements along dims of 1, or puts such dims in front."""
+    if not isinstance(op, ReshapeOp) or not type_of(op.operand).has_rank:
+        return isinstance(op, ExpandOp)
+    inner, outer = type_of(op.operand).shape, op.result_type.shape
+    return outer == (*[Expr.of(1)] * (len(outer) - len(inner)), *inner) != inner
 
 
 def _turned(product: Operator) -> Operator:
@@ -305,6 +316,7 @@ def _part(name: str) -> Operator:
 
 
 transposed = graph.transpose(x).named("outer").alone()
+broadcast = Operator((ExpandOp, ReshapeOp), (x,))
 factor = graph.transpose(Value("z")).named("inner")
 product = graph.transpose(graph.matmul(x, y).alone()).named("outer").alone()
 
@@ -355,7 +367,7 @@ MOVEMENTS = (
     *(
         Rewrite(
             f"{'y, ' * at}expand(x)",
-            Operator((BinaryOp, WhereOp), (*map(Value, "yz"[:at]), graph.expand(x))),
+            Operator((BinaryOp, WhereOp), (*map(Value, "yz"[:at]), broadcast)),
             _unexpanded,
         )
         for at in range(3)

@@ -19,7 +19,7 @@ from weft.dialects.graph.core.elementwise import ANY_ELEMENT
 from weft.dialects.graph.core.types import FLOATS
 from weft.dialects.graph.ops.arithmetic import MulOp
 from weft.dialects.graph.ops.exponential import ExpOp
-from weft.dialects.graph.ops.reduce import ReduceMaxOp, ReduceOp, ReduceSumOp
+from weft.dialects.graph.ops.reduce import ReduceMaxOp, ReduceMeanOp, ReduceOp, ReduceSumOp
 
 x, c = Value("x"), Value("c", is_constant=True)
 
@@ -53,6 +53,20 @@ def _mean(m: Match) -> Term | None:
     return m["x"].of(m.b.reduce_mean(m.values["x"], axes=axes, keepdims=total.keeps_dims))
 
 
+def _variance(m: Match) -> Term | None:
+    """`mean(x^2) - mean(x)^2` over the last axes as `mean((x - mean(x))^2)`: what is left of two
+    numbers that are nearly the same is all rounding, and such lines are read twice from a cache.
+    """
+    mean, squares = m.op("mean", ReduceMeanOp), m.op("squares", ReduceMeanOp)
+    axes, x = sorted(mean.reduced()), m["x"]
+    last = list(range(len(x.shape)))[-len(axes) :]
+    if axes != last or axes != sorted(squares.reduced()):
+        return None
+    distance = x - m.again(mean, x.value, keepdims=True)
+    kept = m.again(squares, (distance * distance).value, keepdims=True)
+    return kept if squares.keeps_dims else kept.reshape(squares.result_type.shape)
+
+
 def _softmax(m: Match) -> Term | None:
     """`exp(x - max(x)) / sum(exp(x - max(x)))` along one axis."""
     power, total, most = m.op("exp", ExpOp), m.op("total", ReduceSumOp), m.op("most", ReduceMaxOp)
@@ -76,6 +90,9 @@ total = graph.reduce_sum(x).named("total").alone()
 difference = graph.sub(x, graph.reduce_max(x).named("most").alone()).alone()
 power = graph.exp(difference).named("exp")
 
+mean = graph.reduce_mean(x).named("mean")
+squares = graph.reduce_mean(graph.mul(x, x).alone()).named("squares").alone()
+
 REDUCTIONS = (
     Rewrite(
         "reshape(reduce(x))",
@@ -84,6 +101,13 @@ REDUCTIONS = (
     ),
     Rewrite("sum(x) / n", graph.div(total, c), _mean, exact=False, elements=FLOATS),
     Rewrite("sum(x) * (1 / n)", graph.mul(total, c), _mean, exact=False, elements=FLOATS),
+    Rewrite(
+        "mean(x ** 2) - mean(x) ** 2",
+        graph.sub(squares, graph.mul(mean, mean).alone()),
+        _variance,
+        exact=False,
+        elements=FLOATS,
+    ),
     Rewrite(
         "exp(x) / sum(exp(x))",
         graph.div(power, graph.reduce_sum(power).named("total").alone()),

@@ -73,8 +73,8 @@ def _rows_first(m: Match) -> Term | None:
     """`x * (y * z)` as `(x * y) * z`, where `y` is one number for each row, `z` one row, and only
     their product as large as `x`: normalisations have their scale in either place.
     """
-    last, row = type_of(m.values["y"]), type_of(m.values["z"])
-    if last.shape[-1:] != (1,) or row.rank != 1 or type_of(m.values["x"]) != m.root.result_type:
+    x, y, z = (type_of(m.values[name]) for name in "xyz")
+    if x != m.root.result_type or y.shape[-1:] != (1,) or z.rank != 1 or x.rank == 1:
         return None
     return m["x"] * m["y"] * m["z"]
 

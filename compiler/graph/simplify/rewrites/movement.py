@@ -307,7 +307,7 @@ def _is_broadcast(op: Operation | Block) -> TypeGuard[ExpandOp | ReshapeOp]:
     return outer == (*[Expr.of(1)] * (len(outer) - len(inner)), *inner) != inner
 
 
-def _turned(product: Operator) -> Operator:
+def _transposed(product: Operator) -> Operator:
     return graph.transpose(product.named("product").alone()).named("outer")
 
 
@@ -374,6 +374,6 @@ MOVEMENTS = (
     ),
     Rewrite("transpose(x) @ w", graph.matmul(transposed, Value("w")), _transposed_rows),
     Rewrite("transpose(x @ y) + w", graph.add(product, Value("w")), _transposed_rows),
-    Rewrite("(x.T @ y).T", _turned(graph.matmul(factor, y)), _transposed_product),
-    Rewrite("(x @ y.T).T", _turned(graph.matmul(x, factor)), _transposed_product),
+    Rewrite("(x.T @ y).T", _transposed(graph.matmul(factor, y)), _transposed_product),
+    Rewrite("(x @ y.T).T", _transposed(graph.matmul(x, factor)), _transposed_product),
 )

@@ -168,9 +168,11 @@ def _is_input(constant: Operation) -> bool:
 
 
 def _parts(value: Array, written: Attribute) -> list[Array]:
-    """The real and the imaginary parts of complex numbers; other arrays as they are."""
+    """The real and the imaginary parts of complex numbers; other arrays, whole: constants of one
+    element many times have it once.
+    """
     if not is_complex(written):
-        return [value]
+        return [np.broadcast_to(value, declared(written).static).copy()]
     return [value[..., part].copy() for part in (0, 1)]
 
 

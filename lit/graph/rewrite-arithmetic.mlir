@@ -160,7 +160,20 @@ func.func @bounds(%x: !graph.tensor<[4], f32>) -> (!graph.tensor<[4], f32>, !gra
 
 // -----
 
-// Infinite bounds, -0, the greater below the lesser, and bounds that vary stay.
+// A maximum with the least float, and a minimum with the greatest one, are the other operand.
+// CHECK-LABEL: func.func @no_bounds
+// CHECK-NEXT: func.return %x, %x
+func.func @no_bounds(%x: !graph.tensor<[2], f32>) -> (!graph.tensor<[2], f32>, !graph.tensor<[2], f32>) {
+  %low = graph.constant {literal = #graph.literal<[-inf]>, shape = #graph.shape<[]>, element = f32} : () -> !graph.tensor<[], f32>
+  %high = graph.constant {literal = #graph.literal<[inf]>, shape = #graph.shape<[2]>, element = f32} : () -> !graph.tensor<[2], f32>
+  %a = graph.max %low, %x : (!graph.tensor<[], f32>, !graph.tensor<[2], f32>) -> !graph.tensor<[2], f32>
+  %b = graph.min %x, %high : (!graph.tensor<[2], f32>, !graph.tensor<[2], f32>) -> !graph.tensor<[2], f32>
+  func.return %a, %b : !graph.tensor<[2], f32>, !graph.tensor<[2], f32>
+}
+
+// -----
+
+// Other infinite bounds, -0, the greater below the lesser, and bounds that vary stay.
 // CHECK-LABEL: func.func @other_bounds
 // CHECK-COUNT-6: {{graph.(min|max)}}
 func.func @other_bounds(%x: !graph.tensor<[2], f32>, %y: !graph.tensor<[], f32>) -> (!graph.tensor<[2], f32>, !graph.tensor<[2], f32>, !graph.tensor<[2], f32>) {

@@ -164,14 +164,18 @@ func.func @other_gathers(%x: !graph.tensor<[n, 4], f32>) -> (!graph.tensor<[n, 3
 
 // -----
 
-// A sum of transposes is the transpose of a sum, and a transposed product of transposes one of the
-// matrices in the other order.
+// A sum of transposes is the transpose of a sum, and a transposed product, of which a factor is
+// transposed, one of the factors in the other order: gradients of weights are.
 // CHECK-LABEL: func.func @transposes
 // CHECK-NEXT: %[[S:[a-z_0-9]+]] = graph.sub %x, %y
 // CHECK-NEXT: %[[A:[a-z_0-9]+]] = graph.transpose %[[S]] {permutation = array<i64: 1, 0>}
+// CHECK-NEXT: %[[Z:[a-z_0-9]+]] = graph.transpose %z {permutation = array<i64: 1, 0>}
 // CHECK-NEXT: %[[B:[a-z_0-9]+]] = graph.matmul %y, %z
-// CHECK-NEXT: func.return %[[A]], %[[B]]
-func.func @transposes(%x: !graph.tensor<[n, m], f32>, %y: !graph.tensor<[n, m], f32>, %z: !graph.tensor<[m, 2], f32>) -> (!graph.tensor<[m, n], f32>, !graph.tensor<[n, 2], f32>) {
+// CHECK-NEXT: %[[C:[a-z_0-9]+]] = graph.matmul %[[Z]], %w
+// CHECK-NEXT: %[[W:[a-z_0-9]+]] = graph.transpose %v {permutation = array<i64: 1, 0>}
+// CHECK-NEXT: %[[D:[a-z_0-9]+]] = graph.matmul %y, %[[W]]
+// CHECK-NEXT: func.return %[[A]], %[[B]], %[[C]], %[[D]]
+func.func @transposes(%x: !graph.tensor<[n, m], f32>, %y: !graph.tensor<[n, m], f32>, %z: !graph.tensor<[m, 2], f32>, %w: !graph.tensor<[m, k], f32>, %v: !graph.tensor<[k, m], f32>) -> (!graph.tensor<[m, n], f32>, !graph.tensor<[n, 2], f32>, !graph.tensor<[2, k], f32>, !graph.tensor<[n, k], f32>) {
   %p = graph.transpose %x {permutation = array<i64: 1, 0>} : (!graph.tensor<[n, m], f32>) -> !graph.tensor<[m, n], f32>
   %q = graph.transpose %y {permutation = array<i64: 1, 0>} : (!graph.tensor<[n, m], f32>) -> !graph.tensor<[m, n], f32>
   %a = graph.sub %p, %q : (!graph.tensor<[m, n], f32>, !graph.tensor<[m, n], f32>) -> !graph.tensor<[m, n], f32>
@@ -179,7 +183,12 @@ func.func @transposes(%x: !graph.tensor<[n, m], f32>, %y: !graph.tensor<[n, m], 
   %s = graph.transpose %y {permutation = array<i64: 1, 0>} : (!graph.tensor<[n, m], f32>) -> !graph.tensor<[m, n], f32>
   %t = graph.matmul %r, %s : (!graph.tensor<[2, m], f32>, !graph.tensor<[m, n], f32>) -> !graph.tensor<[2, n], f32>
   %b = graph.transpose %t {permutation = array<i64: 1, 0>} : (!graph.tensor<[2, n], f32>) -> !graph.tensor<[n, 2], f32>
-  func.return %a, %b : !graph.tensor<[m, n], f32>, !graph.tensor<[n, 2], f32>
+  %u = graph.transpose %w {permutation = array<i64: 1, 0>} : (!graph.tensor<[m, k], f32>) -> !graph.tensor<[k, m], f32>
+  %e = graph.matmul %u, %z : (!graph.tensor<[k, m], f32>, !graph.tensor<[m, 2], f32>) -> !graph.tensor<[k, 2], f32>
+  %c = graph.transpose %e {permutation = array<i64: 1, 0>} : (!graph.tensor<[k, 2], f32>) -> !graph.tensor<[2, k], f32>
+  %f = graph.matmul %v, %s : (!graph.tensor<[k, m], f32>, !graph.tensor<[m, n], f32>) -> !graph.tensor<[k, n], f32>
+  %d = graph.transpose %f {permutation = array<i64: 1, 0>} : (!graph.tensor<[k, n], f32>) -> !graph.tensor<[n, k], f32>
+  func.return %a, %b, %c, %d : !graph.tensor<[m, n], f32>, !graph.tensor<[n, 2], f32>, !graph.tensor<[2, k], f32>, !graph.tensor<[n, k], f32>
 }
 
 // -----
@@ -266,4 +275,65 @@ func.func @all_sorted(%x: !graph.tensor<[9], f32>) -> (!graph.tensor<[9], i64>, 
   %y = graph.gather_elements %x, %o {axis = 0 : i64} : (!graph.tensor<[9], f32>, !graph.tensor<[9], i64>) -> !graph.tensor<[9], f32>
   %b = graph.slice %y {starts = #graph.shape<[2]>, sizes = #graph.shape<[3]>, steps = array<i64: 1>} : (!graph.tensor<[9], f32>) -> !graph.tensor<[3], f32>
   func.return %o, %a, %b : !graph.tensor<[9], i64>, !graph.tensor<[3], i64>, !graph.tensor<[3], f32>
+}
+
+// -----
+
+// Elementwise operators broadcast their operands themselves, and put dims of 1 in front of them.
+// CHECK-LABEL: func.func @expanded
+// CHECK-NEXT: %[[A:[a-z_0-9]+]] = graph.sub %x, %v
+// CHECK-NEXT: %[[B:[a-z_0-9]+]] = graph.mul %v, %w
+// CHECK-NEXT: %[[C:[a-z_0-9]+]] = graph.where %k, %x, %v
+// CHECK-NEXT: %[[D:[a-z_0-9]+]] = graph.add %v, %x
+// CHECK-NEXT: func.return %[[A]], %[[B]], %[[C]], %[[D]]
+func.func @expanded(%x: !graph.tensor<[n, 4], f32>, %v: !graph.tensor<[4], f32>, %w: !graph.tensor<[n, 1], f32>, %k: !graph.tensor<[n, 1], i1>) -> (!graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>) {
+  %e = graph.expand %v {shape = #graph.shape<[n, 4]>} : (!graph.tensor<[4], f32>) -> !graph.tensor<[n, 4], f32>
+  %f = graph.expand %w {shape = #graph.shape<[n, 4]>} : (!graph.tensor<[n, 1], f32>) -> !graph.tensor<[n, 4], f32>
+  %g = graph.expand %k {shape = #graph.shape<[n, 4]>} : (!graph.tensor<[n, 1], i1>) -> !graph.tensor<[n, 4], i1>
+  %a = graph.sub %x, %e : (!graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>) -> !graph.tensor<[n, 4], f32>
+  %b = graph.mul %e, %f : (!graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>) -> !graph.tensor<[n, 4], f32>
+  %c = graph.where %g, %x, %e : (!graph.tensor<[n, 4], i1>, !graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>) -> !graph.tensor<[n, 4], f32>
+  %r = graph.reshape %v {shape = #graph.shape<[1, 4]>} : (!graph.tensor<[4], f32>) -> !graph.tensor<[1, 4], f32>
+  %d = graph.add %r, %x : (!graph.tensor<[1, 4], f32>, !graph.tensor<[n, 4], f32>) -> !graph.tensor<[n, 4], f32>
+  func.return %a, %b, %c, %d : !graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>, !graph.tensor<[n, 4], f32>
+}
+
+// -----
+
+// Where nothing else has the result's dims the expansion stays, as does a reshape into other dims.
+// CHECK-LABEL: func.func @expands
+// CHECK-NEXT: %[[E:[a-z_0-9]+]] = graph.expand %v
+// CHECK-NEXT: %[[A:[a-z_0-9]+]] = graph.add %[[E]], %[[E]]
+// CHECK-NEXT: %[[B:[a-z_0-9]+]] = graph.exp %[[A]]
+// CHECK-NEXT: %[[C:[a-z_0-9]+]] = graph.reshape %v
+// CHECK-NEXT: graph.mul %[[B]], %[[C]]
+func.func @expands(%v: !graph.tensor<[4], f32>) -> !graph.tensor<[4, 2, 4], f32> {
+  %e = graph.expand %v {shape = #graph.shape<[2, 4]>} : (!graph.tensor<[4], f32>) -> !graph.tensor<[2, 4], f32>
+  %a = graph.add %e, %e : (!graph.tensor<[2, 4], f32>, !graph.tensor<[2, 4], f32>) -> !graph.tensor<[2, 4], f32>
+  %b = graph.exp %a : (!graph.tensor<[2, 4], f32>) -> !graph.tensor<[2, 4], f32>
+  %c = graph.reshape %v {shape = #graph.shape<[4, 1, 1]>} : (!graph.tensor<[4], f32>) -> !graph.tensor<[4, 1, 1], f32>
+  %d = graph.mul %b, %c : (!graph.tensor<[2, 4], f32>, !graph.tensor<[4, 1, 1], f32>) -> !graph.tensor<[4, 2, 4], f32>
+  func.return %d : !graph.tensor<[4, 2, 4], f32>
+}
+
+// -----
+
+// Behind a product that is transposed in a further way that way stays, where both factors are
+// transposed; where one is, all stays.
+// CHECK-LABEL: func.func @turned
+// CHECK-NEXT: %[[V:[a-z_0-9]+]] = graph.transpose %v {permutation = array<i64: 0, 2, 1, 3>}
+// CHECK-NEXT: %[[P:[a-z_0-9]+]] = graph.matmul %p, %[[V]]
+// CHECK-NEXT: graph.transpose %[[P]] {permutation = array<i64: 0, 2, 1, 3>}
+// CHECK-NEXT: %[[Q:[a-z_0-9]+]] = graph.transpose %q {permutation = array<i64: 0, 1, 3, 2>}
+// CHECK-NEXT: graph.matmul %w, %[[Q]]
+// CHECK-NEXT: graph.transpose
+func.func @turned(%v: !graph.tensor<[2, 3, 4, 5], f32>, %p: !graph.tensor<[2, 4, 6, 3], f32>, %w: !graph.tensor<[2, 4, 5, 3], f32>, %q: !graph.tensor<[2, 4, 6, 3], f32>) -> (!graph.tensor<[2, 6, 4, 5], f32>, !graph.tensor<[2, 6, 4, 5], f32>) {
+  %a = graph.transpose %v {permutation = array<i64: 0, 2, 3, 1>} : (!graph.tensor<[2, 3, 4, 5], f32>) -> !graph.tensor<[2, 4, 5, 3], f32>
+  %b = graph.transpose %p {permutation = array<i64: 0, 1, 3, 2>} : (!graph.tensor<[2, 4, 6, 3], f32>) -> !graph.tensor<[2, 4, 3, 6], f32>
+  %c = graph.matmul %a, %b : (!graph.tensor<[2, 4, 5, 3], f32>, !graph.tensor<[2, 4, 3, 6], f32>) -> !graph.tensor<[2, 4, 5, 6], f32>
+  %d = graph.transpose %c {permutation = array<i64: 0, 3, 1, 2>} : (!graph.tensor<[2, 4, 5, 6], f32>) -> !graph.tensor<[2, 6, 4, 5], f32>
+  %e = graph.transpose %q {permutation = array<i64: 0, 1, 3, 2>} : (!graph.tensor<[2, 4, 6, 3], f32>) -> !graph.tensor<[2, 4, 3, 6], f32>
+  %f = graph.matmul %w, %e : (!graph.tensor<[2, 4, 5, 3], f32>, !graph.tensor<[2, 4, 3, 6], f32>) -> !graph.tensor<[2, 4, 5, 6], f32>
+  %g = graph.transpose %f {permutation = array<i64: 0, 3, 1, 2>} : (!graph.tensor<[2, 4, 5, 6], f32>) -> !graph.tensor<[2, 6, 4, 5], f32>
+  func.return %d, %g : !graph.tensor<[2, 6, 4, 5], f32>, !graph.tensor<[2, 6, 4, 5], f32>
 }

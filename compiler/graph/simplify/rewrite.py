@@ -104,7 +104,7 @@ class _Rewriter(Folder):
             users = _users(op)
             folded = super().step(op)
             if op.parent is None:
-                self.changed.update(users)
+                self.changed.update(users if folded is None else [*users, folded])
                 return folded
         for rewrite in self._rewrites_at(op):
             match = Match(op, self.weights)

@@ -118,6 +118,8 @@ class _Maker(Struct):
     weights: WeightStore = field(default_factory=WeightStore)
     arrays: list[np.ndarray] = field(default_factory=list)
     known: dict[str, SSAValue] = field(default_factory=dict)
+    made: dict[str, SSAValue] = field(default_factory=dict)
+    """Operators by their names."""
 
     @property
     def b(self) -> GraphBuilder:
@@ -125,8 +127,12 @@ class _Maker(Struct):
 
     def value(self, expression: Expression, shape: Sequence[int], element: Attribute) -> SSAValue:
         """What the expression takes, of about that shape."""
-        if isinstance(expression, Operator):
+        if isinstance(expression, Operator) and not expression.name:
             return self._operator(expression, shape, element)
+        if isinstance(expression, Operator):
+            if expression.name not in self.made:
+                self.made[expression.name] = self._operator(expression, shape, element)
+            return self.made[expression.name]
         if not isinstance(expression, Value):
             number = np.full(self.random.choice(((), (1,), shape)), expression)
             return self.b.constant_of(number, element)

@@ -3,6 +3,9 @@
 from collections.abc import Callable, Sequence
 from random import Random
 
+from weft.dialects.graph import OPS
+from weft.dialects.graph.ops.reduce import ReduceOp
+
 Shape = Sequence[int]
 Attributes = Callable[..., dict[str, object]]
 Plan = tuple[list[Shape | None], Attributes]
@@ -33,6 +36,21 @@ def _transpose(random: Random, shape: Shape) -> Plan:
         random.shuffle(order)
     source = [shape[order.index(axis)] for axis in range(len(order))]
     return [source], lambda _: {"permutation": order}
+
+
+def _expand(random: Random, shape: Shape) -> Plan:
+    kept = [dim if random.random() < 0.5 else 1 for dim in shape]
+    return [kept[random.randint(0, len(kept)) :]], lambda *_: {"shape": shape}
+
+
+def _reshape(random: Random, shape: Shape) -> Plan:
+    """With one more dim of 1."""
+
+    def dims(source: Shape) -> dict[str, object]:
+        at = random.randint(0, len(source))
+        return {"shape": [*source[:at], 1, *source[at:]]}
+
+    return [shape], dims
 
 
 def _slice(random: Random, shape: Shape) -> Plan:
@@ -161,6 +179,8 @@ def _elements(random: Random, shape: Shape) -> Plan:
 
 PLANS: dict[str, Callable[[Random, Shape], Plan]] = {
     "transpose": _transpose,
+    "expand": _expand,
+    "reshape": _reshape,
     "slice": _slice,
     "split": _split,
     "concat": _along,
@@ -175,6 +195,6 @@ PLANS: dict[str, Callable[[Random, Shape], Plan]] = {
     "average_pool": _average_pool,
     "pad": _pad,
     "batch_norm": _batch_norm,
-    **{f"reduce_{name}": _reduce for name in ("sum", "prod", "mean", "max", "min")},
+    **{op.name.removeprefix("graph."): _reduce for op in OPS if issubclass(op, ReduceOp)},
 }
 """By name; of any other operator operands are broadcast, and it has no attributes."""

@@ -18,7 +18,7 @@ from weft.compiler.graph.simplify.rewrites.expressions import (
     Value,
     graph,
 )
-from weft.dialects.graph import GraphOp
+from weft.dialects.graph import GraphOp, ReshapeOp
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.types import FLOATS, INTEGERS, SIGNED, type_of
 from weft.dialects.graph.ops.activation import ReluOp
@@ -47,7 +47,7 @@ def is_positive(value: SSAValue, depth: int = DEEPEST) -> bool:
         return isinstance(owner, ReluOp)
     if isinstance(owner, MulOp) and owner.lhs is owner.rhs:
         return True
-    if isinstance(owner, AddOp | MulOp | ReduceMeanOp | ReduceSumOp):
+    if isinstance(owner, AddOp | MulOp | ReduceMeanOp | ReduceSumOp | ReshapeOp):
         return all(is_positive(operand, depth - 1) for operand in owner.operands)
     number = literal_of(value)
     if number is not None:
@@ -63,6 +63,20 @@ def _root(m: Match) -> Term | None:
 def _inverse_root(m: Match) -> Term | None:
     root = _root(m)
     return root and root.math("reciprocal")
+
+
+def _positive(m: Match) -> Term | None:
+    return m["x"] if is_positive(m.values["x"]) else None
+
+
+def _rows_first(m: Match) -> Term | None:
+    """`x * (y * z)` as `(x * y) * z`, where `y` is one number for each row, `z` one row, and only
+    their product as large as `x`: normalisations have their scale in either place.
+    """
+    x, y, z = (type_of(m.values[name]) for name in "xyz")
+    if x != m.root.result_type or y.shape[-1:] != (1,) or z.rank != 1 or x.rank == 1:
+        return None
+    return m["x"] * m["y"] * m["z"]
 
 
 def _times_reciprocal(m: Match) -> Term | None:
@@ -144,6 +158,13 @@ PRODUCTS = (
     Rewrite("x * 1", graph.mul(x, 1), x),
     Rewrite("x * -1", graph.mul(x, -1), graph.neg(x), elements=(*FLOATS, *SIGNED)),
     Rewrite("-x * -y", graph.mul(graph.neg(x), graph.neg(y)), graph.mul(x, y)),
+    Rewrite(
+        "x * (y * z)",
+        graph.mul(x, graph.mul(y, Value("z")).alone()),
+        _rows_first,
+        exact=False,
+        elements=FLOATS,
+    ),
     Rewrite("x / 1", graph.div(x, 1), x),
     Rewrite("x / 2 ** n", graph.div(x, c), _times_reciprocal, elements=FLOATS),
     Rewrite("x ** 0", graph.pow(x, 0), 1),
@@ -158,6 +179,9 @@ PRODUCTS = (
 BOUNDS = (
     Rewrite("max(x, x)", graph.max(x, x), x),
     Rewrite("min(x, x)", graph.min(x, x), x),
+    Rewrite("max(x, 0)", graph.max(x, 0), _positive, elements=FLOATS),
+    Rewrite("max(x, -inf)", graph.max(x, -math.inf), x, elements=FLOATS),
+    Rewrite("min(x, inf)", graph.min(x, math.inf), x, elements=FLOATS),
     *(
         Rewrite(
             f"{outer.classes[0].__name__[:-2]} of {inner.classes[0].__name__[:-2]}",

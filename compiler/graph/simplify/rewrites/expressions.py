@@ -66,7 +66,9 @@ class Operator(Struct, frozen=True):
             yield operands[start:]
 
     def named(self, name: str) -> Operator:
-        """It under a name, by which functions of the match ask for it."""
+        """It under a name, by which functions of the match ask for it. Where it stands again it is
+        the same operator.
+        """
         return replace(self, name=name)
 
     def alone(self) -> Operator:
@@ -156,6 +158,8 @@ class Match(Struct):
         if not isinstance(expression, Operator):
             return is_splat(value, expression)
         owner = value.owner
+        if expression.name in self.operators:
+            return self.operators[expression.name] is owner
         if not _may_be(expression, type(owner)):
             return False
         assert isinstance(owner, GraphOp), "an expression is of graph operators"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from weft.compiler.graph.match import only_user
 from weft.compiler.graph.simplify.rewrites.expressions import (
@@ -18,12 +19,13 @@ from weft.compiler.graph.simplify.rewrites.expressions import (
     graph,
 )
 from weft.dialects.expr import Expr
-from weft.dialects.graph import TransposeOp
+from weft.dialects.graph import ExpandOp, ReshapeOp, TransposeOp
 from weft.dialects.graph.core.algebra import Term, joined, shape_attr
 from weft.dialects.graph.core.elementwise import BinaryOp
 from weft.dialects.graph.core.op import ints
 from weft.dialects.graph.core.types import I32, type_of
 from weft.dialects.graph.ops.cast import CastOp
+from weft.dialects.graph.ops.comparison import WhereOp
 from weft.dialects.graph.ops.matmul import MatmulOp
 from weft.dialects.graph.ops.sort import ArgsortOp
 from weft.dialects.graph.reindexing.gather import GatherElementsOp, GatherOp
@@ -267,10 +269,46 @@ def _transposed_rows(m: Match) -> Term | None:
 
 
 def _transposed_product(m: Match) -> Term | None:
-    """`(x.T @ y.T).T` as `y @ x`; batches stay where they are."""
-    orders = [m.op(name, TransposeOp).axes for name in ("left", "right", "outer")]
-    swaps = all(axes == (*range(len(axes) - 2), len(axes) - 1, len(axes) - 2) for axes in orders)
-    return m["y"].matmul(m["x"]) if swaps else None
+    """`(x.T @ y).T` as `y.T @ x`, one transpose less at least; batches stay where they are. Other
+    orders of the axes stay behind the product, where `y` is transposed as well.
+    """
+    product, order = m.op("product", MatmulOp), m.op("outer", TransposeOp).axes
+    last = len(order) - 1
+    swap = (*range(last - 1), last, last - 1)
+    behind = [swap[axis] for axis in order]
+    if m.op("inner", TransposeOp).axes != swap:
+        return None
+    factors = product.lhs, product.rhs
+    if behind != sorted(behind) and not all(isinstance(x.owner, TransposeOp) for x in factors):
+        return None
+    if any(type_of(each).rank != len(order) for each in factors):
+        return None
+    lhs, rhs = (Term(m.b, each).transpose(swap) for each in factors)
+    return rhs.matmul(lhs).transpose(behind)
+
+
+def _unexpanded(m: Match) -> Term | None:
+    """`f(expand(x), y)` as `f(x, y)`, which broadcasts `x` where that gives the same shape; dims of
+    1 in front of those of `x` go as well.
+    """
+    operands = list(m.root.slots())
+    for at, each in enumerate(operands):
+        if each is not None and _is_broadcast(each.owner):
+            m.matched.append(each.owner)
+            operands[at] = each.owner.operand
+    return m.again(m.root, *operands) if operands != list(m.root.slots()) else None
+
+
+def _is_broadcast(op: Operation | Block) -> TypeGuard[ExpandOp | ReshapeOp]:
+    """Whether an operator repeats elements along dims of 1, or puts such dims in front."""
+    if not isinstance(op, ReshapeOp) or not type_of(op.operand).has_rank:
+        return isinstance(op, ExpandOp)
+    inner, outer = type_of(op.operand).shape, op.result_type.shape
+    return outer == (*[Expr.of(1)] * (len(outer) - len(inner)), *inner) != inner
+
+
+def _transposed(product: Operator) -> Operator:
+    return graph.transpose(product.named("product").alone()).named("outer")
 
 
 def _part(name: str) -> Operator:
@@ -278,6 +316,8 @@ def _part(name: str) -> Operator:
 
 
 transposed = graph.transpose(x).named("outer").alone()
+broadcast = Operator((ExpandOp, ReshapeOp), (x,))
+factor = graph.transpose(Value("z")).named("inner")
 product = graph.transpose(graph.matmul(x, y).alone()).named("outer").alone()
 
 order = graph.argsort(y).named("order")
@@ -324,15 +364,16 @@ MOVEMENTS = (
         ),
         _transpose_of_both,
     ),
+    *(
+        Rewrite(
+            f"{'y, ' * at}expand(x)",
+            Operator((BinaryOp, WhereOp), (*map(Value, "yz"[:at]), broadcast)),
+            _unexpanded,
+        )
+        for at in range(3)
+    ),
     Rewrite("transpose(x) @ w", graph.matmul(transposed, Value("w")), _transposed_rows),
     Rewrite("transpose(x @ y) + w", graph.add(product, Value("w")), _transposed_rows),
-    Rewrite(
-        "(x.T @ y.T).T",
-        graph.transpose(
-            graph.matmul(
-                graph.transpose(x).named("left"), graph.transpose(y).named("right")
-            ).alone()
-        ).named("outer"),
-        _transposed_product,
-    ),
+    Rewrite("(x.T @ y).T", _transposed(graph.matmul(factor, y)), _transposed_product),
+    Rewrite("(x @ y.T).T", _transposed(graph.matmul(x, factor)), _transposed_product),
 )

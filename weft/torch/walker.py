@@ -40,7 +40,8 @@ ITEM: Final = "aten._local_scalar_dense.default"
 
 class Walked(Struct, frozen=True):
     """A graph, its arguments with the orders of their axes, the symbols that integer arguments or
-    axes of arguments are, what is handed back, and whether floats are among the arguments.
+    axes of arguments are, what is handed back, how many arguments there are, and the positions of
+    floats and of those that the last results are written to.
     """
 
     model: ImportedModel
@@ -49,7 +50,9 @@ class Walked(Struct, frozen=True):
     outputs: tuple[Output, ...]
     tuple_of_one: bool
     hidden: tuple[int, ...]
-    floats: bool
+    count: int
+    floats: tuple[int, ...]
+    written: tuple[int, ...]
 
 
 def target_of(node: Node) -> str:
@@ -247,7 +250,7 @@ class Walker:
         self.symbols: dict[str, int] = {}
         self.measured: dict[str, tuple[int, int | None]] = {}
         self.bound: set[str] = set()
-        self.floats = False
+        self.floats: list[int] = []
         self.positions: dict[Node, int] = {}
 
     def walk(self) -> Walked:
@@ -295,7 +298,7 @@ class Walker:
         elif isinstance(value, torch.SymFloat):
             self.values[node] = self.graph.input(node.name, F64, [])
             self.arguments.append((position, None))
-            self.floats = True
+            self.floats.append(position)
         else:
             self.values[node] = None
 
@@ -334,7 +337,9 @@ class Walker:
             found,
             not several,
             hidden,
-            self.floats,
+            len(self.positions),
+            tuple(self.floats),
+            tuple(self.written),
         )
 
 

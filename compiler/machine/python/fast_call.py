@@ -45,7 +45,9 @@ from weft.compiler.machine.python.entry_memory import (
     RESIZE,
     SPARE_BYTES,
 )
+from weft.compiler.machine.python.exchange import Exchange, exchange_table, takes_elements
 from weft.compiler.machine.python.signals import POLL, signals_address
+from weft.compiler.machine.python.tensor_entry import TENSOR_ENTRY
 from weft.dialects.weights import Array
 
 if TYPE_CHECKING:
@@ -77,6 +79,15 @@ Raises InputError for arrays that are missing, superfluous or of another dtype o
 for values that an operator does not allow."""
 
 
+_TENSORS_DOCUMENTATION: Final = b"""\
+call($self, arguments, /)
+--
+
+Runs the model once on a list of tensors, which it empties, and gives a list.
+
+Raises InputError for values that an operator does not allow."""
+
+
 _ONCE: Final = threading.RLock()
 """What a process has one of is made by one thread: else code would be unloaded that is in use."""
 
@@ -103,6 +114,7 @@ class _Table(ctypes.Structure):
         ("set_handler", ctypes.c_void_p),
         ("handler", ctypes.c_void_p),
         ("names", ctypes.c_void_p),
+        ("exchange", ctypes.c_void_p),
     )
 
 
@@ -152,22 +164,27 @@ def fast_call(
     functions: Mapping[str, int],
     otherwise: Call,
     failed: Callable[[int], None],
+    exchange: Exchange | None = None,
 ) -> Call | None:
     """The model as a function; None where this interpreter or NumPy is not as this module knows it.
 
     `functions` are the addresses of `run` and `workspace_size`. `otherwise` is called with
     arguments that are not the arrays that the signature asks for, by position or name; `failed`
-    raises after a call that failed with a status.
+    raises after a call that failed with a status. With an `exchange` the function takes a list of
+    a framework's tensors, which it empties, and gives a list.
     """
+    specs = signature.outputs if exchange is None else (*signature.inputs, *signature.outputs)
     with _ONCE:
-        method, handler = _method(), _handler() if _method() else None
+        method, handler = _methods(), _handler() if _methods() else None
     if (
         method is None
         or handler is None
         or signature.found
-        or any(len(spec.dims) > MOST_DIMS for spec in signature.outputs)
+        or any(len(spec.dims) > MOST_DIMS for spec in specs)
+        or (exchange is not None and not takes_elements(specs))
     ):
         return None
+    method = method[exchange is not None]
     sizes = _Sizes(signature)
     tensors = (_Tensor * max(1, len(sizes.tensors)))(*sizes.tensors)
     programs = _integers(sizes.programs)
@@ -177,6 +194,12 @@ def fast_call(
     fixed = -1 if signature.symbols else ask(None)
     lent = reached_workspace(fixed, metadata)
     spare = ctypes.c_void_p(None if lent is None else lent.address)
+    told, held = None, None
+    if exchange is not None:
+        told, held = exchange_table(
+            exchange, signature, sizes.number, ctypes.addressof(handler[1][1])
+        )
+        programs = _integers(sizes.programs)
     table = _Table(
         context, functions["run"], functions["workspace_size"],
         len(signature.inputs), len(signature.outputs), len(signature.symbols),
@@ -185,10 +208,21 @@ def fast_call(
         ctypes.addressof(tensors), ctypes.addressof(programs), max(1, sizes.depth),
         any(map(sizes.is_derived, signature.inputs)), _numpy_api()[_SET_HANDLER],
         id(handler[0]) if any(map(_may_be_large, signature.outputs)) else None,
-        ctypes.addressof(spellings),
+        ctypes.addressof(spellings), told,
     )  # fmt: skip
     holder = _Holder(bytes(table))
-    holder.held = (otherwise, failed, tensors, programs, sizes, method, spare, names, spellings)
+    holder.held = (
+        otherwise,
+        failed,
+        tensors,
+        programs,
+        sizes,
+        method,
+        spare,
+        names,
+        spellings,
+        held,
+    )
     weakref.finalize(holder, _release, spare, lent).atexit = False
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.argtypes, new.restype = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p), _object
@@ -247,12 +281,13 @@ class _Sizes:
         return any(isinstance(dim, str) and dim not in self._symbols for dim in spec.dims)
 
     def _tensor(self, spec: TensorSpec, flags: int, donor: int = -1) -> _Tensor:
-        sizes = _integers([self._size(dim) for dim in spec.dims])
+        sizes = _integers([self.number(dim) for dim in spec.dims])
         dtype = spec.numpy_dtype
         self._held += [sizes, dtype]
         return _Tensor(id(dtype), len(spec.dims), ctypes.addressof(sizes), flags, donor)
 
-    def _size(self, dim: int | str) -> int:
+    def number(self, dim: int | str) -> int:
+        """A size as the entry reads it."""
         if isinstance(dim, int):
             return dim
         if dim in self._symbols:
@@ -317,23 +352,28 @@ def poll_function() -> tuple[int, int] | None:
     turn; None where this interpreter is not as this module knows it.
     """
     with _ONCE:
-        known = _method() is not None
+        known = _methods() is not None
         return (_entry_code().address(POLL), signals_address()) if known else None
 
 
 @cache
-def _method() -> _Method | None:
-    """How CPython finds the entry, which stays loaded as long as the process lives."""
+def _methods() -> tuple[_Method, _Method] | None:
+    """How CPython finds the entries for arrays and for tensors, which stay loaded as long as the
+    process lives.
+    """
     if not _is_known():
         return None
-    address = _entry_code().address(ENTRY)
-    return _Method(b"call", address, _FASTCALL_WITH_NAMES, _DOCUMENTATION)
+    arrays, tensors = map(_entry_code().address, (ENTRY, TENSOR_ENTRY))
+    return (
+        _Method(b"call", arrays, _FASTCALL_WITH_NAMES, _DOCUMENTATION),
+        _Method(b"call", tensors, _FASTCALL_WITH_NAMES, _TENSORS_DOCUMENTATION),
+    )
 
 
 @cache
 def _entry_code() -> LoadedCode:
     target = host_target(calibrated=False)
-    exports = [ENTRY, ALLOCATE, CLEARED, RESIZE, RELEASE, POLL]
+    exports = [ENTRY, TENSOR_ENTRY, ALLOCATE, CLEARED, RESIZE, RELEASE, POLL]
     store = default_store(os.environ)
     text = entry_ir(target)
     key = cache_key([compiler_digest(), text, target.cpu, target.feature_string])

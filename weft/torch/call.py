@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 from weft.api import compile
 from weft.compiler.frontend.imported import ImportedModel
 from weft.compiler.machine.artifact.dims import Size, size_of
-from weft.compiler.machine.python.exchange import Exchange, Framework, Operand, Result
+from weft.compiler.machine.python.exchange import Exchange, Framework, Made, Operand, Result
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.expr import Expr
 from weft.torch.outputs import Output, View, inverse
@@ -162,9 +162,12 @@ def _results(walked: Walked, executable: Executable) -> list[Result] | None:
     """What native code gives; None where Python has to make some of it."""
     found: list[Result] = []
     for each in walked.outputs[: len(walked.outputs) - len(walked.written)]:
-        if each.view is not None or each.number:
+        view = None if each.view is None or each.copied else _constant_view(each, each.view)
+        if view is not None:
+            found.append(Result("view", view))
+        elif each.view is not None or each.number:
             return None
-        if each.position is not None:
+        elif each.position is not None:
             found.append(Result("output", each.position))
         elif each.argument is not None:
             found.append(Result("argument", each.argument))
@@ -175,6 +178,24 @@ def _results(walked: Walked, executable: Executable) -> list[Result] | None:
         else:
             return None
     return found
+
+
+def _constant_view(output: Output, view: View) -> Made | None:
+    """A view of constant sizes; None of others."""
+    sizes, strides = ([each.constant for each in one] for one in (view.sizes, view.strides))
+    if None in (*sizes, *strides, view.offset.constant):
+        return None
+    given = (tuple(sizes), tuple(strides), view.offset.constant)
+    if output.position is not None:
+        return Made(Result("output", output.position), torch.as_strided, given)
+    return Made(Result("argument", output.argument), _part_of, given)
+
+
+def _part_of(
+    tensor: torch.Tensor, sizes: Sequence[int], strides: Sequence[int], start: int
+) -> torch.Tensor:
+    """Elements of an argument's memory, from where that begins."""
+    return tensor.detach().as_strided(sizes, strides, tensor.storage_offset() + start)
 
 
 def _finisher(output: Output) -> Finish:
@@ -202,7 +223,7 @@ def _viewer(output: Output, view: View) -> Finish:
         if position is not None:
             return tensors[position]
         assert argument is not None, "a view is of either"
-        return arguments[argument].detach()
+        return arguments[argument]
 
     def viewed(
         arguments: Sequence[Any], tensors: Sequence[torch.Tensor], sizes: dict[str, int]
@@ -211,7 +232,7 @@ def _viewer(output: Output, view: View) -> Finish:
         found = source(arguments, tensors)
         if copied:
             return torch.empty_strided(shape, strides, dtype=found.dtype).copy_(found)
-        return found.as_strided(shape, strides, found.storage_offset() + start(sizes))
+        return _part_of(found, shape, strides, start(sizes))
 
     return viewed
 

@@ -40,11 +40,19 @@ class Operand(Struct, frozen=True):
 
 class Result(Struct, frozen=True):
     """An element of the list that a call gives (one of `RESULTS`): an output by its number, an
-    argument by its position, a size as a signature writes it, or an object.
+    argument by its position, a size as a signature writes it, an object, or a `Made`.
     """
 
     kind: str
     what: Any
+
+
+class Made(Struct, frozen=True):
+    """What a function makes of a result and three more arguments."""
+
+    source: Result
+    function: Callable[[Any, Any, Any, Any], Any]
+    arguments: tuple[Any, Any, Any]
 
 
 class Exchange(Struct, frozen=True):
@@ -81,6 +89,14 @@ class _Output(ctypes.Structure):
 
 class _Result(ctypes.Structure):
     _fields_ = (("kind", ctypes.c_int64), ("which", ctypes.c_int64))
+
+
+class _View(ctypes.Structure):
+    _fields_ = (
+        ("source", _Result),
+        ("function", ctypes.c_void_p),
+        ("arguments", ctypes.c_void_p * 3),
+    )
 
 
 class _Exchange(ctypes.Structure):
@@ -124,8 +140,9 @@ def exchange_table(
         _Output(_dtype(spec), spec.numpy_dtype.itemsize, place)
         for spec, place in zip(signature.outputs, places[count:], strict=True)
     ))  # fmt: skip
+    views: list[_View] = []
     results = (_Result * max(1, len(exchange.results)))(*(
-        _Result(RESULTS.index(each.kind), _which(each, size)) for each in exchange.results
+        _result(each, size, views) for each in exchange.results
     ))  # fmt: skip
     counts = exchange.count_threads
     table = _Exchange(
@@ -133,13 +150,21 @@ def exchange_table(
         len(exchange.results), exchange.arguments, id(framework.tensor), id(framework.parameter),
         id(framework.is_negative), None if counts is None else id(counts), exchange.threads, spare,
     )  # fmt: skip
-    return ctypes.addressof(table), (exchange, arrays, operands, outputs, results, table)
+    return ctypes.addressof(table), (exchange, arrays, operands, outputs, results, views, table)
 
 
-def _which(result: Result, size: Callable[[int | str], int]) -> int:
+def _result(result: Result, size: Callable[[int | str], int], views: list[_View]) -> _Result:
+    """A result as the entry reads it; `views` hold what those that are made point to."""
+    which = result.what
     if result.kind == "size":
-        return size(result.what)
-    return id(result.what) if result.kind == "object" else result.what
+        which = size(which)
+    elif result.kind == "object":
+        which = id(which)
+    elif result.kind == "view":
+        arguments = (ctypes.c_void_p * 3)(*map(id, which.arguments))
+        views.append(_View(_result(which.source, size, views), id(which.function), arguments))
+        which = ctypes.addressof(views[-1])
+    return _Result(RESULTS.index(result.kind), which)
 
 
 def _dtype(spec: TensorSpec) -> int:

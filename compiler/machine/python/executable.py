@@ -145,7 +145,7 @@ class Executable(_Callable):
 
     def call_or(
         self,
-        otherwise: Call,
+        otherwise: Callable[..., Any],
         failed: Callable[[InputError], None] | None = None,
         exchange: Exchange | None = None,
     ) -> Call | None:

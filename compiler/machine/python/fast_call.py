@@ -162,7 +162,7 @@ def fast_call(
     metadata: Mapping[str, Any],
     context: int,
     functions: Mapping[str, int],
-    otherwise: Call,
+    otherwise: Callable[..., Any],
     failed: Callable[[int], None],
     exchange: Exchange | None = None,
 ) -> Call | None:
@@ -173,18 +173,10 @@ def fast_call(
     raises after a call that failed with a status. With an `exchange` the function takes a list of
     a framework's tensors, which it empties, and gives a list.
     """
-    specs = signature.outputs if exchange is None else (*signature.inputs, *signature.outputs)
-    with _ONCE:
-        method, handler = _methods(), _handler() if _methods() else None
-    if (
-        method is None
-        or handler is None
-        or signature.found
-        or any(len(spec.dims) > MOST_DIMS for spec in specs)
-        or (exchange is not None and not takes_elements(specs))
-    ):
+    entry = _entry_for(signature, exchange)
+    if entry is None:
         return None
-    method = method[exchange is not None]
+    method, handler = entry
     sizes = _Sizes(signature)
     tensors = (_Tensor * max(1, len(sizes.tensors)))(*sizes.tensors)
     programs = _integers(sizes.programs)
@@ -230,6 +222,25 @@ def fast_call(
 
 
 _object = ctypes.py_object
+
+
+def _entry_for(signature: Signature, exchange: Exchange | None) -> tuple[_Method, Any] | None:
+    """How CPython finds the entry, and where large results have their memory from; None where an
+    entry cannot take such a model.
+    """
+    specs = signature.outputs if exchange is None else (*signature.inputs, *signature.outputs)
+    with _ONCE:
+        methods = _methods()
+        handler = _handler() if methods else None
+    if (
+        methods is None
+        or handler is None
+        or signature.found
+        or any(len(spec.dims) > MOST_DIMS for spec in specs)
+        or (exchange is not None and not takes_elements(specs))
+    ):
+        return None
+    return methods[exchange is not None], handler
 
 
 def reached_workspace(size: int, metadata: Mapping[str, Any]) -> Any:

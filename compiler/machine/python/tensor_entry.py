@@ -17,8 +17,10 @@ TENSOR_ENTRY: Final = "weft_tensor_call"
 OPERANDS: Final = ("tensor", "integer", "float")
 """What an operand is: a tensor, a size, a number."""
 
-RESULTS: Final = ("output", "argument", "size", "object")
-"""What a result is: an output of the model, an argument, a number of the table, any object."""
+RESULTS: Final = ("output", "argument", "size", "object", "view")
+"""What a result is: an output of the model, an argument, a number of the table, any object, or what
+a function makes of an output or argument.
+"""
 
 TENSORS_IR: Final = """
 define ptr @$tensors(ptr %self, ptr %given.arguments, i64 %given, ptr %names) {
@@ -99,7 +101,9 @@ lay:
   %order = load ptr, ptr %order.at
   %lies = call i1 @lies(
     ptr %tensor, ptr %order, ptr %memory, ptr %symbols, i64 %count, ptr %shape)
-  %elements = load ptr, ptr %memory
+  %own = load ptr, ptr %memory
+  %nowhere = icmp eq ptr %own, null ; without elements
+  %elements = select i1 %nowhere, ptr %memory, ptr %own
   br i1 %lies, label %accepted, label %odd
 bind:
   %has.integer = call i1 @integer_of(ptr %object, ptr %integer)
@@ -278,7 +282,8 @@ define internal ptr @answer(ptr %table, ptr %result, ptr %list, ptr %made, ptr %
   switch i64 %kind, label %object [
     i64 0, label %output
     i64 1, label %argument
-    i64 2, label %size ]
+    i64 2, label %size
+    i64 4, label %view ]
 object:
   %known = inttoptr i64 %which to ptr
   call void @Py_IncRef(ptr %known)
@@ -294,6 +299,24 @@ size:
   %number = call i64 @size(ptr %table, i64 %which, ptr %symbols, ptr %stack)
   %integer = call ptr @PyLong_FromLong(i64 %number)
   ret ptr %integer
+view: ; a function's object, of a result and of objects behind it
+  %source = inttoptr i64 %which to ptr
+  %viewed = call ptr @answer(
+    ptr %table, ptr %source, ptr %list, ptr %made, ptr %symbols)
+  %unmade = icmp eq ptr %viewed, null
+  br i1 %unmade, label %fail, label %call
+call:
+  %function.at = getelementptr %view, ptr %source, i64 0, i32 1
+  %function = load ptr, ptr %function.at
+  %rest = getelementptr %view, ptr %source, i64 0, i32 2
+  %others = load [3 x ptr], ptr %rest
+  %operands = alloca [4 x ptr], align 8
+  store ptr %viewed, ptr %operands
+  %behind = getelementptr ptr, ptr %operands, i64 1
+  store [3 x ptr] %others, ptr %behind
+  %seen = call ptr @PyObject_Vectorcall(ptr %function, ptr %operands, i64 4, ptr null)
+  call void @Py_DecRef(ptr %viewed)
+  ret ptr %seen
 output:
   %object.at = getelementptr [2 x ptr], ptr %made, i64 %which, i32 1
   %there = load ptr, ptr %object.at

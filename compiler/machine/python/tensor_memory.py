@@ -22,6 +22,7 @@ TENSOR_MEMORY_IR: Final = """
 %operand = type { i64, i64, i64, ptr } ; argument, what it is, dtype, order of axes or null
 %output = type { i64, i64, ptr } ; dtype, bytes of an element, order of axes or null
 %result = type { i64, i64 } ; what it is, which
+%view = type { %result, ptr, [3 x ptr] } ; what is viewed, a function, its operands behind that
 %memory = type { ptr, i32, i32, i32, i32, ptr, ptr, i64 } ; DLTensor
 %managed = type { i64, ptr, ptr, i64, %memory, i64 } ; DLManagedTensorVersioned, bytes
 

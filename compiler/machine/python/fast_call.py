@@ -179,6 +179,8 @@ def fast_call(
     method, handler = entry
     sizes = _Sizes(signature)
     tensors = (_Tensor * max(1, len(sizes.tensors)))(*sizes.tensors)
+    noted = ctypes.addressof(handler[1][1])
+    told, held = exchange_table(exchange, signature, sizes.number, noted)
     programs = _integers(sizes.programs)
     names = [spec.name for spec in signature.inputs]
     spellings = _integers(list(map(id, names)))
@@ -186,12 +188,6 @@ def fast_call(
     fixed = -1 if signature.symbols else ask(None)
     lent = reached_workspace(fixed, metadata)
     spare = ctypes.c_void_p(None if lent is None else lent.address)
-    told, held = None, None
-    if exchange is not None:
-        told, held = exchange_table(
-            exchange, signature, sizes.number, ctypes.addressof(handler[1][1])
-        )
-        programs = _integers(sizes.programs)
     table = _Table(
         context, functions["run"], functions["workspace_size"],
         len(signature.inputs), len(signature.outputs), len(signature.symbols),
@@ -203,18 +199,8 @@ def fast_call(
         ctypes.addressof(spellings), told,
     )  # fmt: skip
     holder = _Holder(bytes(table))
-    holder.held = (
-        otherwise,
-        failed,
-        tensors,
-        programs,
-        sizes,
-        method,
-        spare,
-        names,
-        spellings,
-        held,
-    )
+    objects = otherwise, failed, names, held
+    holder.held = objects, tensors, programs, sizes, method, spare, spellings
     weakref.finalize(holder, _release, spare, lent).atexit = False
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.argtypes, new.restype = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p), _object

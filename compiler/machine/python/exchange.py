@@ -34,7 +34,7 @@ class Operand(Struct, frozen=True):
     """
 
     argument: int
-    kind: str = "tensor"
+    role: str = "tensor"
     order: tuple[int, ...] | None = None
 
 
@@ -43,7 +43,7 @@ class Result(Struct, frozen=True):
     argument by its position, a size as a signature writes it, an object, or a `Made`.
     """
 
-    kind: str
+    role: str
     what: Any
 
 
@@ -73,7 +73,7 @@ class Exchange(Struct, frozen=True):
 class _Operand(ctypes.Structure):
     _fields_ = (
         ("argument", ctypes.c_int64),
-        ("kind", ctypes.c_int64),
+        ("role", ctypes.c_int64),
         ("dtype", ctypes.c_int64),
         ("order", ctypes.c_void_p),
     )
@@ -88,7 +88,7 @@ class _Output(ctypes.Structure):
 
 
 class _Result(ctypes.Structure):
-    _fields_ = (("kind", ctypes.c_int64), ("which", ctypes.c_int64))
+    _fields_ = (("role", ctypes.c_int64), ("which", ctypes.c_int64))
 
 
 class _View(ctypes.Structure):
@@ -138,7 +138,7 @@ def exchange_table(
     places = [None if each is None else ctypes.addressof(each) for each in arrays]
     count = len(exchange.operands)
     operands = (_Operand * max(1, count))(*(
-        _Operand(each.argument, OPERANDS.index(each.kind), _dtype(spec), place)
+        _Operand(each.argument, OPERANDS.index(each.role), _dtype(spec), place)
         for each, spec, place in zip(exchange.operands, signature.inputs, places, strict=False)
     ))  # fmt: skip
     outputs = (_Output * max(1, len(places) - count))(*(
@@ -161,15 +161,15 @@ def exchange_table(
 def _result(result: Result, size: Callable[[int | str], int], views: list[_View]) -> _Result:
     """A result as the entry reads it; `views` hold what those that are made point to."""
     which = result.what
-    if result.kind == "size":
+    if result.role == "size":
         which = size(which)
-    elif result.kind == "object":
+    elif result.role == "object":
         which = id(which)
-    elif result.kind == "view":
+    elif result.role == "view":
         arguments = (ctypes.c_void_p * 3)(*map(id, which.arguments))
         views.append(_View(_result(which.source, size, views), id(which.function), arguments))
         which = ctypes.addressof(views[-1])
-    return _Result(RESULTS.index(result.kind), which)
+    return _Result(RESULTS.index(result.role), which)
 
 
 def _dtype(spec: TensorSpec) -> int:

@@ -27,7 +27,7 @@ from weft.torch.decompositions import decompositions
 from weft.torch.random_numbers import draw_first
 from weft.torch.report import Refusal, current, listed
 from weft.torch.tensors import is_symbol, may_be_negative, symbols_of
-from weft.torch.walker import is_size, reason_against, source_line, target_of, walk
+from weft.torch.walker import is_size, reason_against, region_of, source_line, target_of, walk
 from weft.torch.writes import Boxed, boxed, other_writes, take_writes, writing
 
 OPTIONS: Final = ("fallback", "freeze", "operators", "threads")
@@ -183,6 +183,8 @@ class _Support(OperatorSupportBase):
         self._refused = refused
 
     def is_node_supported(self, submodules: Any, node: Node) -> bool:
+        if region_of(node) is not None:  # it goes where the operator goes that it is a region of
+            return all(self.is_node_supported(submodules, user) for user in node.users)
         return node.op == "call_function" and node not in self._refused
 
 

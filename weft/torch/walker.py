@@ -9,11 +9,12 @@ from typing import Any, Final
 import torch
 from msgspec import Struct
 from torch._dynamo.source import TensorPropertySource
+from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import GraphModule, Node
 
 from weft.compiler.frontend.imported import ImportedModel
-from weft.compiler.frontend.torch.graph import AtenGraph
+from weft.compiler.frontend.torch.graph import AtenGraph, Body
 from weft.compiler.frontend.torch.operands import AtenTable, term
 from weft.dialects.errors import UnsupportedError, WeftError
 from weft.dialects.expr import Expr
@@ -97,6 +98,8 @@ def call(graph: AtenGraph, node: Node, of: Callable[[Node], Any]) -> Any:
     if isinstance(node.meta.get("val"), torch.SymFloat):
         return _of_numbers(graph, node, [argument(each, of) for each in node.args])
     given = [argument(each, of) for each in node.args]
+    if isinstance(node.target, HigherOrderOperator):
+        return _of_regions(graph, node, given)
     named = {k: argument(v, of) for k, v in node.kwargs.items() if k not in IGNORED}
     try:
         found = graph.call(target_of(node), given, named, source_line(node))
@@ -108,6 +111,82 @@ def call(graph: AtenGraph, node: Node, of: Callable[[Node], Any]) -> Any:
     if isinstance(found, Term):
         return _checked(node, found, wanted)
     return [_checked(node, each, want) for each, want in zip(found, wanted, strict=False)]
+
+
+def _of_regions(graph: AtenGraph, node: Node, given: Sequence[Any]) -> list[Term]:
+    """Control flow, whose regions are graphs of their own. Raises UnsupportedError for operators
+    that weft lacks, also in the regions.
+    """
+    wanted = node.meta["val"]
+    line = source_line(node)
+
+    def body(region: GraphModule, types: Sequence[Any]) -> Body:
+        return lambda inner, arguments: _walk_region(inner, node, region, arguments, types)
+
+    match target_of(node), given:
+        case "cond", [Term() as predicate, then, otherwise, operands]:
+            bodies = body(then, wanted), body(otherwise, wanted)
+            found = graph.branch(predicate, bodies, operands, line)
+        case "while_loop", [condition, step, state, operands] if all(
+            isinstance(each, Term) for each in state
+        ):
+            start = _of_types(node, state, wanted)
+            test = body(condition, [condition.graph.output_node().args[0].meta["val"]])
+            found = graph.loop(test, body(step, wanted), start, operands, line)
+        case _:
+            rule = "requires one of cond and while_loop on tensors"
+            raise UnsupportedError(f"{target_of(node)} {rule}, got other control flow or integers")
+    return _of_types(node, found, wanted)
+
+
+def _walk_region(
+    graph: AtenGraph,
+    node: Node,
+    region: GraphModule,
+    arguments: Sequence[Any],
+    types: Sequence[Any],
+) -> list[Term]:
+    """What a region of control flow computes, of the types that torch says."""
+    placeholders = region.graph.find_nodes(op="placeholder")
+    values: dict[Node, Any] = dict(zip(placeholders, arguments, strict=True))
+    walk_nodes(graph, region, values)
+    given = region.graph.output_node().args[0]
+    results = given if isinstance(given, list | tuple) else [given]
+    return _of_types(node, [argument(each, values.__getitem__) for each in results], types)
+
+
+def _of_types(node: Node, found: Sequence[Any], types: Sequence[Any]) -> list[Term]:
+    """Tensors of the types that torch says that they have, and of no others."""
+    terms = [
+        _checked(node, each, want) if isinstance(each, Term) else None
+        for each, want in zip(found, types, strict=True)
+        if isinstance(want, torch.Tensor)
+    ]
+    made = [each for each in terms if each is not None]
+    if len(made) < len(found):
+        raise UnsupportedError(f"{target_of(node)} requires tensors as results of its regions")
+    return made
+
+
+def walk_nodes(graph: AtenGraph, gm: GraphModule, values: dict[Node, Any]) -> None:
+    """Computes the values of all nodes behind the placeholders. Raises as `walk` does."""
+    for node in gm.graph.nodes:
+        if node.op == "get_attr":
+            value = _attribute(gm, target_of(node))
+            region = isinstance(value, GraphModule)
+            values[node] = value if region else constant(graph, node, value)
+        elif node.op == "call_function" and is_size(node.meta.get("val")):
+            values[node] = size_of_node(node)
+        elif node.op == "call_function":
+            values[node] = call(graph, node, values.__getitem__)
+
+
+def constant(graph: AtenGraph, node: Node, value: Any) -> Term:
+    """A tensor with values as a part of the graph, which keeps a copy."""
+    if not isinstance(value, torch.Tensor):
+        raise UnsupportedError(f"{node.name} requires a tensor, got {type(value).__name__}")
+    with unset_fake_temporarily():
+        return graph.constant(node.name, to_array(value.detach().clone().contiguous()))
 
 
 class Specialized(Exception):
@@ -182,7 +261,7 @@ def _reason(node: Node, table: AtenTable) -> str | None:
 
     def of(other: Node) -> Any:
         if other not in values:
-            values[other] = _stand_in(graph, other.name, other.meta.get("val"))
+            values[other] = region_of(other) or _stand_in(graph, other.name, other.meta.get("val"))
         return values[other]
 
     try:
@@ -262,14 +341,7 @@ class Walker:
             self.positions[node] = position
             self._input(node, position)
         hidden = self._bind_symbols()
-        for node in self.gm.graph.nodes:
-            if node.op == "get_attr":
-                value = _attribute(self.gm, target_of(node))
-                self.values[node] = self._constant(node, value)
-            elif node.op == "call_function" and is_size(node.meta.get("val")):
-                self.values[node] = size_of_node(node)
-            elif node.op == "call_function":
-                self.values[node] = call(self.graph, node, self.values.__getitem__)
+        walk_nodes(self.graph, self.gm, self.values)
         return self._outputs(hidden)
 
     def _input(self, node: Node, position: int) -> None:
@@ -280,7 +352,7 @@ class Walker:
             if is_symbol(value):
                 self.symbols.setdefault(str(expr), position)
         elif isinstance(value, torch.Tensor) and position in self.frozen:
-            self.values[node] = self._constant(node, self.frozen[position])
+            self.values[node] = constant(self.graph, node, self.frozen[position])
         elif isinstance(value, torch.Tensor):
             order = memory_order(value)
             dims = dims_of(value)
@@ -301,13 +373,6 @@ class Walker:
             self.floats.append(position)
         else:
             self.values[node] = None
-
-    def _constant(self, node: Node, value: Any) -> Term:
-        """A tensor with values as a part of the graph, which keeps a copy."""
-        if not isinstance(value, torch.Tensor):
-            raise UnsupportedError(f"{node.name} requires a tensor, got {type(value).__name__}")
-        with unset_fake_temporarily():
-            return self.graph.constant(node.name, to_array(value.detach().clone().contiguous()))
 
     def _bind_symbols(self) -> tuple[int, ...]:
         """A tensor without elements brings along a size that no other input has as a dim."""
@@ -341,6 +406,14 @@ class Walker:
             tuple(self.floats),
             tuple(self.written),
         )
+
+
+def region_of(node: Node) -> GraphModule | None:
+    """The graph that a node names, as a region of control flow."""
+    if node.op != "get_attr":
+        return None
+    found = _attribute(node.graph.owning_module, target_of(node))
+    return found if isinstance(found, GraphModule) else None
 
 
 def _attribute(module: Any, path: str) -> Any:

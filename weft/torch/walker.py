@@ -114,58 +114,35 @@ def call(graph: AtenGraph, node: Node, of: Callable[[Node], Any]) -> Any:
 
 
 def _of_regions(graph: AtenGraph, node: Node, given: Sequence[Any]) -> list[Term]:
-    """Control flow, whose regions are graphs of their own. Raises UnsupportedError for operators
-    that weft lacks, also in the regions.
-    """
-    wanted = node.meta["val"]
-    line = source_line(node)
-
-    def body(region: GraphModule, types: Sequence[Any]) -> Body:
-        return lambda inner, arguments: _walk_region(inner, node, region, arguments, types)
-
-    match target_of(node), given:
-        case "cond", [Term() as predicate, then, otherwise, operands]:
-            bodies = body(then, wanted), body(otherwise, wanted)
-            found = graph.branch(predicate, bodies, operands, line)
-        case "while_loop", [condition, step, state, operands] if all(
-            isinstance(each, Term) for each in state
-        ):
-            start = _of_types(node, state, wanted)
-            test = body(condition, [condition.graph.output_node().args[0].meta["val"]])
-            found = graph.loop(test, body(step, wanted), start, operands, line)
-        case _:
-            rule = "requires one of cond and while_loop on tensors"
-            raise UnsupportedError(f"{target_of(node)} {rule}, got other control flow or integers")
-    return _of_types(node, found, wanted)
+    """Control flow, whose regions are graphs of their own."""
+    regions = [_body(node, each) if isinstance(each, GraphModule) else each for each in given]
+    found = graph.control(target_of(node), regions, source_line(node))
+    return _tensors(node, found, node.meta["val"])
 
 
-def _walk_region(
-    graph: AtenGraph,
-    node: Node,
-    region: GraphModule,
-    arguments: Sequence[Any],
-    types: Sequence[Any],
-) -> list[Term]:
-    """What a region of control flow computes, of the types that torch says."""
-    placeholders = region.graph.find_nodes(op="placeholder")
-    values: dict[Node, Any] = dict(zip(placeholders, arguments, strict=True))
-    walk_nodes(graph, region, values)
-    given = region.graph.output_node().args[0]
-    results = given if isinstance(given, list | tuple) else [given]
-    return _of_types(node, [argument(each, values.__getitem__) for each in results], types)
+def _body(node: Node, region: GraphModule) -> Body:
+    """What fills a region of an operator."""
+
+    def body(graph: AtenGraph, arguments: Sequence[Any]) -> list[Term]:
+        placeholders = region.graph.find_nodes(op="placeholder")
+        values: dict[Node, Any] = dict(zip(placeholders, arguments, strict=True))
+        walk_nodes(graph, region, values)
+        given = region.graph.output_node().args[0]
+        results = list(given) if isinstance(given, list | tuple) else [given]
+        types = [each.meta["val"] if isinstance(each, Node) else each for each in results]
+        return _tensors(node, [argument(each, values.__getitem__) for each in results], types)
+
+    return body
 
 
-def _of_types(node: Node, found: Sequence[Any], types: Sequence[Any]) -> list[Term]:
-    """Tensors of the types that torch says that they have, and of no others."""
-    terms = [
-        _checked(node, each, want) if isinstance(each, Term) else None
-        for each, want in zip(found, types, strict=True)
-        if isinstance(want, torch.Tensor)
-    ]
-    made = [each for each in terms if each is not None]
-    if len(made) < len(found):
-        raise UnsupportedError(f"{target_of(node)} requires tensors as results of its regions")
-    return made
+def _tensors(node: Node, found: Sequence[Any], types: Sequence[Any]) -> list[Term]:
+    """Results of the types that torch says. Raises UnsupportedError where some are no tensors."""
+    pairs = list(zip(found, types, strict=True))
+    made = [_checked(node, each, want) for each, want in pairs if isinstance(each, Term)]
+    terms = [each for each in made if each is not None]
+    if len(terms) < len(pairs):
+        raise UnsupportedError(f"{target_of(node)} requires tensors as results")
+    return terms
 
 
 def walk_nodes(graph: AtenGraph, gm: GraphModule, values: dict[Node, Any]) -> None:

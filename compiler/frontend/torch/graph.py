@@ -75,8 +75,23 @@ class AtenGraph:
         op = ConstantOp.stored(name, array, self.weights, b.location)
         return Term(b, b.builder.insert(op).results[0])
 
-    def branch(
-        self, predicate: Term, bodies: Sequence[Body], operands: Sequence[Any], line: str = ""
+    def control(self, target: str, given: Sequence[Any], line: str = "") -> list[Term]:
+        """What an operator of torch's control flow gives, whose regions are bodies. Raises
+        UnsupportedError for another, and for integers in the place of tensors.
+        """
+        match target, given:
+            case "cond", [Term() as predicate, then, otherwise, operands]:
+                return self._branch(predicate, (then, otherwise), operands, line)
+            case "while_loop", [condition, body, state, operands] if all(
+                isinstance(each, Term) for each in state
+            ):
+                return self._loop(condition, body, state, operands, line)
+            case _:
+                rule = "requires cond or while_loop of tensors"
+                raise UnsupportedError(f"{target} {rule}, got other control flow or integers")
+
+    def _branch(
+        self, predicate: Term, bodies: Sequence[Body], operands: Sequence[Any], line: str
     ) -> list[Term]:
         """What the first body gives where the predicate, one bool, holds, else what the second
         gives, of the same types.
@@ -87,13 +102,13 @@ class AtenGraph:
         op = IfOp.of(held.value, *blocks, location=b.location)
         return [Term(b, each) for each in b.builder.insert(op).results]
 
-    def loop(
+    def _loop(
         self,
         condition: Body,
         body: Body,
         state: Sequence[Term],
         operands: Sequence[Any],
-        line: str = "",
+        line: str,
     ) -> list[Term]:
         """The state after as many iterations of the body as the condition holds of it."""
         names = [f"{stem}_{len(self._loops)}" for stem in ("iteration", "iterations")]

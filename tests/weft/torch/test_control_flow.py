@@ -6,7 +6,7 @@ torch = pytest.importorskip("torch", minversion="2.13", reason="the front end is
 
 from torch._higher_order_ops.while_loop import while_loop  # noqa: E402
 
-import weft.torch  # noqa: E402, F401
+import weft.torch  # noqa: E402
 from weft.dialects.errors import ModelWarning  # noqa: E402
 
 
@@ -76,7 +76,10 @@ def test_a_branch_in_a_loop():
 def test_what_a_region_lacks_leaves_the_branch_in_torch():
     def function(x):
         y = x + 1
-        return torch.cond(y.sum() > 0, lambda y: torch.linalg.svdvals(y), lambda y: y[0].clone(), (y,)) * 2
+        return (
+            torch.cond(y.sum() > 0, lambda y: torch.linalg.svdvals(y), lambda y: y[0].clone(), (y,))
+            * 2
+        )
 
     x = torch.randn(3, 3)
     with pytest.warns(ModelWarning, match=r"cond .* aten\._linalg_svd"):
@@ -101,3 +104,32 @@ def test_a_branch_beside_what_stays_in_torch():
     with pytest.warns(ModelWarning, match=r"1 stay in torch: aten\._linalg_svd"):
         found = torch.compile(function, backend="weft")(x)
     torch.testing.assert_close(found, function(x))
+
+
+class Chosen(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.arange(4.0))
+
+    def forward(self, x):
+        return chosen(x, self.scale)
+
+
+class Halved(torch.nn.Module):
+    def forward(self, x):
+        return while_loop(
+            lambda i, x: (x.abs().max() > 1) & (i < 20), lambda i, x: (i + 1, x / 2),
+            (torch.zeros((), dtype=torch.int64), x),
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("module", [Chosen, Halved])
+def test_exported_programs(module):
+    module, x = module(), 5 * torch.ones(3, 4)
+    sizes = {"x": {0: torch.export.Dim("rows", min=2, max=64)}}
+    model = weft.compile(torch.export.export(module, (x,), dynamic_shapes=sizes))
+    for given in (x, -x, 100 * torch.ones(5, 4)):
+        wanted = module(given)
+        wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+        for found, want in zip(model(given.numpy()), wanted, strict=True):
+            torch.testing.assert_close(torch.from_numpy(found), want.detach())

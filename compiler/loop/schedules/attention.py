@@ -57,9 +57,9 @@ from weft.compiler.loop.schedules.gemm.pack_panels import fill_panels
 from weft.compiler.loop.schedules.innermost_loops import (
     lanes_for,
     lanes_of,
-    parallelize_outermost,
     vectorize_innermost,
 )
+from weft.compiler.loop.schedules.parallel_loops import parallelize_outermost
 from weft.compiler.loop.schedules.simplify import drop_stored_only
 from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import Target

@@ -97,7 +97,7 @@ def fuse_producers(consumers: list[ForOp], target: Target) -> list[ForOp]:
     # The buffer of a fused producer is used inside one iteration alone: a plane of its own makes
     # the iterations independent, and is small enough to stay in L1 or L2.
     privatize(first, LARGEST_PLANE)
-    fills = [nest for part in parts for kept in _fill_border(part) for nest in _fill_per_tile(kept)]
+    fills = [nest for part in parts for kept in fill_border(part) for nest in _fill_per_tile(kept)]
     _deinterleave(first, fills, target)
     for each in fills:
         if each.parent is not None and not any(loop.vector for loop in (each, *loops_in(each))):
@@ -206,7 +206,7 @@ def _producers(consumer: ForOp) -> Iterator[ForOp]:
         before = following
 
 
-def _fill_border(fill: ForOp) -> list[ForOp]:
+def fill_border(fill: ForOp) -> list[ForOp]:
     """Leaves out of a nest that fills a buffer what the next nest stores there; returns the nests
     that are left.
     """

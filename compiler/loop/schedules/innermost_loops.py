@@ -25,7 +25,6 @@ from weft.compiler.loop.nest import (
 )
 from weft.compiler.loop.primitives import (
     collapse,
-    parallelize,
     reorder,
     split_at,
     split_reduction,
@@ -39,7 +38,7 @@ from weft.compiler.loop.schedules.unroll_and_jam import jam_factor
 from weft.compiler.loop.strides import is_contiguous, is_strided, stride
 from weft.compiler.target.target import LINE, Target
 from weft.dialects.errors import IllegalSchedule
-from weft.dialects.expr import Expr, Quotient, Remainder, product
+from weft.dialects.expr import Expr, product
 from weft.dialects.loop.ops import (
     AccessOp,
     AllocOp,
@@ -327,52 +326,6 @@ def _accumulate(loop: ForOp, lanes: int, vectors: int) -> None:
         if count & (count - 1) == 0 and count > 1:
             vectorize(halving, min(count, lanes))
         unroll(halving)
-
-
-def parallelize_outermost(loop: ForOp) -> ForOp:
-    """Lets the outermost loop of a nest that has more than one iteration run in
-    parallel, where that is legal; returns the nest's outermost loop.
-    """
-    for level in perfect_nest(loop):
-        if level.extent == 1:
-            continue
-        if level.vector is not None:
-            break
-        try:
-            parallelize(level)
-        except IllegalSchedule:
-            continue
-        merged = _coalesced(level)
-        return merged if level is loop else loop
-    return loop
-
-
-def _coalesced(loop: ForOp) -> ForOp:
-    """A parallel loop of a dynamic extent, such as a batch's, coalesced with the next that may run
-    in parallel too: there may be a single iteration, and nothing for other threads to do. Tiles
-    stay as they are.
-    """
-    while _is_of_size(loop.extent) and (inner := only_loop(loop.body.block)) is not None:
-        plain = inner.lower == 0 and inner.step.data == 1 and loop.index not in inner.operands_
-        if inner.hints() or not plain:
-            break
-        try:
-            parallelize(inner)
-        except IllegalSchedule:
-            break
-        single = inner.extent == 1
-        loop = collapse(loop, inner)
-        if not single:
-            break
-    return loop
-
-
-def _is_of_size(extent: Expr) -> bool:
-    """Whether the extent is dynamic, and counts whole dims rather than tiles of them, or what they
-    leave.
-    """
-    atoms = [atom for monomial in extent.terms for atom in monomial]
-    return bool(atoms) and not any(isinstance(atom, Quotient | Remainder) for atom in atoms)
 
 
 def privatize(loop: ForOp, most: int = LARGEST_SCRATCH) -> None:

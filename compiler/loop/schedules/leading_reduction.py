@@ -13,8 +13,8 @@ from weft.compiler.loop.schedules.gemm.accumulation import overlap
 from weft.compiler.loop.schedules.innermost_loops import (
     collapse_contiguous,
     lanes_for,
-    parallelize_outermost,
 )
+from weft.compiler.loop.schedules.parallel_loops import parallelize_outermost
 from weft.compiler.loop.strides import is_contiguous, stride
 from weft.compiler.target.target import Target
 from weft.dialects.expr import product

@@ -17,10 +17,10 @@ from weft.compiler.loop.schedules.innermost_loops import (
     is_streaming_store,
     lanes_for,
     lanes_of,
-    parallelize_outermost,
     unscheduled,
 )
 from weft.compiler.loop.schedules.interleave import interleave
+from weft.compiler.loop.schedules.parallel_loops import parallelize_outermost
 from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule

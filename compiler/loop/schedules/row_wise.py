@@ -6,7 +6,7 @@ The schedule takes any kernel that no other one matched, too; it does not fuse i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from math import prod
 
@@ -35,6 +35,7 @@ from weft.compiler.loop.primitives import (
     tile,
     vectorize,
 )
+from weft.compiler.loop.schedules.compute_at import fill_border
 from weft.compiler.loop.schedules.fuse_nests import try_fuse
 from weft.compiler.loop.schedules.fuse_reduction import fuse_reductions
 from weft.compiler.loop.schedules.innermost_loops import (
@@ -42,12 +43,12 @@ from weft.compiler.loop.schedules.innermost_loops import (
     collapse_contiguous,
     has_strided_access,
     lanes_of,
-    parallelize_outermost,
     prefers_streams,
     privatize,
     unscheduled,
     vectorize_innermost,
 )
+from weft.compiler.loop.schedules.parallel_loops import parallelize_outermost
 from weft.compiler.loop.schedules.unroll_and_jam import jam_factor_of_pass
 from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import Target
@@ -73,13 +74,20 @@ LEAST_ROW = 512
 
 def fuse_all(kernel: KernelOp, target: Target) -> Iterator[str]:
     """Fuses the nests that have no marks yet, which then pass values on in registers; yields no
-    name, for other schedules make them fast.
+    name, for other schedules make them fast. Of what is filled and then partly overwritten, only
+    the border is filled: those nests share nothing with others.
     """
     if unscheduled(kernel):
-        fuse_rows(kernel)
+        filled = [fill_border(loop) for loop in unscheduled(kernel)]
+        borders = [each for sides in filled if _is_border(sides) for each in sides]
+        fuse_rows(kernel, borders)
         for loop in unscheduled(kernel):
             _forward_stored(loop)
     yield from ()
+
+
+def _is_border(sides: Sequence[ForOp]) -> bool:
+    return sum(len(stores_in(side)) for side in sides) > 1 and not any(map(loads_in, sides))
 
 
 def _forward_stored(loop: ForOp) -> None:
@@ -103,12 +111,14 @@ def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
         yield NAME
 
 
-def fuse_rows(parent: ForOp | KernelOp) -> list[ForOp]:
-    """Fuses neighbouring loops of equal extent, level by level from the outside;
-    returns the loops that are left.
+def fuse_rows(parent: ForOp | KernelOp, apart: Collection[ForOp] = ()) -> list[ForOp]:
+    """Fuses neighbouring loops of equal extent, but for those that stay `apart`, level by level
+    from the outside; returns the loops that are left.
     """
     kept: list[ForOp] = []
     for loop in child_loops(parent):
+        if loop in apart:
+            continue
         if kept and (fused := _try_fuse_independent(kept[-1], loop)) is not None:
             kept[-1] = fused
         else:

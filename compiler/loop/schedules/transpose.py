@@ -43,12 +43,12 @@ from weft.compiler.loop.schedules.innermost_loops import (
     lanes_for,
     lanes_of,
     main_and_remainder,
-    parallelize_outermost,
     transpose_blocks,
     unscheduled,
     vectorize_innermost,
 )
 from weft.compiler.loop.schedules.interleave import interleave
+from weft.compiler.loop.schedules.parallel_loops import parallelize_outermost
 from weft.compiler.loop.strides import is_strided, stride
 from weft.compiler.target.target import LINE, PAGE, Target
 from weft.dialects.loop.ops import ForOp, LoadOp, StoreOp

@@ -1,14 +1,14 @@
 """The estimate of a loop's work, which decides whether and how finely threads share it."""
 
 from tests.compiler.loop_to_llvm.compiled_kernel import parse_kernel
-from weft.compiler.loop_to_llvm.parallel import (
+from weft.compiler.loop_to_llvm.parallel import grain
+from weft.dialects.expr import Expr
+from weft.dialects.loop.iteration_cost import (
     FUNCTION_OPERATIONS,
     GELU_OPERATIONS,
     GRAIN_OPERATIONS,
-    grain,
     iteration_cost,
 )
-from weft.dialects.expr import Expr
 from weft.dialects.loop.ops import ForOp
 
 BUFFER = "!loop.buffer<[n, 64], f32>"

@@ -14,10 +14,11 @@ from math import ceil, gcd, inf, prod
 from msgspec import Struct
 
 from weft.compiler.loop.primitives.matrix import TILE_ROWS
-from weft.compiler.loop.schedules.gemm.loop_order import ENOUGH_TASKS, SCATTERED, kept_bytes
+from weft.compiler.loop.schedules.gemm.loop_order import SCATTERED, kept_bytes
 from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.gemm.problem import Operand, Problem
 from weft.compiler.loop.schedules.gemm.remainders import tile_heights
+from weft.compiler.loop.schedules.parallel_loops import ENOUGH_TASKS
 from weft.compiler.target.target import LINE, PAGE, Target
 
 HIDDEN = 0.9

@@ -23,6 +23,7 @@ from weft.compiler.loop.nest import (
     subscripts,
 )
 from weft.compiler.loop.primitives import collapse, reorder, tile
+from weft.compiler.loop.schedules.parallel_loops import ENOUGH_TASKS
 from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import LINE, PAGE, Target
 from weft.dialects.expr import Atom, Expr, Symbol
@@ -37,9 +38,6 @@ from weft.dialects.loop.ops import (
 )
 from weft.dialects.loop.program import size_ranges
 from weft.dialects.loop.scalar import width
-
-ENOUGH_TASKS = 12
-"""Iterations of a loop that threads share evenly enough."""
 
 TYPICAL = 512
 """What a dynamic size is taken to be."""
@@ -153,7 +151,7 @@ class _Traffic:
     """
 
     def __init__(self, loops: Sequence[ForOp], target: Target):
-        outside = [each for each in accesses_in(loops[-1]) if not _is_inside(each, loops[0])]
+        outside = [each for each in accesses_in(loops[-1]) if not is_local(each, loops[0])]
         found: dict[object, AccessOp] = {}
         for access in outside:
             found[access.buffer, subscripts(access), type(access)] = access
@@ -238,7 +236,8 @@ def _is_scattered(store: StoreOp, inner: ForOp) -> bool:
     return abs(step.constant) * _bytes(store) >= PAGE
 
 
-def _is_inside(access: AccessOp, loop: ForOp) -> bool:
+def is_local(access: AccessOp, loop: ForOp) -> bool:
+    """Whether each iteration of the loop has its own copy of the buffer that is accessed."""
     owner = access.buffer.owner
     return isinstance(owner, AllocOp) and is_inside(owner, loop)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from xdsl.ir import SSAValue
 
-from weft.compiler.loop.nest import accesses_to, indexed_dims, perfect_nest
+from weft.compiler.loop.nest import indexed_dims, perfect_nest, stores_in
 from weft.compiler.loop.primitives import (
     pack,
     reorder,
@@ -26,6 +26,7 @@ from weft.compiler.loop.schedules.gemm.gemv import block_columns, stream_rows, v
 from weft.compiler.loop.schedules.gemm.loop_order import (
     choose_parallel,
     choose_parallel_by_traffic,
+    is_local,
     keep_panels,
     order_by_traffic,
 )
@@ -50,7 +51,7 @@ from weft.compiler.loop.schedules.gemm.register_tile import (
 )
 from weft.compiler.loop.schedules.gemm.remainders import is_whole, split_columns
 from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_k
-from weft.compiler.loop.schedules.innermost_loops import parallelize_outermost
+from weft.compiler.loop.schedules.parallel_loops import parallelize_outermost
 from weft.compiler.loop.schedules.simplify import drop_stored_only
 from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import Target
@@ -191,10 +192,10 @@ def _order_tiles(
     """Orders the loops around tiles: rows outermost where they are packed, else what is parallel
     and loads least into L2, unless they are `ordered` by panels. Returns the outer loop.
     """
-    plan, target, _, rows, result = operands
+    plan, target, _, rows, _ = operands
     if plan.packed_rows and rows is not None:
         return pack_rows(outer, rows, target)
-    if plan.narrow and plan.has_rows and _is_contiguous(result, columns, plan.width):
+    if plan.narrow and plan.has_rows and _is_contiguous(columns, plan.width):
         outer = list(reorder(*(loop for loop in outer if loop is not columns), columns))
     if plan.batch:
         batch = len(plan.batch)
@@ -208,9 +209,10 @@ def _order_tiles(
     return choose_parallel_by_traffic(outer, target)
 
 
-def _is_contiguous(result: SSAValue, jo: ForOp, size: int) -> bool:
+def _is_contiguous(jo: ForOp, size: int) -> bool:
     """Whether tiles of columns are contiguous: what rows of one read is in L1 for the next then."""
-    return jo.extent == 1 or all(stride(access, jo) == size for access in accesses_to(result, jo))
+    results = [each for each in stores_in(jo) if not is_local(each, jo)]
+    return jo.extent == 1 or all(stride(store, jo) == size for store in results)
 
 
 def _block_k(

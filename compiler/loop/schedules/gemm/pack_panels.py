@@ -41,7 +41,8 @@ from weft.compiler.loop.primitives import (
 )
 from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.gemm.remainders import is_whole, split_columns
-from weft.compiler.loop.schedules.innermost_loops import parallelize_outermost, vectorize_innermost
+from weft.compiler.loop.schedules.innermost_loops import vectorize_innermost
+from weft.compiler.loop.schedules.parallel_loops import parallelize_outermost
 from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule

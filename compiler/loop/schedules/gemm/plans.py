@@ -8,7 +8,6 @@ from math import prod
 from weft.compiler.loop.layouts import LONGEST_STRIDE
 from weft.compiler.loop.primitives.matrix import TILE_WORDS
 from weft.compiler.loop.schedules.gemm.gemv import ROWS as STREAMS
-from weft.compiler.loop.schedules.gemm.loop_order import ENOUGH_TASKS
 from weft.compiler.loop.schedules.gemm.pack_panels import LARGEST_PANEL
 from weft.compiler.loop.schedules.gemm.plan import Packing, Plan
 from weft.compiler.loop.schedules.gemm.problem import Along, Operand, Problem
@@ -29,6 +28,7 @@ from weft.compiler.loop.schedules.gemm.tile_params import (
     wide_params,
 )
 from weft.compiler.loop.schedules.gemm.views import View
+from weft.compiler.loop.schedules.parallel_loops import ENOUGH_TASKS
 from weft.compiler.target.target import PAGE, Target
 
 WIDENED_USES = 64

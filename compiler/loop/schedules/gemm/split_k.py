@@ -43,7 +43,8 @@ from weft.compiler.loop.primitives.reducing import Blocks
 from weft.compiler.loop.schedules.gemm.pack_panels import column_axis
 from weft.compiler.loop.schedules.gemm.prefetch_operands import load_and_prefetch
 from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_tile
-from weft.compiler.loop.schedules.innermost_loops import lanes_of, parallelize_outermost
+from weft.compiler.loop.schedules.innermost_loops import lanes_of
+from weft.compiler.loop.schedules.parallel_loops import parallelize_outermost
 from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import Target
 from weft.dialects.expr import product

@@ -91,7 +91,10 @@ HELD_OUT_TEXT: Final[Mapping[str, dict[str, Any]]] = {
         **_GROUPED, "head_dim": 8, "moe_intermediate_size": 16, "num_experts": 4,
         "num_experts_per_tok": 2,
     },
-    "HYV3": {**_GROUPED, "head_dim": 8, "moe_intermediate_size": 16, "num_experts": 4},
+    "HYV3": {
+        **_GROUPED, "head_dim": 8, "moe_intermediate_size": 16, "num_experts": 4,
+        "num_experts_per_tok": 2,
+    },
     "FSMT": {
         "src_vocab_size": 96, "tgt_vocab_size": 96, "d_model": 32, "encoder_layers": 2,
         "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4,

@@ -59,6 +59,7 @@ class CompiledGraph:
         self._finish = [_finisher(each) for each in own]
         self._orders = {each.position: each.order for each in walked.outputs if each.order}
         self.__call__, self._run = self._by_arrays, self._values
+        self._bound: Executable | None = None
         if walked.model.output_names:
             self._bind(self._executable())
 
@@ -79,6 +80,7 @@ class CompiledGraph:
         """Has native code take the calls: all of a call, where results are tensors in memory of
         their own, arguments and sizes; else what the executable computes.
         """
+        self._bound = executable
         results = _results(self._walked, executable)
         if results is not None:
             call = executable.call_or(self._by_arrays, None, self._exchange(executable, results))
@@ -124,9 +126,8 @@ class CompiledGraph:
         """
         if not self._walked.model.output_names:
             return []
-        known = set(self._executables)
         executable = self._executable()
-        if self._executables.keys() - known or len(known) > 1:
+        if executable is not self._bound:
             self._bind(executable)
         with torch._C._DisableTorchDispatch():  # a mode of torch's sees what it calls alone
             arrays = [

@@ -8,13 +8,16 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import ml_dtypes
 from msgspec import Struct
 
 from weft.compiler.machine.artifact.signature import Signature, TensorSpec
 from weft.compiler.machine.python.tensor_entry import OPERANDS, RESULTS
 
-_CODES: Final = {"i": 0, "u": 1, "f": 2, "b": 6, "V": 4}
-"""DLPack's numbers of element types, by NumPy's letters; V is bfloat16."""
+_CODES: Final = {"i": 0, "u": 1, "f": 2, "b": 6}
+"""DLPack's numbers of element types, by NumPy's letters."""
+_BF16: Final = 4
+"""DLPack's number of bfloat16, which NumPy has no letter for."""
 
 
 class Framework(Struct, frozen=True):
@@ -175,7 +178,8 @@ def _result(result: Result, size: Callable[[int | str], int], views: list[_View]
 def _dtype(spec: TensorSpec) -> int:
     """A DLDataType in 32 bits: code, bits, lanes."""
     dtype = spec.numpy_dtype
-    return _CODES[dtype.kind] | 8 * dtype.itemsize << 8 | 1 << 16
+    code = _BF16 if dtype == ml_dtypes.bfloat16 else _CODES[dtype.kind]
+    return code | 8 * dtype.itemsize << 8 | 1 << 16
 
 
 def _functions(capsule: Any) -> tuple[int, int, int]:
@@ -190,4 +194,5 @@ def _functions(capsule: Any) -> tuple[int, int, int]:
 
 def takes_elements(specs: Sequence[TensorSpec]) -> bool:
     """Whether DLPack has a number for the types of all elements."""
-    return all(each.numpy_dtype.kind in _CODES for each in specs)
+    dtypes = [each.numpy_dtype for each in specs]
+    return all(each.kind in _CODES or each == ml_dtypes.bfloat16 for each in dtypes)

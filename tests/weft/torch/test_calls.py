@@ -167,8 +167,11 @@ def test_another_number_of_threads_is_seen():
     finally:
         torch.set_num_threads(before)
     made([torch.ones(3)])
+    native = made.__call__
     made([torch.ones(3)])
     assert len(slow) == 2
+    made([torch.ones(6)[::2]])
+    assert made.__call__ is native
 
 
 def test_what_fails_gives_its_memory_back():

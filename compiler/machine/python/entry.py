@@ -324,10 +324,11 @@ DENSE_FLAGS = 0x1 | 0x100
 WRITABLE_FLAG = 0x400
 
 
-def entry_ir(target: Target) -> str:
-    """The module as text."""
-    parts = (_IR, ARRAYS_IR, LENDING_IR, MEMORY_IR, TENSOR_MEMORY_IR, TENSORS_IR, SIGNALS_IR)
-    text = Template("".join(parts)).substitute(
+def entry_ir(target: Target, *, tensors: bool = False) -> str:
+    """The module as text; with the entry for tensors it is twice as long."""
+    parts = (_IR, ARRAYS_IR, LENDING_IR, MEMORY_IR, SIGNALS_IR)
+    further = (TENSOR_MEMORY_IR, TENSORS_IR) if tensors else ()
+    text = Template("".join(parts + further)).substitute(
         PLACEHOLDERS,
         entry=ENTRY,
         tensors=TENSOR_ENTRY,

@@ -216,17 +216,17 @@ def _entry_for(signature: Signature, exchange: Exchange | None) -> tuple[_Method
     """
     specs = signature.outputs if exchange is None else (*signature.inputs, *signature.outputs)
     with _ONCE:
-        methods = _methods()
-        handler = _handler() if methods else None
+        method = _method(tensors=exchange is not None)
+        handler = _handler() if method else None
     if (
-        methods is None
+        method is None
         or handler is None
         or signature.found
         or any(len(spec.dims) > MOST_DIMS for spec in specs)
         or (exchange is not None and not takes_elements(specs))
     ):
         return None
-    return methods[exchange is not None], handler
+    return method, handler
 
 
 def reached_workspace(size: int, metadata: Mapping[str, Any]) -> Any:
@@ -349,30 +349,36 @@ def poll_function() -> tuple[int, int] | None:
     turn; None where this interpreter is not as this module knows it.
     """
     with _ONCE:
-        known = _methods() is not None
+        known = _method() is not None
         return (_entry_code().address(POLL), signals_address()) if known else None
 
 
 @cache
-def _methods() -> tuple[_Method, _Method] | None:
-    """How CPython finds the entries for arrays and for tensors, which stay loaded as long as the
-    process lives.
+def _method(*, tensors: bool = False) -> _Method | None:
+    """How CPython finds the entry for arrays, or that for tensors, which stays loaded as long as
+    the process lives.
     """
     if not _is_known():
         return None
-    arrays, tensors = map(_entry_code().address, (ENTRY, TENSOR_ENTRY))
-    return (
-        _Method(b"call", arrays, _FASTCALL_WITH_NAMES, _DOCUMENTATION),
-        _Method(b"call", tensors, _FASTCALL_WITH_NAMES, _TENSORS_DOCUMENTATION),
-    )
+    name, code = (TENSOR_ENTRY, _tensor_code()) if tensors else (ENTRY, _entry_code())
+    documentation = _TENSORS_DOCUMENTATION if tensors else _DOCUMENTATION
+    return _Method(b"call", code.address(name), _FASTCALL_WITH_NAMES, documentation)
 
 
 @cache
 def _entry_code() -> LoadedCode:
+    return _load([ENTRY, ALLOCATE, CLEARED, RESIZE, RELEASE, POLL], tensors=False)
+
+
+@cache
+def _tensor_code() -> LoadedCode:
+    return _load([TENSOR_ENTRY], tensors=True)
+
+
+def _load(exports: list[str], *, tensors: bool) -> LoadedCode:
     target = host_target(calibrated=False)
-    exports = [ENTRY, TENSOR_ENTRY, ALLOCATE, CLEARED, RESIZE, RELEASE, POLL]
     store = default_store(os.environ)
-    text = entry_ir(target)
+    text = entry_ir(target, tensors=tensors)
     key = cache_key([compiler_digest(), text, target.cpu, target.feature_string])
     code = store.find_kernel(key)
     if code is None:

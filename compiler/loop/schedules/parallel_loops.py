@@ -60,7 +60,7 @@ def _coalesced(loop: ForOp) -> ForOp:
 
 def _wants(loop: ForOp, inner: ForOp) -> bool:
     """Whether a loop may have a single iteration, or few that are work enough to be divided."""
-    tasks = _least_tasks(loop.extent)
+    tasks = least_tasks(loop.extent)
     if tasks is None or tasks >= ENOUGH_TASKS:
         return False
     if tasks == 1 or inner.extent == 1:
@@ -70,7 +70,7 @@ def _wants(loop: ForOp, inner: ForOp) -> bool:
     return (alone or GRAIN_OPERATIONS) * 4 >= GRAIN_OPERATIONS and (each or least) >= least
 
 
-def _least_tasks(extent: Expr) -> int | None:
+def least_tasks(extent: Expr) -> int | None:
     """The iterations of a loop where every size is 1; None for tiles of a dynamic size."""
     atoms = {atom for monomial in extent.terms for atom in monomial}
     if any(isinstance(atom, Quotient | Remainder) for atom in atoms):

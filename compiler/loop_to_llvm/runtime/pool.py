@@ -91,10 +91,10 @@ class Loop(msgspec.Struct, frozen=True):
         self.part(i64(0), self.count).run(code)
 
     def start(self, code: Code, chunk: ir.Value) -> ir.Value:
-        """The first iteration of a chunk; chunks differ by at most one iteration."""
-        share = code.udiv(self.count, self.chunks)
-        longer = code.least(chunk, code.urem(self.count, self.chunks))
-        return code.add(code.mul(chunk, share), longer)
+        """The first iteration of a chunk; chunks differ by at most one iteration, and so do those
+        of each half.
+        """
+        return code.udiv(code.mul(chunk, self.count), self.chunks)
 
 
 class Pool:

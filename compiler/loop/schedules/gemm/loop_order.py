@@ -10,7 +10,7 @@ reads of it does. A result that L2 does not keep is written row by row, where th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import prod
 
 from weft.compiler.loop.nest import (
@@ -23,7 +23,7 @@ from weft.compiler.loop.nest import (
     subscripts,
 )
 from weft.compiler.loop.primitives import collapse, reorder, tile
-from weft.compiler.loop.schedules.parallel_loops import ENOUGH_TASKS
+from weft.compiler.loop.schedules.parallel_loops import ENOUGH_TASKS, least_tasks
 from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import LINE, PAGE, Target
 from weft.dialects.expr import Atom, Expr, Symbol
@@ -45,6 +45,12 @@ TYPICAL = 512
 SCATTERED = 3
 """Times the bytes of a result that count where it is written a piece of a page after another."""
 
+READ_TWICE, WRITTEN_ELSEWHERE = 0.25, 0.5
+"""How much of an operand counts that both of two threads read, of a weight, and of what other
+kernels write or read, of which half is in the other core's caches, if they share that loop too.
+Measured on chains of convolutions: lines that another core has written take twice as long.
+"""
+
 GAIN = 1.1
 """Times less memory traffic for which another order is worth it."""
 
@@ -56,16 +62,17 @@ def choose_parallel(loops: Sequence[ForOp]) -> ForOp:
 
 def choose_parallel_by_traffic(loops: Sequence[ForOp], target: Target) -> ForOp:
     """The same, but of loops with work for many threads the one, and within it the order of the
-    others, that moves the least between L2 and what is behind it. Two loops that only have enough
-    work together become one.
+    others, that moves the least between L2 and what is behind it, and of those that move as much
+    the one that moves the least between cores. Two loops that only have enough work together
+    become one.
     """
     default = best = _parallel_first(loops)
     traffic = _Traffic(loops, target)
-    least = traffic.bytes(best)
-    for order in _orders(loops) if least is not None else ():
-        bytes = traffic.bytes(order)
-        if least is not None and bytes is not None and bytes * GAIN < least:
-            best, least = order, bytes
+    moved = [(traffic.bytes(order), order) for order in (default, *_orders(loops))]
+    least = min((bytes for bytes, _ in moved if bytes is not None), default=None)
+    if least is not None and moved[0][0] is not None:
+        near = [order for bytes, order in moved if bytes is not None and bytes < least * GAIN]
+        best = min(near, key=lambda order: (traffic.crossing(order), order is not default))
     outer, *inner = reorder(*best)
     return outer if best is default or _is_enough(outer) else collapse(outer, inner[0])
 
@@ -156,10 +163,15 @@ class _Traffic:
         for access in outside:
             found[access.buffer, subscripts(access), type(access)] = access
         self._target = target
+        self._columns = loops[0]
         self._loads = [each for each in found.values() if isinstance(each, LoadOp)]
         self._stores = [each for each in found.values() if isinstance(each, StoreOp)]
-        self._sizes = _typical_sizes([*enclosing_loops(loops[0]), *loops_in(loops[0]), loops[0]])
         self._around = enclosing_loops(loops[0])
+        every = [*self._around, *loops_in(loops[0]), loops[0]]
+        single = {
+            atom for each in every if self._may_be_single(each) for atom in each.extent.atoms()
+        }
+        self._sizes = _typical_sizes(every, single)
         self._ranges = {
             each: ranges_of(bounds_of(enclosing_loops(each)), self._sizes)
             for each in found.values()
@@ -181,6 +193,29 @@ class _Traffic:
                 read = sum(size * n for size, n in zip(constants, times, strict=True))
                 return read + (written or 0.0)
         return None
+
+    def crossing(self, order: Sequence[ForOp]) -> float:
+        """The bytes that each of two threads reads and the other has written, or reads too, where
+        they share the first loop that has iterations for both: an operand that this loop does not
+        index is read as a whole, and where it is that of the columns, the result is by the next
+        kernel. What is not known counts for nothing.
+        """
+        columns = self._columns.index
+        shared = next((loop for loop in order if not self._may_be_single(loop)), order[0]).index
+        total = 0.0
+        for access in (*self._loads, *self._stores):
+            atoms = subscript_atoms(access)
+            is_panel = isinstance(access, LoadOp) and columns in atoms
+            if shared is columns if not is_panel else shared not in atoms:
+                size = self._box(access, self._around) or 0
+                total += size * (READ_TWICE if is_panel else WRITTEN_ELSEWHERE)
+        return total
+
+    def _may_be_single(self, loop: ForOp) -> bool:
+        """Whether a loop has one iteration, or counts a batch, which may have one."""
+        tasks = least_tasks(loop.extent)
+        batch = any(store.index[0] == Expr.atom(loop.index) for store in self._stores)
+        return loop.extent == 1 or (tasks == 1 and batch)
 
     def bytes_of_panel(self, columns: ForOp) -> int | None:
         """The bytes of what an iteration of the columns reads that these index."""
@@ -242,15 +277,16 @@ def is_local(access: AccessOp, loop: ForOp) -> bool:
     return isinstance(owner, AllocOp) and is_inside(owner, loop)
 
 
-def _typical_sizes(loops: Iterable[ForOp]) -> dict[Atom, Range]:
-    """The dynamic sizes of loops, each a typical one within its bounds."""
+def _typical_sizes(loops: Iterable[ForOp], single: Collection[Atom]) -> dict[Atom, Range]:
+    """The dynamic sizes of loops, each a typical one within its bounds, a batch's the least."""
     sizes: dict[Atom, Range] = {}
     for loop in loops:
         known = size_ranges(loop)
         for atom in loop.extent.atoms():
             if isinstance(atom, Symbol):
                 least, most = known.get(atom, (None, None))
-                size = max(least or 1, TYPICAL if most is None else min(TYPICAL, most))
+                typical = 1 if atom in single else TYPICAL
+                size = max(least or 1, typical if most is None else min(typical, most))
                 sizes[atom] = size, size
     return sizes
 

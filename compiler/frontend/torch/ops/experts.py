@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from weft.compiler.frontend.matrices import Step, repeated
-from weft.compiler.frontend.torch.operands import AtenTable, entry
+from weft.compiler.frontend.torch.operands import AtenTable
 from weft.compiler.frontend.torch.ops.indexing import index_put
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import Expr, minimum
@@ -133,6 +133,5 @@ def grouped_mm_backward(
 TABLE: Final[AtenTable] = {
     "transformers.grouped_mm_fallback.default": grouped_mm,
     "transformers.grouped_mm_fallback_backward.default": grouped_mm_backward,
-    **entry(grouped_mm, "_grouped_mm.default"),
 }
-"""What torch has, and what transformers has in its place for other types than bf16."""
+"""What transformers calls where torch has no such product of the type."""

@@ -96,10 +96,10 @@ class AtenGraph:
         """What the first body gives where the predicate, one bool, holds, else what the second
         gives, of the same types.
         """
-        blocks = [self._region((), YieldOp, body, operands) for body in bodies]
+        first, second = (self._region((), YieldOp, body, operands) for body in bodies)
         b = self.builder(line)
         held = Term(b, predicate.value).reshape([]).cast(BOOL)
-        op = IfOp.of(held.value, *blocks, location=b.location)
+        op = IfOp.of(held.value, first, second, location=b.location)
         return [Term(b, each) for each in b.builder.insert(op).results]
 
     def _loop(
@@ -111,14 +111,14 @@ class AtenGraph:
         line: str,
     ) -> list[Term]:
         """The state after as many iterations of the body as the condition holds of it."""
-        names = [f"{stem}_{len(self._loops)}" for stem in ("iteration", "iterations")]
-        self._loops += names
+        index, count = (f"{stem}_{len(self._loops)}" for stem in ("iteration", "iterations"))
+        self._loops.append(index)
         types = [each.value.type for each in state]
         test = self._region(types, ConditionOp, condition, operands)
         step = self._region(types, YieldOp, body, operands)
         b = self.builder(line)
         values = [each.value for each in state]
-        op = WhileOp.of(*names, values, test, step, location=b.location)
+        op = WhileOp.of(index, count, values, test, step, location=b.location)
         return [Term(b, each) for each in b.builder.insert(op).results]
 
     def _region(

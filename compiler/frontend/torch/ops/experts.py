@@ -7,6 +7,7 @@ behind its expert's is replaced by the blocks that follow.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -96,7 +97,7 @@ def grouped_mm(b: GraphBuilder, x: Term, weight: Term, offs: Term) -> Term:
     zero = Term(b, b.constant_of(0, x.type.element))
     start = zero.expand([count + blocks.size, weight.shape[2]])
 
-    def step(state: list[Term], number: Term) -> list[Term]:
+    def step(state: Sequence[Term], number: Term) -> list[Term]:
         inner = number.b
         expert, rows, _ = blocks.rows(number)
         inside = rows.minimum(size_term(inner, count - 1, I64))
@@ -117,7 +118,7 @@ def grouped_mm_backward(
     blocks = _blocks(b, x.shape[0], offs)
     zero = Term(b, b.constant_of(0, x.type.element))
 
-    def step(state: list[Term], number: Term) -> list[Term]:
+    def step(state: Sequence[Term], number: Term) -> list[Term]:
         inner = number.b
         expert, rows, own = blocks.rows(number)
         inside = rows.minimum(size_term(inner, x.shape[0] - 1, I64))

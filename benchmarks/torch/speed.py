@@ -1,11 +1,14 @@
 """Inference by weft, TorchInductor and eager mode, in turns in one process: processor time of a
-call, one thread. `python -m benchmarks.torch.speed --output FILE [names]`.
+call, one thread. `python -m benchmarks.torch.speed --output FILE [names]`; with `--cold` caches
+are empty, and only first calls are measured, of this process and of all that it started.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -142,9 +145,9 @@ def measured(name: str, engines: Sequence[str], rounds: int) -> dict[str, Any]:
         calls = _engines(model.eval(), engines)
         wanted = _tensor(model(*args, **named))
         for engine, call in calls.items():
-            start = time.process_time()
+            start = _processor_seconds()
             result = _tensor(call(*args, **named))
-            found[f"{engine} first call s"] = round(time.process_time() - start, 2)
+            found[f"{engine} first call s"] = round(_processor_seconds() - start, 2)
             scale = float(wanted.abs().max()) or 1.0
             found[f"{engine} off"] = float(f"{float((result - wanted).abs().max()) / scale:.2g}")
             call(*args, **named)
@@ -153,11 +156,23 @@ def measured(name: str, engines: Sequence[str], rounds: int) -> dict[str, Any]:
                 start = time.process_time()
                 call(*args, **named)
                 times[engine].append(time.process_time() - start)
-    for engine, each in times.items():
+    for engine, each in times.items() if rounds else ():
         pairs = zip(times["eager"], each, strict=True)
         found[f"{engine} ms"] = round(1e3 * median(each), 2)
         found[f"{engine} times eager"] = round(median(one / other for one, other in pairs), 3)
     return found
+
+
+def _processor_seconds() -> float:
+    """What this process and those that it started have used, and they in turn."""
+    total, waiting = 0, [os.getpid()]
+    while waiting:
+        for task in Path(f"/proc/{waiting.pop()}/task").glob("*"):
+            waiting += (task / "children").read_text().split()
+            if task.name == task.parent.parent.name:  # times are those of all threads
+                times = (task.parent.parent / "stat").read_text().rpartition(")")[2].split()[11:15]
+                total += sum(map(int, times))
+    return total / os.sysconf("SC_CLK_TCK")
 
 
 def _tensor(result: Any) -> torch.Tensor:
@@ -172,10 +187,14 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--engines", default="eager,weft,weft freeze,inductor")
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--cold", action="store_true", help="empty caches, first calls alone")
     chosen = parser.parse_args()
+    if chosen.cold:
+        empty = tempfile.mkdtemp()
+        os.environ |= {"WEFT_CACHE_DIR": empty, "TORCHINDUCTOR_CACHE_DIR": f"{empty}/inductor"}
     torch.set_num_threads(1)
     for name in chosen.names or list(MODELS):
-        row = measured(name, chosen.engines.split(","), chosen.rounds)
+        row = measured(name, chosen.engines.split(","), 0 if chosen.cold else chosen.rounds)
         print(json.dumps(row), flush=True)
         with chosen.output.open("a") as file:
             print(json.dumps(row), file=file)

@@ -27,8 +27,8 @@ from weft.torch.decompositions import decompositions
 from weft.torch.random_numbers import draw_first
 from weft.torch.report import Refusal, current, listed
 from weft.torch.tensors import is_symbol, may_be_negative, symbols_of
-from weft.torch.walker import is_size, reason_against, source_line, target_of, walk
-from weft.torch.writes import other_writes, take_writes, writing
+from weft.torch.walker import is_size, reason_against, region_of, source_line, target_of, walk
+from weft.torch.writes import Boxed, boxed, other_writes, take_writes, writing
 
 OPTIONS: Final = ("fallback", "freeze", "operators", "threads")
 FALLBACKS: Final = ("partition", "error")
@@ -79,7 +79,7 @@ def backend(
     settings = Settings(None if threads is None else int(threads), fallback, table)
 
     def compiled(graph: GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
-        return _boxed(compile_graph(graph, settings))
+        return compile_graph(graph, settings)
 
     def inference(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         static = _static_inputs(graph, example_inputs) if chosen.get("freeze") else {}
@@ -87,7 +87,7 @@ def backend(
             return compiled(graph, inputs)
         frozen = FrozenGraph(graph, static, settings)
         _frozen.add(frozen)
-        return _boxed(frozen)
+        return frozen
 
     build = aot_autograd(
         fw_compiler=compiled,
@@ -100,16 +100,15 @@ def backend(
     return build(gm, list(example_inputs))
 
 
-def _boxed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Takes the arguments as one list, which it empties."""
+def _by_torch(gm: GraphModule) -> Boxed:
+    """A graph whose nodes torch calls, as it is now."""
 
     def call(arguments: list[Any]) -> Any:
         given = tuple(arguments)
         arguments.clear()
-        return function(*given)
+        return gm(*given)
 
-    call._boxed_call = True  # pyright: ignore[reportFunctionMemberAccess]
-    return call
+    return boxed(call)
 
 
 def _static_inputs(graph: GraphModule, examples: Sequence[Any]) -> dict[int, torch.Tensor]:
@@ -135,15 +134,17 @@ class FrozenGraph:
     place of one, as that of a copy of the model, has constants of its own.
     """
 
+    _boxed_call = True
+
     def __init__(
         self, graph: GraphModule, static: dict[int, torch.Tensor], settings: Settings
     ) -> None:
         self._graph, self._settings = graph, settings
         self._positions = tuple(static)
-        self._kept: dict[tuple[int, ...], tuple[Sequence[torch.Tensor], Callable[..., Any]]] = {}
+        self._kept: dict[tuple[int, ...], tuple[Sequence[torch.Tensor], Boxed]] = {}
         self._compile(tuple(static.values()))
 
-    def _compile(self, tensors: Sequence[torch.Tensor]) -> Callable[..., Any]:
+    def _compile(self, tensors: Sequence[torch.Tensor]) -> Boxed:
         graph = GraphModule(self._graph, deepcopy(self._graph.graph))
         static = dict(zip(self._positions, tensors, strict=True))
         function = compile_graph(graph, self._settings, static)
@@ -154,10 +155,10 @@ class FrozenGraph:
             del self._kept[next(iter(self._kept))]
         return function
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, arguments: list[Any]) -> Any:
         given = [arguments[position] for position in self._positions]
         found = self._kept.get(tuple(map(id, given)))
-        return (self._compile(given) if found is None else found[1])(*arguments)
+        return (self._compile(given) if found is None else found[1])(arguments)
 
     def refresh(self, own: set[int]) -> bool:
         """Compiles again with the values that parameters have now, where some of them, by their
@@ -182,6 +183,8 @@ class _Support(OperatorSupportBase):
         self._refused = refused
 
     def is_node_supported(self, submodules: Any, node: Node) -> bool:
+        if region_of(node) is not None:  # it goes where the operator goes that it is a region of
+            return all(self.is_node_supported(submodules, user) for user in node.users)
         return node.op == "call_function" and node not in self._refused
 
 
@@ -189,16 +192,16 @@ def compile_graph(
     gm: GraphModule,
     settings: Settings,
     frozen: Mapping[int, torch.Tensor] | None = None,
-) -> Callable[..., Any]:
-    """A graph of ATen operators as a function. Random numbers are drawn by torch in front of it;
-    what weft lacks stays in torch, or is an error that lists all of it.
+) -> Boxed:
+    """A graph of ATen operators as a function of a list. Random numbers are drawn by torch in
+    front of it; what weft lacks stays in torch, or is an error that lists all of it.
     """
     written = take_writes(gm)
     others = other_writes(gm)
     if others:
         rule = "requires writes into inputs alone"
         _report(gm, dict.fromkeys(others, rule), settings.fallback)
-        return writing(gm, written)
+        return writing(_by_torch(gm), written)
     placeholders = gm.graph.find_nodes(op="placeholder")
     signed = [at for at, e in enumerate(placeholders) if may_be_negative(e.meta.get("val"))]
     whole = GraphModule(gm, deepcopy(gm.graph)) if signed else gm
@@ -211,8 +214,9 @@ def compile_graph(
         else:
             found = _compiled(gm, "graph", settings, frozen, written)
     signed = [at for at in signed if may_be_negative(placeholders[at].meta["val"])]
-    found = _unless_negative(found, whole, signed) if signed else found
-    return writing(found, written) if written else found
+    if written and not isinstance(found, CompiledGraph):
+        found = writing(found, written)
+    return _unless_negative(found, writing(_by_torch(whole), written), signed) if signed else found
 
 
 def _whole(
@@ -256,20 +260,18 @@ def _compiled(
     return CompiledGraph(walk(gm, name, settings.table, frozen, written), settings.threads)
 
 
-def _unless_negative(
-    function: Callable[..., Any], gm: GraphModule, signed: Sequence[int]
-) -> Callable[..., Any]:
+def _unless_negative(function: Boxed, by_torch: Boxed, signed: Sequence[int]) -> Boxed:
     """Sizes are at least 0: a call with a negative integer is torch's."""
 
-    def call(*arguments: Any) -> Any:
+    def call(arguments: list[Any]) -> Any:
         if all(arguments[at] >= 0 for at in signed):
-            return function(*arguments)
+            return function(arguments)
         warnings.warn(
             "weft: a call with a negative integer stays in torch", ModelWarning, stacklevel=2
         )
-        return gm(*arguments)
+        return by_torch(arguments)
 
-    return call
+    return boxed(call)
 
 
 def _report(gm: GraphModule, refused: Mapping[Node, str], fallback: str) -> None:
@@ -290,9 +292,7 @@ def _report(gm: GraphModule, refused: Mapping[Node, str], fallback: str) -> None
         warnings.warn(f"weft: {listed(found)}", ModelWarning, stacklevel=2)
 
 
-def _partitioned(
-    gm: GraphModule, refused: Mapping[Node, str], settings: Settings
-) -> Callable[..., Any]:
+def _partitioned(gm: GraphModule, refused: Mapping[Node, str], settings: Settings) -> Boxed:
     """The graph with parts that weft computes."""
     partitioner = CapabilityBasedPartitioner(
         gm, _Support(refused), allows_single_node_partition=True
@@ -303,7 +303,7 @@ def _partitioned(
         if name.startswith("weft_"):
             _compile_part(fused, name, part, settings)
     fused.recompile()
-    return fused
+    return _by_torch(fused)
 
 
 def _compile_part(fused: GraphModule, name: str, part: Any, settings: Settings) -> None:
@@ -349,4 +349,5 @@ class _Part:
         self._function = function
 
     def __call__(self, *arguments: Any) -> Any:
-        return self._function(*arguments)
+        found = self._function(list(arguments))
+        return found[0] if self._function.tuple_of_one else found

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
 from msgspec import Struct, structs
-from xdsl.ir import SSAValue
 
 from weft.api import compile
 from weft.compiler.frontend.imported import ImportedModel
 from weft.compiler.machine.artifact.dims import Size, size_of
+from weft.compiler.machine.python.exchange import Exchange, Framework, Made, Operand, Result
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.expr import Expr
-from weft.dialects.graph.core.types import BF16, type_of
-from weft.torch.outputs import Output, View
+from weft.torch.outputs import Output, View, inverse
 from weft.torch.tensors import to_array, to_tensor
 from weft.torch.walker import Walked
+from weft.torch.writes import Boxed
 
 Finish = Callable[[Sequence[Any], Sequence[torch.Tensor], dict[str, int]], Any]
 
@@ -33,31 +33,40 @@ class _Built(Struct, frozen=True):
         return structs.replace(self.model, module=self.model.module.clone())
 
 
+FRAMEWORK: Final = Framework(
+    torch.Tensor,
+    torch.nn.Parameter,
+    torch.Tensor.__dlpack_c_exchange_api__,  # pyright: ignore[reportAttributeAccessIssue]
+    torch.Tensor.is_neg,
+)
+
+
 class CompiledGraph:
-    """Takes the arguments of an FX graph, and gives what the graph gives, by so many threads, or by
-    as many as torch has at a call.
+    """Takes the arguments of an FX graph as a list, which it may empty, and gives a list of what
+    the graph gives, by so many threads, or by as many as torch has at a call. Tensors whose memory
+    is as the graph was compiled for never meet Python: native code takes and makes them.
     """
 
+    __slots__ = ("__call__", "__dict__")  # so that a call is that of native code
+
+    __call__: Boxed
+
     def __init__(self, walked: Walked, threads: int | None) -> None:
+        self._boxed_call = True  # of its own, which what torch wraps around it takes over
         self._walked, self._threads = walked, threads
         self._executables: dict[int, Executable] = {}
-        self._computes = bool(walked.model.output_names)
-        self._arguments = walked.arguments
-        self._symbols = walked.symbols
-        self._hidden = walked.hidden
-        self._single = walked.tuple_of_one
-        self._plain = all(
-            each.view is each.size is each.argument is None
-            and each.position is not None
-            and not each.number
-            for each in walked.outputs
-        )
-        self._finish = [_finisher(each) for each in walked.outputs]
-        types = [type_of(value).element for value in _values(walked)]
-        self._direct = BF16 not in types and not walked.floats
+        own = walked.outputs[: len(walked.outputs) - len(walked.written)]
+        self._finish = [_finisher(each) for each in own]
         self._orders = {each.position: each.order for each in walked.outputs if each.order}
-        if self._computes:
-            self._executable()
+        self.__call__, self._run = self._by_arrays, self._values
+        self._bound: Executable | None = None
+        if walked.model.output_names:
+            self._bind(self._executable())
+
+    @property
+    def tuple_of_one(self) -> bool:
+        """Whether the graph gives its one result by itself."""
+        return self._walked.tuple_of_one
 
     def _executable(self) -> Executable:
         threads = torch.get_num_threads() if self._threads is None else self._threads
@@ -67,45 +76,127 @@ class CompiledGraph:
             self._executables[threads] = found
         return found
 
-    def __call__(self, *arguments: Any) -> Any:
-        if torch._C._len_torch_dispatch_stack():  # a mode of torch's sees what it calls alone
-            with torch._C._DisableTorchDispatch():
-                return self._call(arguments)
-        return self._call(arguments)
-
-    def _call(self, arguments: Sequence[Any]) -> Any:
-        arrays = [
-            (arguments[at].numpy(force=True) if self._direct else to_array(arguments[at]))
-            if order is None
-            else to_array(arguments[at]).transpose(order)
-            for at, order in self._arguments
+    def _bind(self, executable: Executable) -> None:
+        """Has native code take the calls: all of a call, where results are tensors in memory of
+        their own, arguments and sizes; else what the executable computes.
+        """
+        self._bound = executable
+        results = _results(self._walked, executable)
+        if results is not None:
+            call = executable.call_or(self._by_arrays, None, self._exchange(executable, results))
+            self.__call__ = call or self._by_arrays
+            return
+        lent = {out: self._walked.arguments[source][0] for source, out in executable.donated}
+        values = [
+            Result("argument", lent[number]) if number in lent else Result("output", number)
+            for number in range(len(executable.outputs))
         ]
-        if self._hidden:
-            arrays += [np.empty((arguments[position], 0), np.bool_) for position in self._hidden]
-        found: Sequence[Any] = self._executable()(*arrays) if self._computes else ()
-        if self._orders:
-            found = [
-                each.transpose(self._orders[at]) if at in self._orders else each
-                for at, each in enumerate(found)
+        call = executable.call_or(self._values, None, self._exchange(executable, values))
+        self.__call__, self._run = self._by_values, call or self._values
+
+    def _exchange(self, executable: Executable, results: Sequence[Result]) -> Exchange:
+        walked, floats = self._walked, set(self._walked.floats)
+        operands = [
+            Operand(at, "float" if at in floats else "tensor", order)
+            for at, order in walked.arguments
+        ]
+        operands += [Operand(position, "integer") for position in walked.hidden]
+        orders = (self._orders.get(number) for number in range(len(executable.outputs)))
+        return Exchange(
+            FRAMEWORK,
+            walked.count,
+            tuple(operands),
+            tuple(None if order is None else inverse(order) for order in orders),
+            tuple(results),
+            *((torch.get_num_threads(), torch.get_num_threads) if self._threads is None else ()),
+        )
+
+    def _by_values(self, arguments: list[Any]) -> list[Any]:
+        """What the graph gives, of what the executable computes."""
+        given = tuple(arguments)
+        return self._finished(given, self._run(arguments))
+
+    def _by_arrays(self, arguments: list[Any]) -> list[Any]:
+        """A call that native code does not take as it is."""
+        return self._finished(arguments, self._values(arguments))
+
+    def _values(self, arguments: Sequence[Any]) -> list[torch.Tensor]:
+        """What the executable computes, by way of arrays. Another number of threads than before is
+        that of the next calls.
+        """
+        if not self._walked.model.output_names:
+            return []
+        executable = self._executable()
+        if executable is not self._bound:
+            self._bind(executable)
+        with torch._C._DisableTorchDispatch():  # a mode of torch's sees what it calls alone
+            arrays = [
+                to_array(arguments[at]) if order is None else to_array(arguments[at].permute(order))
+                for at, order in self._walked.arguments
             ]
-        tensors = [(torch.from_numpy if self._direct else to_tensor)(each) for each in found]
-        if self._plain and len(tensors) == len(self._finish):
-            return tensors[0] if self._single else tuple(tensors)
+            arrays += [np.empty((arguments[at], 0), np.bool_) for at in self._walked.hidden]
+            found = [to_tensor(each) for each in executable(*arrays)]
+        return [
+            each.permute(self._orders[at]) if at in self._orders else each
+            for at, each in enumerate(found)
+        ]
+
+    def _finished(self, arguments: Sequence[Any], tensors: Sequence[torch.Tensor]) -> list[Any]:
+        """The results, of what the executable computed; inputs are written that did not give their
+        memory.
+        """
         sizes = {
             name: arguments[position] if axis is None else arguments[position].shape[axis]
-            for name, (position, axis) in self._symbols.items()
+            for name, (position, axis) in self._walked.symbols.items()
         }
-        results = tuple(finish(arguments, tensors, sizes) for finish in self._finish)
-        return results[0] if self._single else results
+        results = [finish(arguments, tensors, sizes) for finish in self._finish]
+        outputs = self._walked.outputs[len(results) :]
+        for position, output in zip(self._walked.written, outputs, strict=True):
+            assert output.position is not None, "what is written is a value"
+            given, found = arguments[position], tensors[output.position]
+            if found is not given and found.data_ptr() != given.data_ptr():
+                given.copy_(found)
+        return results
 
 
-def _values(walked: Walked) -> list[SSAValue]:
-    """The inputs and outputs of a graph."""
-    (main,) = walked.model.module.ops
-    block = main.regions[0].block
-    last = block.last_op
-    assert last is not None, "a graph ends in a terminator"
-    return [*block.args, *last.operands]
+def _results(walked: Walked, executable: Executable) -> list[Result] | None:
+    """What native code gives; None where Python has to make some of it."""
+    found: list[Result] = []
+    for each in walked.outputs[: len(walked.outputs) - len(walked.written)]:
+        view = None if each.view is None or each.copied else _constant_view(each, each.view)
+        if view is not None:
+            found.append(Result("view", view))
+        elif each.view is not None or each.number:
+            return None
+        elif each.position is not None:
+            found.append(Result("output", each.position))
+        elif each.argument is not None:
+            found.append(Result("argument", each.argument))
+        elif each.size is None or each.size.constant is not None:
+            found.append(Result("object", None if each.size is None else each.size.constant))
+        elif set(each.size.symbols()) <= set(executable.symbols):
+            found.append(Result("size", str(each.size)))
+        else:
+            return None
+    return found
+
+
+def _constant_view(output: Output, view: View) -> Made | None:
+    """A view of constant sizes; None of others."""
+    sizes, strides = ([each.constant for each in one] for one in (view.sizes, view.strides))
+    if None in (*sizes, *strides, view.offset.constant):
+        return None
+    given = (tuple(sizes), tuple(strides), view.offset.constant)
+    if output.position is not None:
+        return Made(Result("output", output.position), torch.as_strided, given)
+    return Made(Result("argument", output.argument), _part_of, given)
+
+
+def _part_of(
+    tensor: torch.Tensor, sizes: Sequence[int], strides: Sequence[int], start: int
+) -> torch.Tensor:
+    """Elements of an argument's memory, from where that begins."""
+    return tensor.detach().as_strided(sizes, strides, tensor.storage_offset() + start)
 
 
 def _finisher(output: Output) -> Finish:
@@ -120,19 +211,7 @@ def _finisher(output: Output) -> Finish:
         return lambda _, __, sizes: None if size is None else size(sizes)
     if output.number:
         return lambda _, tensors, __: float(tensors[position])
-    if argument is not None:
-        return _taker(position, argument)
     return lambda _, tensors, __: tensors[position]
-
-
-def _taker(position: int, argument: int) -> Finish:
-    """An argument whose memory a result took; the result where it did not."""
-
-    def taken(arguments: Sequence[Any], tensors: Sequence[torch.Tensor], _: Any) -> torch.Tensor:
-        given, found = arguments[argument], tensors[position]
-        return given if found.data_ptr() == given.data_ptr() else found
-
-    return taken
 
 
 def _viewer(output: Output, view: View) -> Finish:
@@ -145,7 +224,7 @@ def _viewer(output: Output, view: View) -> Finish:
         if position is not None:
             return tensors[position]
         assert argument is not None, "a view is of either"
-        return arguments[argument].detach()
+        return arguments[argument]
 
     def viewed(
         arguments: Sequence[Any], tensors: Sequence[torch.Tensor], sizes: dict[str, int]
@@ -154,7 +233,7 @@ def _viewer(output: Output, view: View) -> Finish:
         found = source(arguments, tensors)
         if copied:
             return torch.empty_strided(shape, strides, dtype=found.dtype).copy_(found)
-        return found.as_strided(shape, strides, found.storage_offset() + start(sizes))
+        return _part_of(found, shape, strides, start(sizes))
 
     return viewed
 

@@ -100,8 +100,8 @@ class Outputs:
         moved = order is not None and order != list(range(len(order)))
         self.terms[name] = value.transpose(order) if moved and order else value
         self.donated[name] = argument
-        inverse = _inverse(order) if moved and order else None
-        return Output(position=len(self.terms) - 1, argument=argument, order=inverse)
+        laid_out = inverse(order) if moved and order else None
+        return Output(position=len(self.terms) - 1, argument=argument, order=laid_out)
 
     def _output(self, node: Any) -> Output:
         if not isinstance(node, Node):
@@ -137,7 +137,7 @@ class Outputs:
         position = self._number(node, value.transpose(order) if moved else value)
         if view.strides != _dense(value.shape, order):
             return Output(position=position, view=view)
-        return Output(position=position, order=_inverse(order) if moved else None)
+        return Output(position=position, order=inverse(order) if moved else None)
 
     def _number(self, node: Node, term: Term) -> int:
         """Where the executable gives a node's value."""
@@ -174,5 +174,6 @@ def _dense(sizes: Sequence[Expr], order: Sequence[int]) -> tuple[Expr, ...] | No
     return None if step == 0 else tuple(strides)
 
 
-def _inverse(order: Sequence[int]) -> tuple[int, ...]:
+def inverse(order: Sequence[int]) -> tuple[int, ...]:
+    """The permutation that takes one back."""
     return tuple(order.index(axis) for axis in range(len(order)))

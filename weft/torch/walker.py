@@ -9,11 +9,12 @@ from typing import Any, Final
 import torch
 from msgspec import Struct
 from torch._dynamo.source import TensorPropertySource
+from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import GraphModule, Node
 
 from weft.compiler.frontend.imported import ImportedModel
-from weft.compiler.frontend.torch.graph import AtenGraph
+from weft.compiler.frontend.torch.graph import AtenGraph, Body
 from weft.compiler.frontend.torch.operands import AtenTable, term
 from weft.dialects.errors import UnsupportedError, WeftError
 from weft.dialects.expr import Expr
@@ -40,7 +41,8 @@ ITEM: Final = "aten._local_scalar_dense.default"
 
 class Walked(Struct, frozen=True):
     """A graph, its arguments with the orders of their axes, the symbols that integer arguments or
-    axes of arguments are, what is handed back, and whether floats are among the arguments.
+    axes of arguments are, what is handed back, how many arguments there are, and the positions of
+    floats and of those that the last results are written to.
     """
 
     model: ImportedModel
@@ -49,7 +51,9 @@ class Walked(Struct, frozen=True):
     outputs: tuple[Output, ...]
     tuple_of_one: bool
     hidden: tuple[int, ...]
-    floats: bool
+    count: int
+    floats: tuple[int, ...]
+    written: tuple[int, ...]
 
 
 def target_of(node: Node) -> str:
@@ -94,6 +98,8 @@ def call(graph: AtenGraph, node: Node, of: Callable[[Node], Any]) -> Any:
     if isinstance(node.meta.get("val"), torch.SymFloat):
         return _of_numbers(graph, node, [argument(each, of) for each in node.args])
     given = [argument(each, of) for each in node.args]
+    if isinstance(node.target, HigherOrderOperator):
+        return _of_regions(graph, node, given)
     named = {k: argument(v, of) for k, v in node.kwargs.items() if k not in IGNORED}
     try:
         found = graph.call(target_of(node), given, named, source_line(node))
@@ -105,6 +111,59 @@ def call(graph: AtenGraph, node: Node, of: Callable[[Node], Any]) -> Any:
     if isinstance(found, Term):
         return _checked(node, found, wanted)
     return [_checked(node, each, want) for each, want in zip(found, wanted, strict=False)]
+
+
+def _of_regions(graph: AtenGraph, node: Node, given: Sequence[Any]) -> list[Term]:
+    """Control flow, whose regions are graphs of their own."""
+    regions = [_body(node, each) if isinstance(each, GraphModule) else each for each in given]
+    found = graph.control(target_of(node), regions, source_line(node))
+    return _tensors(node, found, node.meta["val"])
+
+
+def _body(node: Node, region: GraphModule) -> Body:
+    """What fills a region of an operator."""
+
+    def body(graph: AtenGraph, arguments: Sequence[Any]) -> list[Term]:
+        placeholders = region.graph.find_nodes(op="placeholder")
+        values: dict[Node, Any] = dict(zip(placeholders, arguments, strict=True))
+        walk_nodes(graph, region, values)
+        given = region.graph.output_node().args[0]
+        results = list(given) if isinstance(given, list | tuple) else [given]
+        types = [each.meta["val"] if isinstance(each, Node) else each for each in results]
+        return _tensors(node, [argument(each, values.__getitem__) for each in results], types)
+
+    return body
+
+
+def _tensors(node: Node, found: Sequence[Any], types: Sequence[Any]) -> list[Term]:
+    """Results of the types that torch says. Raises UnsupportedError where some are no tensors."""
+    pairs = list(zip(found, types, strict=True))
+    made = [_checked(node, each, want) for each, want in pairs if isinstance(each, Term)]
+    terms = [each for each in made if each is not None]
+    if len(terms) < len(pairs):
+        raise UnsupportedError(f"{target_of(node)} requires tensors as results")
+    return terms
+
+
+def walk_nodes(graph: AtenGraph, gm: GraphModule, values: dict[Node, Any]) -> None:
+    """Computes the values of all nodes behind the placeholders. Raises as `walk` does."""
+    for node in gm.graph.nodes:
+        if node.op == "get_attr":
+            value = _attribute(gm, target_of(node))
+            region = isinstance(value, GraphModule)
+            values[node] = value if region else constant(graph, node, value)
+        elif node.op == "call_function" and is_size(node.meta.get("val")):
+            values[node] = size_of_node(node)
+        elif node.op == "call_function":
+            values[node] = call(graph, node, values.__getitem__)
+
+
+def constant(graph: AtenGraph, node: Node, value: Any) -> Term:
+    """A tensor with values as a part of the graph, which keeps a copy."""
+    if not isinstance(value, torch.Tensor):
+        raise UnsupportedError(f"{node.name} requires a tensor, got {type(value).__name__}")
+    with unset_fake_temporarily():
+        return graph.constant(node.name, to_array(value.detach().clone().contiguous()))
 
 
 class Specialized(Exception):
@@ -179,7 +238,7 @@ def _reason(node: Node, table: AtenTable) -> str | None:
 
     def of(other: Node) -> Any:
         if other not in values:
-            values[other] = _stand_in(graph, other.name, other.meta.get("val"))
+            values[other] = region_of(other) or _stand_in(graph, other.name, other.meta.get("val"))
         return values[other]
 
     try:
@@ -247,7 +306,7 @@ class Walker:
         self.symbols: dict[str, int] = {}
         self.measured: dict[str, tuple[int, int | None]] = {}
         self.bound: set[str] = set()
-        self.floats = False
+        self.floats: list[int] = []
         self.positions: dict[Node, int] = {}
 
     def walk(self) -> Walked:
@@ -259,14 +318,7 @@ class Walker:
             self.positions[node] = position
             self._input(node, position)
         hidden = self._bind_symbols()
-        for node in self.gm.graph.nodes:
-            if node.op == "get_attr":
-                value = _attribute(self.gm, target_of(node))
-                self.values[node] = self._constant(node, value)
-            elif node.op == "call_function" and is_size(node.meta.get("val")):
-                self.values[node] = size_of_node(node)
-            elif node.op == "call_function":
-                self.values[node] = call(self.graph, node, self.values.__getitem__)
+        walk_nodes(self.graph, self.gm, self.values)
         return self._outputs(hidden)
 
     def _input(self, node: Node, position: int) -> None:
@@ -277,7 +329,7 @@ class Walker:
             if is_symbol(value):
                 self.symbols.setdefault(str(expr), position)
         elif isinstance(value, torch.Tensor) and position in self.frozen:
-            self.values[node] = self._constant(node, self.frozen[position])
+            self.values[node] = constant(self.graph, node, self.frozen[position])
         elif isinstance(value, torch.Tensor):
             order = memory_order(value)
             dims = dims_of(value)
@@ -295,16 +347,9 @@ class Walker:
         elif isinstance(value, torch.SymFloat):
             self.values[node] = self.graph.input(node.name, F64, [])
             self.arguments.append((position, None))
-            self.floats = True
+            self.floats.append(position)
         else:
             self.values[node] = None
-
-    def _constant(self, node: Node, value: Any) -> Term:
-        """A tensor with values as a part of the graph, which keeps a copy."""
-        if not isinstance(value, torch.Tensor):
-            raise UnsupportedError(f"{node.name} requires a tensor, got {type(value).__name__}")
-        with unset_fake_temporarily():
-            return self.graph.constant(node.name, to_array(value.detach().clone().contiguous()))
 
     def _bind_symbols(self) -> tuple[int, ...]:
         """A tensor without elements brings along a size that no other input has as a dim."""
@@ -334,8 +379,18 @@ class Walker:
             found,
             not several,
             hidden,
-            self.floats,
+            len(self.positions),
+            tuple(self.floats),
+            tuple(self.written),
         )
+
+
+def region_of(node: Node) -> GraphModule | None:
+    """The graph that a node names, as a region of control flow."""
+    if node.op != "get_attr":
+        return None
+    found = _attribute(node.graph.owning_module, target_of(node))
+    return found if isinstance(found, GraphModule) else None
 
 
 def _attribute(module: Any, path: str) -> Any:

@@ -10,6 +10,15 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
+Boxed = Callable[[list[Any]], Any]
+"""Takes the arguments of a graph as one list, which it may empty, and gives a list or tuple."""
+
+
+def boxed(function: Boxed) -> Boxed:
+    """Says to AOTAutograd that a function takes one list."""
+    function._boxed_call = True  # pyright: ignore[reportFunctionMemberAccess]
+    return function
+
 
 def take_writes(gm: GraphModule) -> list[int]:
     """Makes values that are written to inputs the last results of a graph, and returns the
@@ -43,15 +52,16 @@ def other_writes(gm: GraphModule) -> list[Node]:
     ]
 
 
-def writing(function: Callable[..., Any], inputs: Sequence[int]) -> Callable[..., Any]:
-    """A function whose last results are written to inputs, where they do not lie there already."""
+def writing(function: Boxed, inputs: Sequence[int]) -> Boxed:
+    """A function whose last results are written to inputs."""
 
-    def call(*arguments: Any) -> Any:
-        found = function(*arguments)
+    def call(arguments: list[Any]) -> Any:
+        given = tuple(arguments)
+        found = function(arguments)
         first = len(found) - len(inputs)
         for position, value in zip(inputs, found[first:], strict=True):
-            if value is not arguments[position]:
-                arguments[position].copy_(value)
+            if value is not given[position]:
+                given[position].copy_(value)
         return found[:first]
 
-    return call
+    return boxed(call)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
+from copy import copy
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +14,7 @@ import numpy as np
 from xdsl.ir import Attribute
 
 from weft.compiler.frontend.imported import ImportedModel
-from weft.compiler.frontend.torch.graph import AtenGraph
+from weft.compiler.frontend.torch.graph import AtenGraph, Body
 from weft.compiler.frontend.torch.operands import AtenTable
 from weft.compiler.frontend.torch.sizes import parse_size
 from weft.compiler.frontend.torch.table import ATEN
@@ -49,6 +50,8 @@ _CHECKS: Final = (
     "torch.ops.aten.sym_constrain_range.default",
 )  # fmt: skip
 """What computes nothing."""
+_CONTROL: Final = "higher_order."
+"""What names of control flow begin with."""
 _MALFORMED: Final = (
     zipfile.BadZipFile, LookupError, StopIteration, TypeError, ValueError, AttributeError,
     RecursionError,
@@ -232,7 +235,11 @@ class _Reader:
                 if e.get("kind", 1) == 2 and e["name"] not in _IGNORED
             }
             overload = _functional(target.removeprefix("torch.ops."))
-            found = self._out.call(overload, given, named, node["name"])
+            found = (
+                self._out.control(overload.removeprefix(_CONTROL), given, node["name"])
+                if overload.startswith(_CONTROL)
+                else self._out.call(overload, given, named, node["name"])
+            )
             results = [found] if isinstance(found, Term) else list(found)
             for name, value in zip(names, results, strict=False):
                 if name is not None and value is not None:
@@ -292,6 +299,8 @@ class _Reader:
                 return self._symbolic(value)
             case "as_sym_ints":
                 return [self._symbolic(each) for each in value]
+            case "as_graph":
+                return self._region(value["graph"])
             case "as_scalar_type":
                 return self._element(value)
             case (
@@ -306,6 +315,21 @@ class _Reader:
                 return float(value) if sort == "as_float" else value
             case _:
                 raise UnsupportedError(f"requires tensors and numbers, got {sort[3:]}")
+
+    def _region(self, graph: Mapping[str, Any]) -> Body:
+        """What fills a region of control flow."""
+
+        def body(inner: AtenGraph, arguments: Sequence[Any]) -> Sequence[Term]:
+            region = copy(self)
+            region._graph, region._out, region._values = graph, inner, {}
+            for given, value in zip(graph["inputs"], arguments, strict=True):
+                (content,) = given.values()
+                region._values[content.get("name") or content.get("as_name")] = value
+            for position, node in enumerate(graph["nodes"]):
+                region._node(position, node)
+            return [region._argument(each) for each in graph["outputs"]]
+
+        return body
 
     def _symbolic(self, value: Mapping[str, Any]) -> Any:
         return self._values[value["as_name"]] if "as_name" in value else value["as_int"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from xdsl.dialects.builtin import (
@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Region
+from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.rewriter import InsertPoint
 
 from weft.compiler.frontend.imported import MAIN, ImportedModel
@@ -25,14 +25,17 @@ from weft.compiler.frontend.torch.operands import AtenTable, Results
 from weft.compiler.frontend.torch.table import ATEN
 from weft.dialects.errors import UnsupportedError, WeftError
 from weft.dialects.expr import Expr
-from weft.dialects.graph import OPS
+from weft.dialects.graph import OPS, ConditionOp, IfOp, WhileOp, YieldOp
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.builder import GraphBuilder
-from weft.dialects.graph.core.types import tensor, type_of
+from weft.dialects.graph.core.types import BOOL, tensor, type_of
 from weft.dialects.graph.reindexing.constant import ConstantOp
 from weft.dialects.loop.program import BOUNDS, DONATED
 from weft.dialects.loop.types import ExprsAttr
 from weft.dialects.weights import Array, WeightStore
+
+Body = Callable[["AtenGraph", Sequence[Any]], Sequence[Term]]
+"""Fills a region of a graph, and gives what it computes of its arguments."""
 
 _OPS: Final = {op.name.removeprefix("graph."): op for op in OPS}
 
@@ -45,6 +48,7 @@ class AtenGraph:
         self.table = table
         self.weights = WeightStore()
         self._block = Block()
+        self._loops: list[str] = []
         self.input_names: list[str] = []
 
     @property
@@ -70,6 +74,67 @@ class AtenGraph:
         b = self.builder()
         op = ConstantOp.stored(name, array, self.weights, b.location)
         return Term(b, b.builder.insert(op).results[0])
+
+    def control(self, target: str, given: Sequence[Any], line: str = "") -> list[Term]:
+        """What an operator of torch's control flow gives, whose regions are bodies. Raises
+        UnsupportedError for another, and for integers in the place of tensors.
+        """
+        match target, given:
+            case "cond", [Term() as predicate, then, otherwise, operands]:
+                return self._branch(predicate, (then, otherwise), operands, line)
+            case "while_loop", [condition, body, state, operands] if all(
+                isinstance(each, Term) for each in state
+            ):
+                return self._loop(condition, body, state, operands, line)
+            case _:
+                rule = "requires cond or while_loop of tensors"
+                raise UnsupportedError(f"{target} {rule}, got other control flow or integers")
+
+    def _branch(
+        self, predicate: Term, bodies: Sequence[Body], operands: Sequence[Any], line: str
+    ) -> list[Term]:
+        """What the first body gives where the predicate, one bool, holds, else what the second
+        gives, of the same types.
+        """
+        first, second = (self._region((), YieldOp, body, operands) for body in bodies)
+        b = self.builder(line)
+        held = Term(b, predicate.value).reshape([]).cast(BOOL)
+        op = IfOp.of(held.value, first, second, location=b.location)
+        return [Term(b, each) for each in b.builder.insert(op).results]
+
+    def _loop(
+        self,
+        condition: Body,
+        body: Body,
+        state: Sequence[Term],
+        operands: Sequence[Any],
+        line: str,
+    ) -> list[Term]:
+        """The state after as many iterations of the body as the condition holds of it."""
+        index, count = (f"{stem}_{len(self._loops)}" for stem in ("iteration", "iterations"))
+        self._loops.append(index)
+        types = [each.value.type for each in state]
+        test = self._region(types, ConditionOp, condition, operands)
+        step = self._region(types, YieldOp, body, operands)
+        b = self.builder(line)
+        values = [each.value for each in state]
+        op = WhileOp.of(index, count, values, test, step, location=b.location)
+        return [Term(b, each) for each in b.builder.insert(op).results]
+
+    def _region(
+        self, types: Sequence[Attribute], end: type[Operation], body: Body, operands: Sequence[Any]
+    ) -> Block:
+        """A block whose arguments stand in front of the operands that a body takes."""
+        inner = AtenGraph(self.name, self.table)
+        inner.weights, inner._loops, inner._block = (
+            self.weights,
+            self._loops,
+            Block(arg_types=types),
+        )
+        own = [Term(inner.builder(), each) for each in inner._block.args]
+        found = body(inner, [*own, *operands])
+        inner._block.add_op(end.create(operands=[each.value for each in found]))
+        return inner._block
 
     def call(
         self, target: str, arguments: Sequence[Any], named: Mapping[str, Any], line: str = ""

@@ -12,6 +12,7 @@ from weft.compiler.frontend.torch.ops import (
     creation,
     distances,
     elementwise,
+    experts,
     indexing,
     linalg,
     normalization,
@@ -45,5 +46,6 @@ ATEN: Final[AtenTable] = {
     **distances.TABLE,
     **sampling.TABLE,
     **segments.TABLE,
+    **experts.TABLE,
 }
 """The one table that both readers use: `aten.add.Tensor` -> the function that builds it."""

@@ -16,6 +16,8 @@ from string import Template
 from weft.compiler.machine.python.entry_arrays import ARRAYS_IR
 from weft.compiler.machine.python.entry_memory import LENDING_IR, MEMORY_IR, PLACEHOLDERS
 from weft.compiler.machine.python.signals import POLL, SIGNALS_IR
+from weft.compiler.machine.python.tensor_entry import TENSOR_ENTRY, TENSORS_IR
+from weft.compiler.machine.python.tensor_memory import TENSOR_MEMORY_IR
 from weft.compiler.target.target import Target
 
 ENTRY = "weft_python_call"
@@ -26,10 +28,11 @@ _TYPE_OFFSET = _HEADER_BYTES - 8
 _IR = """\
 ; context, run, workspace_size, inputs, outputs, symbols, fixed workspace, cell of
 ; a spare workspace, releases, otherwise, failed, new_array, array_type, tensors, programs, depth,
-; has derived inputs, set_handler, handler of large results' memory or null, names of inputs
+; has derived inputs, set_handler, handler of large results' memory or null, names of inputs, what
+; the entry for tensors knows beside it, or null
 %table = type {
   ptr, ptr, ptr, i64, i64, i64, i64, ptr, i64, ptr, ptr, ptr, ptr, ptr, ptr, i64, i64, ptr, ptr,
-  ptr }
+  ptr, ptr }
 %tensor = type { ptr, i64, ptr, i32, i64 } ; dtype, rank, sizes, flags, donor
 %array = type { [$header x i8], ptr, i32, ptr, ptr, ptr, ptr, i32 }
 %call = type { i64, ptr, ptr, ptr, ptr, i64, i64, i64 }
@@ -107,6 +110,36 @@ drop:
   br label %left
 left:
   ret void
+}
+
+; Calls the model on what a call reads, writes and binds, without the interpreter's lock where that
+; is worth its price.
+define internal i32 @run_model(ptr %table, ptr %call, ptr %workspace, i64 %bytes) {
+  %arena = getelementptr i8, ptr %workspace, i64 64
+  store i64 64, ptr %call
+  %call.4 = getelementptr %call, ptr %call, i64 0, i32 4
+  store ptr %arena, ptr %call.4
+  %call.5 = getelementptr %call, ptr %call, i64 0, i32 5
+  store i64 %bytes, ptr %call.5
+  %call.6 = getelementptr %call, ptr %call, i64 0, i32 6
+  store i64 0, ptr %call.6
+  %call.7 = getelementptr %call, ptr %call, i64 0, i32 7
+  store i64 0, ptr %call.7
+  %context = load ptr, ptr %table
+  %run.at = getelementptr %table, ptr %table, i64 0, i32 1
+  %run = load ptr, ptr %run.at
+  %releases.at = getelementptr %table, ptr %table, i64 0, i32 8
+  %releases = load i64, ptr %releases.at
+  %short = icmp eq i64 %releases, 0
+  br i1 %short, label %hold, label %release
+hold:
+  %status.held = call i32 %run(ptr %context, ptr %call)
+  ret i32 %status.held
+release:
+  %thread = call ptr @PyEval_SaveThread()
+  %status.released = call i32 %run(ptr %context, ptr %call)
+  call void @PyEval_RestoreThread(ptr %thread)
+  ret i32 %status.released
 }
 
 ; What failed is raised apart from calls that do not fail.
@@ -203,8 +236,9 @@ check:
   %checked = getelementptr %tensor, ptr %tensors, i64 %second
   %checked.at = getelementptr ptr, ptr %arguments, i64 %second
   %checked.object = load ptr, ptr %checked.at
-  %agree = call i1 @agrees(
-    ptr %table, ptr %checked, ptr %checked.object, ptr %symbols, ptr %stack)
+  %shape.at = getelementptr %array, ptr %checked.object, i64 0, i32 3
+  %shape.of = load ptr, ptr %shape.at
+  %agree = call i1 @agrees(ptr %table, ptr %checked, ptr %shape.of, ptr %symbols, ptr %stack)
   %second.next = add i64 %second, 1
   br i1 %agree, label %again, label %odd
 answers:
@@ -245,39 +279,13 @@ sized:
   %no.memory = icmp eq ptr %workspace, null
   br i1 %no.memory, label %poor, label %start
 start:
-  %arena = getelementptr i8, ptr %workspace, i64 64
-  store i64 64, ptr %call
   %call.1 = getelementptr %call, ptr %call, i64 0, i32 1
   store ptr %read, ptr %call.1
   %call.2 = getelementptr %call, ptr %call, i64 0, i32 2
   store ptr %written, ptr %call.2
   %call.3 = getelementptr %call, ptr %call, i64 0, i32 3
   store ptr %symbols, ptr %call.3
-  %call.4 = getelementptr %call, ptr %call, i64 0, i32 4
-  store ptr %arena, ptr %call.4
-  %call.5 = getelementptr %call, ptr %call, i64 0, i32 5
-  store i64 %bytes, ptr %call.5
-  %call.6 = getelementptr %call, ptr %call, i64 0, i32 6
-  store i64 0, ptr %call.6
-  %call.7 = getelementptr %call, ptr %call, i64 0, i32 7
-  store i64 0, ptr %call.7
-  %context = load ptr, ptr %table
-  %run.at = getelementptr %table, ptr %table, i64 0, i32 1
-  %run = load ptr, ptr %run.at
-  %releases.at = getelementptr %table, ptr %table, i64 0, i32 8
-  %releases = load i64, ptr %releases.at
-  %short = icmp eq i64 %releases, 0
-  br i1 %short, label %hold, label %release
-hold:
-  %status.held = call i32 %run(ptr %context, ptr %call)
-  br label %ended
-release:
-  %thread = call ptr @PyEval_SaveThread()
-  %status.released = call i32 %run(ptr %context, ptr %call)
-  call void @PyEval_RestoreThread(ptr %thread)
-  br label %ended
-ended:
-  %status = phi i32 [ %status.held, %hold ], [ %status.released, %release ]
+  %status = call i32 @run_model(ptr %table, ptr %call, ptr %workspace, i64 %bytes)
   call void @leave_workspace(ptr %table, ptr %workspace)
   %well = icmp eq i32 %status, 0
   br i1 %well, label %give, label %fail
@@ -316,11 +324,14 @@ DENSE_FLAGS = 0x1 | 0x100
 WRITABLE_FLAG = 0x400
 
 
-def entry_ir(target: Target) -> str:
-    """The module as text."""
-    text = Template(_IR + ARRAYS_IR + LENDING_IR + MEMORY_IR + SIGNALS_IR).substitute(
+def entry_ir(target: Target, *, tensors: bool = False) -> str:
+    """The module as text; with the entry for tensors it is twice as long."""
+    parts = (_IR, ARRAYS_IR, LENDING_IR, MEMORY_IR, SIGNALS_IR)
+    further = (TENSOR_MEMORY_IR, TENSORS_IR) if tensors else ()
+    text = Template("".join(parts + further)).substitute(
         PLACEHOLDERS,
         entry=ENTRY,
+        tensors=TENSOR_ENTRY,
         poll=POLL,
         header=_HEADER_BYTES,
         type=_TYPE_OFFSET,

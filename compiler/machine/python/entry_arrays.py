@@ -4,7 +4,8 @@ one, work out sizes, make one.
 i1 @sort_by_name(ptr table, ptr arguments, i64 given, ptr names, ptr sorted)
 i1 @accept(ptr table, ptr tensor, ptr object, ptr symbols, i64 count)
 i64 @size(ptr table, i64 code, ptr symbols, ptr stack)
-i1 @agrees(ptr table, ptr tensor, ptr object, ptr symbols, ptr stack)
+i1 @fits(i64 size, i64 given, ptr symbols, i64 count)
+i1 @agrees(ptr table, ptr tensor, ptr shape, ptr symbols, ptr stack)
 ptr @new_output(ptr table, ptr tensor, ptr symbols, ptr stack, ptr shape)
 """
 
@@ -63,6 +64,34 @@ no:
   ret i1 false
 }
 
+; Whether a size of the table is one that was given. A symbol that is still -1 is bound to it.
+define internal i1 @fits(i64 %size, i64 %given, ptr %symbols, i64 %count) alwaysinline {
+  %equal = icmp eq i64 %given, %size
+  br i1 %equal, label %yes, label %varies
+varies:
+  %constant = icmp sge i64 %size, 0
+  br i1 %constant, label %no, label %which
+which:
+  %symbol = xor i64 %size, -1
+  %free = icmp ult i64 %symbol, %count
+  br i1 %free, label %bound, label %yes ; a derived size is checked when all symbols are known
+bound:
+  %value.at = getelementptr i64, ptr %symbols, i64 %symbol
+  %value = load i64, ptr %value.at
+  %new = icmp eq i64 %value, -1
+  br i1 %new, label %bind, label %same
+bind:
+  store i64 %given, ptr %value.at
+  br label %yes
+same:
+  %agrees = icmp eq i64 %value, %given
+  br i1 %agrees, label %yes, label %no
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
 ; Whether an argument is an array that can be passed on as it is. Symbols that are still -1 are
 ; bound to its sizes.
 define internal i1 @accept(ptr %table, ptr %tensor, ptr %object, ptr %symbols, i64 %count) {
@@ -107,25 +136,7 @@ compare:
   %given = load i64, ptr %given.at
   %size.at = getelementptr i64, ptr %sizes, i64 %number
   %size = load i64, ptr %size.at
-  %equal = icmp eq i64 %given, %size
-  br i1 %equal, label %fits, label %varies
-varies:
-  %constant = icmp sge i64 %size, 0
-  br i1 %constant, label %no, label %which
-which:
-  %symbol = xor i64 %size, -1
-  %free = icmp ult i64 %symbol, %count
-  br i1 %free, label %bound, label %fits ; a derived size is checked when all symbols are known
-bound:
-  %value.at = getelementptr i64, ptr %symbols, i64 %symbol
-  %value = load i64, ptr %value.at
-  %new = icmp eq i64 %value, -1
-  br i1 %new, label %bind, label %same
-bind:
-  store i64 %given, ptr %value.at
-  br label %fits
-same:
-  %agrees = icmp eq i64 %value, %given
+  %agrees = call i1 @fits(i64 %size, i64 %given, ptr %symbols, i64 %count)
   br i1 %agrees, label %fits, label %no
 fits:
   %next = add i64 %number, 1
@@ -237,14 +248,12 @@ combined:
   br label %step
 }
 
-; Whether the sizes of an array are what the symbols make of the table's.
-define internal i1 @agrees(ptr %table, ptr %tensor, ptr %object, ptr %symbols, ptr %stack) {
+; Whether the sizes in a shape are what the symbols make of the table's.
+define internal i1 @agrees(ptr %table, ptr %tensor, ptr %shape, ptr %symbols, ptr %stack) {
   %rank.at = getelementptr %tensor, ptr %tensor, i64 0, i32 1
   %rank = load i64, ptr %rank.at
   %sizes.at = getelementptr %tensor, ptr %tensor, i64 0, i32 2
   %sizes = load ptr, ptr %sizes.at
-  %shape.at = getelementptr %array, ptr %object, i64 0, i32 3
-  %shape.of = load ptr, ptr %shape.at
   br label %axis
 axis:
   %number = phi i64 [ 0, %0 ], [ %next, %compare ]
@@ -254,7 +263,7 @@ compare:
   %code.at = getelementptr i64, ptr %sizes, i64 %number
   %code = load i64, ptr %code.at
   %size = call i64 @size(ptr %table, i64 %code, ptr %symbols, ptr %stack)
-  %given.at = getelementptr i64, ptr %shape.of, i64 %number
+  %given.at = getelementptr i64, ptr %shape, i64 %number
   %given = load i64, ptr %given.at
   %equal = icmp eq i64 %size, %given
   %next = add i64 %number, 1

@@ -12,6 +12,7 @@ import numpy as np
 from weft.compiler.deferred import deferred
 from weft.compiler.machine.artifact.signature import Signature, TensorSpec
 from weft.compiler.machine.python.checked_call import CheckedCall
+from weft.compiler.machine.python.exchange import Exchange
 from weft.compiler.machine.python.fast_call import Call, fast_call
 from weft.compiler.machine.python.host_calls import functions_called, host_caller
 from weft.compiler.machine.python.strings import output_names, string_call
@@ -137,11 +138,20 @@ class Executable(_Callable):
         """Positions of inputs, and of the outputs that take their memory."""
         return self._signature.donated
 
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The names of sizes that inputs bring along."""
+        return self._signature.symbols
+
     def call_or(
-        self, otherwise: Call, failed: Callable[[InputError], None] | None = None
+        self,
+        otherwise: Callable[..., Any],
+        failed: Callable[[InputError], None] | None = None,
+        exchange: Exchange | None = None,
     ) -> Call | None:
         """A call that leaves to `otherwise` what it cannot take, and to `failed` to raise what a
-        call failed with; None where this interpreter has none.
+        call failed with; None where this interpreter has none. With an `exchange` it takes a list
+        of a framework's tensors.
         """
         checked = self._checked
         functions = {name: checked.address(name) for name in ("run", "workspace_size")}
@@ -155,7 +165,7 @@ class Executable(_Callable):
                 raise
 
         return fast_call(
-            self._signature, self.metadata, checked.context, functions, otherwise, fail
+            self._signature, self.metadata, checked.context, functions, otherwise, fail, exchange
         )
 
     def native_call(self) -> tuple[int, int, int]:

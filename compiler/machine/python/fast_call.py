@@ -45,7 +45,9 @@ from weft.compiler.machine.python.entry_memory import (
     RESIZE,
     SPARE_BYTES,
 )
+from weft.compiler.machine.python.exchange import Exchange, exchange_table, takes_elements
 from weft.compiler.machine.python.signals import POLL, signals_address
+from weft.compiler.machine.python.tensor_entry import TENSOR_ENTRY
 from weft.dialects.weights import Array
 
 if TYPE_CHECKING:
@@ -77,6 +79,15 @@ Raises InputError for arrays that are missing, superfluous or of another dtype o
 for values that an operator does not allow."""
 
 
+_TENSORS_DOCUMENTATION: Final = b"""\
+call($self, arguments, /)
+--
+
+Runs the model once on a list of tensors, which it empties, and gives a list.
+
+Raises InputError for values that an operator does not allow."""
+
+
 _ONCE: Final = threading.RLock()
 """What a process has one of is made by one thread: else code would be unloaded that is in use."""
 
@@ -103,6 +114,7 @@ class _Table(ctypes.Structure):
         ("set_handler", ctypes.c_void_p),
         ("handler", ctypes.c_void_p),
         ("names", ctypes.c_void_p),
+        ("exchange", ctypes.c_void_p),
     )
 
 
@@ -150,26 +162,25 @@ def fast_call(
     metadata: Mapping[str, Any],
     context: int,
     functions: Mapping[str, int],
-    otherwise: Call,
+    otherwise: Callable[..., Any],
     failed: Callable[[int], None],
+    exchange: Exchange | None = None,
 ) -> Call | None:
     """The model as a function; None where this interpreter or NumPy is not as this module knows it.
 
     `functions` are the addresses of `run` and `workspace_size`. `otherwise` is called with
     arguments that are not the arrays that the signature asks for, by position or name; `failed`
-    raises after a call that failed with a status.
+    raises after a call that failed with a status. With an `exchange` the function takes a list of
+    a framework's tensors, which it empties, and gives a list.
     """
-    with _ONCE:
-        method, handler = _method(), _handler() if _method() else None
-    if (
-        method is None
-        or handler is None
-        or signature.found
-        or any(len(spec.dims) > MOST_DIMS for spec in signature.outputs)
-    ):
+    entry = _entry_for(signature, exchange)
+    if entry is None:
         return None
+    method, handler = entry
     sizes = _Sizes(signature)
     tensors = (_Tensor * max(1, len(sizes.tensors)))(*sizes.tensors)
+    noted = ctypes.addressof(handler[1][1])
+    told, held = exchange_table(exchange, signature, sizes.number, noted)
     programs = _integers(sizes.programs)
     names = [spec.name for spec in signature.inputs]
     spellings = _integers(list(map(id, names)))
@@ -185,10 +196,11 @@ def fast_call(
         ctypes.addressof(tensors), ctypes.addressof(programs), max(1, sizes.depth),
         any(map(sizes.is_derived, signature.inputs)), _numpy_api()[_SET_HANDLER],
         id(handler[0]) if any(map(_may_be_large, signature.outputs)) else None,
-        ctypes.addressof(spellings),
+        ctypes.addressof(spellings), told,
     )  # fmt: skip
     holder = _Holder(bytes(table))
-    holder.held = (otherwise, failed, tensors, programs, sizes, method, spare, names, spellings)
+    objects = otherwise, failed, names, held
+    holder.held = objects, tensors, programs, sizes, method, spare, spellings
     weakref.finalize(holder, _release, spare, lent).atexit = False
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.argtypes, new.restype = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p), _object
@@ -196,6 +208,25 @@ def fast_call(
 
 
 _object = ctypes.py_object
+
+
+def _entry_for(signature: Signature, exchange: Exchange | None) -> tuple[_Method, Any] | None:
+    """How CPython finds the entry, and where large results have their memory from; None where an
+    entry cannot take such a model.
+    """
+    specs = signature.outputs if exchange is None else (*signature.inputs, *signature.outputs)
+    with _ONCE:
+        method = _method(tensors=exchange is not None)
+        handler = _handler() if method else None
+    if (
+        method is None
+        or handler is None
+        or signature.found
+        or any(len(spec.dims) > MOST_DIMS for spec in specs)
+        or (exchange is not None and not takes_elements(specs))
+    ):
+        return None
+    return method, handler
 
 
 def reached_workspace(size: int, metadata: Mapping[str, Any]) -> Any:
@@ -247,12 +278,13 @@ class _Sizes:
         return any(isinstance(dim, str) and dim not in self._symbols for dim in spec.dims)
 
     def _tensor(self, spec: TensorSpec, flags: int, donor: int = -1) -> _Tensor:
-        sizes = _integers([self._size(dim) for dim in spec.dims])
+        sizes = _integers([self.number(dim) for dim in spec.dims])
         dtype = spec.numpy_dtype
         self._held += [sizes, dtype]
         return _Tensor(id(dtype), len(spec.dims), ctypes.addressof(sizes), flags, donor)
 
-    def _size(self, dim: int | str) -> int:
+    def number(self, dim: int | str) -> int:
+        """A size as the entry reads it."""
         if isinstance(dim, int):
             return dim
         if dim in self._symbols:
@@ -322,20 +354,31 @@ def poll_function() -> tuple[int, int] | None:
 
 
 @cache
-def _method() -> _Method | None:
-    """How CPython finds the entry, which stays loaded as long as the process lives."""
+def _method(*, tensors: bool = False) -> _Method | None:
+    """How CPython finds the entry for arrays, or that for tensors, which stays loaded as long as
+    the process lives.
+    """
     if not _is_known():
         return None
-    address = _entry_code().address(ENTRY)
-    return _Method(b"call", address, _FASTCALL_WITH_NAMES, _DOCUMENTATION)
+    name, code = (TENSOR_ENTRY, _tensor_code()) if tensors else (ENTRY, _entry_code())
+    documentation = _TENSORS_DOCUMENTATION if tensors else _DOCUMENTATION
+    return _Method(b"call", code.address(name), _FASTCALL_WITH_NAMES, documentation)
 
 
 @cache
 def _entry_code() -> LoadedCode:
+    return _load([ENTRY, ALLOCATE, CLEARED, RESIZE, RELEASE, POLL], tensors=False)
+
+
+@cache
+def _tensor_code() -> LoadedCode:
+    return _load([TENSOR_ENTRY], tensors=True)
+
+
+def _load(exports: list[str], *, tensors: bool) -> LoadedCode:
     target = host_target(calibrated=False)
-    exports = [ENTRY, ALLOCATE, CLEARED, RESIZE, RELEASE, POLL]
     store = default_store(os.environ)
-    text = entry_ir(target)
+    text = entry_ir(target, tensors=tensors)
     key = cache_key([compiler_digest(), text, target.cpu, target.feature_string])
     code = store.find_kernel(key)
     if code is None:

@@ -165,7 +165,7 @@ def test_writes_in_the_middle_of_a_graph_stay_in_torch():
     graph = make_fx(lambda x: x.add_(1) * x.mul_(2))(torch.ones(3))
     with pytest.warns(ModelWarning, match=r"aten\.add_.*aten\.mul_.*writes into inputs alone"):
         function = compile_graph(graph, Settings(1, "partition", ATEN))
-    torch.testing.assert_close(function(torch.ones(3)), torch.full((3,), 16.0))
+    torch.testing.assert_close(function([torch.ones(3)]), torch.full((3,), 16.0))
 
 
 def _add(weight, other):

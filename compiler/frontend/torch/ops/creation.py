@@ -89,8 +89,11 @@ def arange(
         count: ExprLike = max(0, -int(-(last - first) // pace))
     else:
         first, last, pace = (Expr.of(each) for each in numbers)  # pyright: ignore[reportArgumentType]
-        (stride,) = only_static([pace], "arange")
-        length = (last - first).ceildiv(stride) if stride > 0 else (first - last).ceildiv(-stride)
+        least, _ = pace.range({})
+        if least is None or least < 0:  # a size may be a step, and goes upwards
+            only_static([pace], "arange")
+        upwards = least is not None and least >= 0
+        length = (last - first).ceildiv(pace) if upwards else (first - last).ceildiv(-pace)
         low, _ = length.range({})
         count = length if low is not None and low >= 0 else maximum([Expr.of(0), length])
     if element in FLOATS:

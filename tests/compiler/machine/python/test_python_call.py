@@ -333,7 +333,7 @@ def test_python_alone_gives_the_same(monkeypatch: pytest.MonkeyPatch):
     x = rows_of(5)
     quick = weft.compile(dense_model("rows"), threads=1, cache=False)
     assert not isinstance(quick.__call__, CheckedCall)
-    monkeypatch.setattr(python_call, "_method", lambda: None)
+    monkeypatch.setattr(python_call, "_method", lambda **_: None)
     slow = weft.compile(dense_model("rows"), threads=1, cache=False)
     assert isinstance(slow.__call__, CheckedCall)
     assert slow(x)[0].tobytes() == quick(x)[0].tobytes()

@@ -209,7 +209,9 @@ class _Traffic:
             if shared is columns if not is_panel else shared not in atoms:
                 size = self._box(access, self._around) or 0
                 total += size * (READ_TWICE if is_panel else WRITTEN_ELSEWHERE)
-        batch = [n for n, loop in enumerate(order) if loop.extent != 1 and self._may_be_single(loop)]
+        batch = [
+            n for n, loop in enumerate(order) if loop.extent != 1 and self._may_be_single(loop)
+        ]
         return total, sum(batch)
 
     def _may_be_single(self, loop: ForOp) -> bool:

@@ -99,7 +99,7 @@ IMPORTS_BY_NAME: Final[Mapping[str, Sequence[str]]] = {
     ),
     "reals become complex numbers, and lists tensors": (
         "weft.array.operators -> weft.array.complex_numbers",
-        "weft.array.operators -> weft.array.lists",
+        "weft.array.operators -> weft.array.rearrangements",
     ),
     "modules of the public interface are loaded when they are first used": ("weft -> weft.",),
     "a command loads what it needs": ("weft.cli.main -> weft.cli.",),

@@ -20,7 +20,6 @@ from weft.compiler.machine.artifact.artifact import Compiled, check_runs_on
 from weft.compiler.machine.artifact.cache import default_cache
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.python.executable import Executable
-from weft.compiler.machine.python.profile import Profile
 from weft.dialects.errors import OptionError, WeftError
 from weft.dialects.weights import Array
 from weft.distributed.mesh import Mesh, P
@@ -33,6 +32,7 @@ from weft.trees import Structure, flatten, tree_map, unflatten
 
 if TYPE_CHECKING:
     from weft.compiler.frontend.imported import ImportedModel
+    from weft.compiler.machine.python.profile import Profile
     from weft.distributed import pipeline, placement
     from weft.probing import inside, watching
     from weft.tracing import donations

@@ -222,7 +222,8 @@ def test_every_operator_that_takes_numbers_has_a_probe():
 
 def test_every_operator_that_reads_indices_while_it_runs_is_made_of_some_probe():
     made = {op.name for probe in PROBES for op in imported(probe).module.walk()}
-    assert {op.name for op in OPS if reads_indices(op)} - made == set()
+    missing = {op.name for op in OPS if reads_indices(op)} - made
+    assert missing == {"graph.solve"}  # which no operator of ONNX becomes
 
 
 def reads_indices(cls):

@@ -55,9 +55,8 @@ def common_dtype(*operands: Any) -> np.dtype[Any]:
 
 @cache
 def number_dtype(number_type: type, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype of a Python number beside a tensor: the tensor's, but for an int beside bools and
-    a float or complex one beside integers, which are those of 64 bits.
-    """
+    """The dtype of a Python number beside a tensor: the tensor's, but the one of 64 bits for an int
+    beside bools, and a float or complex number beside integers."""
     if issubclass(number_type, complex):
         return np.result_type(dtype if dtype.kind not in "biu" else np.float64, np.complex64)
     if issubclass(number_type, float):
@@ -235,7 +234,7 @@ class ArrayOperators(metaclass=ArrayClass):
     def lifted(self, other: Any) -> Self:
         """A number, an array, a tensor of another kind or a list of such as one of this kind."""
         if isinstance(other, list | tuple):
-            return import_module("weft.array.lists").lifted(self, other)
+            return import_module("weft.array.rearrangements").of_list(self, other)
         dtype = number_dtype(type(other), self.dtype) if is_number(other) else None
         return self.constant(np.asarray(other, dtype))
 

@@ -233,3 +233,17 @@ def tril(x: Any, k: int = 0) -> Any:
     if not isinstance(x, ArrayOperators):
         return _numpy.tril(x, k)
     return x.op("trilu", x, upper=False, k=k)
+
+
+def holds_tensors(values: Any) -> bool:
+    """Whether it is a tensor, or a list that holds one."""
+    if isinstance(values, list | tuple):
+        return any(map(holds_tensors, cast("Sequence[Any]", values)))
+    return isinstance(values, ArrayOperators)
+
+
+def of_list(x: Any, values: Any) -> Any:
+    """A list of numbers and tensors as a tensor like `x`."""
+    if not holds_tensors(values):
+        return x.constant(np.asarray(values))
+    return stack([x.lifted(each) for each in values])

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from weft.array.composites import leader
-from weft.array.lists import holds_tensors
 from weft.array.operators import ArrayOperators, is_number, listed, users_line
-from weft.array.rearrangements import stack
+from weft.array.rearrangements import holds_tensors, stack
+from weft.compiler.deferred import deferred
 from weft.dialects.errors import WeftError
 from weft.eager.tensor import tensor_of
 from weft.trees import tree_map
+
+if TYPE_CHECKING:
+    from weft.autodiff import batching
+else:
+    batching = deferred("weft.autodiff.batching")
 
 _numpy: Any = np  # whose overloads ask for more than arrays
 
@@ -163,3 +169,31 @@ def as_tensors(found: Any, arguments: Sequence[Any]) -> Any:
         return found
     array = cast("np.ndarray[Any, Any]", found)
     return tensor_of(array) if array.ndim and array.dtype.kind in "biufc" else array
+
+
+def of_stacks(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of a matrix, on arrays with more axes in front too: of all matrices at once.
+    Other arguments with axes have an element for each matrix.
+    """
+
+    @wraps(function)
+    def called(a: Any, *others: Any, **named: Any) -> Any:
+        a = operand(a, *others)
+        if a.ndim < 3:
+            return function(a, *others, **named)
+        heads = tuple(a.shape[:-2])
+        given: dict[Any, Any] = {**dict(enumerate(others)), **named}
+        mapped = {
+            key: operand(each, a).broadcast_to(heads).reshape(-1)
+            for key, each in given.items() if getattr(each, "ndim", 0)
+        }  # fmt: skip
+
+        def of_one(matrix: Any, parts: dict[Any, Any]) -> Any:
+            own = given | parts
+            ordered = (own[position] for position in range(len(others)))
+            return function(matrix, *ordered, **{name: own[name] for name in named})
+
+        found = batching.vmap(of_one)(a.reshape((-1, *a.shape[-2:])), mapped)
+        return tree_map(lambda each: each.reshape((*heads, *each.shape[1:])), found)
+
+    return called

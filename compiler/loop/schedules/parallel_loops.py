@@ -17,10 +17,7 @@ ENOUGH_TASKS = 12
 """Iterations of a loop that threads share evenly enough."""
 
 LEAST_TASK = 32
-"""Operations of an iteration beside which finding its indices costs little, by multiplications."""
-
-LEAST_DIVIDED = 1024
-"""The same where indices are found by dividing by a dynamic size."""
+"""Operations of an iteration beside which finding its indices, by multiplications, costs little."""
 
 
 def parallelize_outermost(loop: ForOp) -> ForOp:
@@ -65,10 +62,9 @@ def _wants(loop: ForOp, inner: ForOp) -> bool:
         return False
     if loop.extent.constant is None and 1 in (tasks, inner.extent):
         return True
-    least = LEAST_DIVIDED if inner.extent.constant is None else LEAST_TASK
     alone, each = iteration_cost(loop).constant, iteration_cost(inner).constant
     shared = alone is None or alone * tasks >= 2 * GRAIN_OPERATIONS
-    return shared and (each or least) >= least
+    return shared and inner.extent.constant is not None and (each or LEAST_TASK) >= LEAST_TASK
 
 
 def least_tasks(extent: Expr) -> int | None:

@@ -12,15 +12,21 @@ table. Of CPython's objects it reads the type alone, of NumPy's the members that
 from __future__ import annotations
 
 from string import Template
+from typing import TYPE_CHECKING
 
+from weft.compiler.deferred import deferred
 from weft.compiler.machine.python.entry_arrays import ARRAYS_IR
 from weft.compiler.machine.python.entry_memory import LENDING_IR, MEMORY_IR, PLACEHOLDERS
 from weft.compiler.machine.python.signals import POLL, SIGNALS_IR
-from weft.compiler.machine.python.tensor_entry import TENSOR_ENTRY, TENSORS_IR
-from weft.compiler.machine.python.tensor_memory import TENSOR_MEMORY_IR
 from weft.compiler.target.target import Target
 
-ENTRY = "weft_python_call"
+if TYPE_CHECKING:
+    from weft.compiler.machine.python import tensor_entry, tensor_memory
+else:
+    tensor_entry = deferred("weft.compiler.machine.python.tensor_entry")
+    tensor_memory = deferred("weft.compiler.machine.python.tensor_memory")
+
+ENTRY, TENSOR_ENTRY = "weft_python_call", "weft_tensor_call"
 
 _HEADER_BYTES = object.__basicsize__
 _TYPE_OFFSET = _HEADER_BYTES - 8
@@ -327,8 +333,9 @@ WRITABLE_FLAG = 0x400
 def entry_ir(target: Target, *, tensors: bool = False) -> str:
     """The module as text; with the entry for tensors it is twice as long."""
     parts = (_IR, ARRAYS_IR, LENDING_IR, MEMORY_IR, SIGNALS_IR)
-    further = (TENSOR_MEMORY_IR, TENSORS_IR) if tensors else ()
-    text = Template("".join(parts + further)).substitute(
+    if tensors:
+        parts += tensor_memory.TENSOR_MEMORY_IR, tensor_entry.TENSORS_IR
+    text = Template("".join(parts)).substitute(
         PLACEHOLDERS,
         entry=ENTRY,
         tensors=TENSOR_ENTRY,

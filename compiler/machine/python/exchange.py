@@ -122,16 +122,14 @@ class _Exchange(ctypes.Structure):
 
 
 def exchange_table(
-    exchange: Exchange | None,
+    exchange: Exchange,
     signature: Signature,
     size: Callable[[int | str], int],
     spare: int,
-) -> tuple[int | None, object]:
-    """Where the entry's table is, and what holds it; None without an exchange. `size` numbers a
+) -> tuple[int, object]:
+    """Where the entry's table is, and what holds it. `size` numbers a
     size as the entry reads it, `spare` is where spare memory is noted.
     """
-    if exchange is None:
-        return None, None
     framework = exchange.framework
     version, from_object, to_object = _functions(framework.capsule)
     orders = [each.order for each in exchange.operands] + list(exchange.orders)

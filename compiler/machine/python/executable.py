@@ -12,7 +12,6 @@ import numpy as np
 from weft.compiler.deferred import deferred
 from weft.compiler.machine.artifact.signature import Signature, TensorSpec
 from weft.compiler.machine.python.checked_call import CheckedCall
-from weft.compiler.machine.python.exchange import Exchange
 from weft.compiler.machine.python.fast_call import Call, fast_call
 from weft.compiler.machine.python.host_calls import functions_called, host_caller
 from weft.compiler.machine.python.strings import output_names, string_call
@@ -22,6 +21,7 @@ from weft.dialects.weights import Array
 
 if TYPE_CHECKING:
     from weft.compiler.machine.python import executable_html, record_profile
+    from weft.compiler.machine.python.exchange import Exchange
     from weft.compiler.machine.python.profile import Profile
 else:
     executable_html = deferred("weft.compiler.machine.python.executable_html")

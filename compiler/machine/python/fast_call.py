@@ -34,6 +34,7 @@ from weft.compiler.machine.python.entry import (
     DENSE_FLAGS,
     ENTRY,
     MOST_DIMS,
+    TENSOR_ENTRY,
     WRITABLE_FLAG,
     entry_ir,
 )
@@ -45,14 +46,15 @@ from weft.compiler.machine.python.entry_memory import (
     RESIZE,
     SPARE_BYTES,
 )
-from weft.compiler.machine.python.exchange import Exchange, exchange_table, takes_elements
 from weft.compiler.machine.python.signals import POLL, signals_address
-from weft.compiler.machine.python.tensor_entry import TENSOR_ENTRY
 from weft.dialects.weights import Array
 
 if TYPE_CHECKING:
     from weft.compiler.machine.codegen import object_code
+    from weft.compiler.machine.python import exchange as exchanges
+    from weft.compiler.machine.python.exchange import Exchange
 else:
+    exchanges = deferred("weft.compiler.machine.python.exchange")
     object_code = deferred("weft.compiler.machine.codegen.object_code")
 
 Call = Callable[..., tuple[Array, ...]]
@@ -180,7 +182,9 @@ def fast_call(
     sizes = _Sizes(signature)
     tensors = (_Tensor * max(1, len(sizes.tensors)))(*sizes.tensors)
     noted = ctypes.addressof(handler[1][1])
-    told, held = exchange_table(exchange, signature, sizes.number, noted)
+    told, held = None, None
+    if exchange is not None:
+        told, held = exchanges.exchange_table(exchange, signature, sizes.number, noted)
     programs = _integers(sizes.programs)
     names = [spec.name for spec in signature.inputs]
     spellings = _integers(list(map(id, names)))
@@ -223,7 +227,7 @@ def _entry_for(signature: Signature, exchange: Exchange | None) -> tuple[_Method
         or handler is None
         or signature.found
         or any(len(spec.dims) > MOST_DIMS for spec in specs)
-        or (exchange is not None and not takes_elements(specs))
+        or (exchange is not None and not exchanges.takes_elements(specs))
     ):
         return None
     return method, handler

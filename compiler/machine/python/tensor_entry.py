@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from typing import Final
 
-TENSOR_ENTRY: Final = "weft_tensor_call"
-
 OPERANDS: Final = ("tensor", "integer", "float")
 """What an operand is: a tensor, a size, a number."""
 

@@ -11,10 +11,11 @@ from xdsl.irdl import irdl_op_definition, operand_def, result_def
 
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.accumulate import widen
+from weft.dialects.graph.core.algebra import Term, counted
 from weft.dialects.graph.core.batching import again
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp, OnnxName
-from weft.dialects.graph.core.types import FLOATS, I64, TensorType, tensor, type_of
+from weft.dialects.graph.core.types import F32, F64, FLOATS, I64, TensorType, tensor, type_of
 from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar, compute_type
 from weft.dialects.loop.types import buffer_type_of
@@ -52,6 +53,21 @@ class DetOp(GraphOp):
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         return [np.linalg.det(widen(operands[0])).astype(operands[0].dtype)]
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """`dx = det * x^-T`, which is infinite or NaN where a matrix is singular."""
+        source = type_of(self.operand)
+        wide = F64 if source.element == F64 else F32
+        given, x, det = (
+            Term(b, each).cast(wide) for each in (cotangents[0], self.operand, self.result)
+        )
+        rank, size = source.rank, source.shape[-1]
+        across = counted(b, size)
+        one = across.equals(across.reshape([size, 1])).where(
+            (given * det).reshape([*source.shape[:-2], 1, 1]), 0.0
+        )
+        turned = x.transpose([*range(rank - 2), rank - 1, rank - 2])
+        return [Term(b, b.solve(turned.value, one.value)).cast(source.element).value]
 
     def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
         return again(self, operands, b)

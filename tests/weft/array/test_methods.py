@@ -242,9 +242,9 @@ def test_w5_sizes_that_a_call_knows():
 
 PROTOCOL = {
     "T", "apply", "as_float", "as_wide", "broadcast_to", "cast", "composed", "composed_all",
-    "constant", "dtype", "duplicate", "extent", "has_values", "imag", "lifted", "mT", "ndim",
-    "number", "numbers", "op", "promoted", "promoting", "real", "reduced", "regrouped",
-    "require_within", "results", "rolled", "shape", "shaped", "showing", "size",
+    "constant", "device", "dtype", "duplicate", "extent", "has_values", "imag", "lifted", "mT",
+    "ndim", "number", "numbers", "op", "promoted", "promoting", "real", "reduced", "regrouped",
+    "require_within", "results", "rolled", "shape", "shaped", "showing", "size", "to_device",
 }  # fmt: skip
 """What arrays of every mode have beside the methods: functions of arrays are written in it."""
 
@@ -256,9 +256,8 @@ def public(kind: type) -> set[str]:
 def test_tensors_show_what_arrays_have_and_nothing_of_their_making():
     assert public(ArrayMethods) == PROTOCOL | {*METHODS}
     assert public(Tensor) - public(ArrayMethods) == {
-        "become", "device", "forget_elements", "numpy", "of", "part", "recording",
-        "to_device", "value",
-        "views", "with_part",
+        "become", "forget_elements", "numpy", "of", "part", "recording", "value", "views",
+        "with_part",
     }  # fmt: skip
 
 

@@ -14,8 +14,7 @@ from weft.array.elementwise import abs, matmul, sign, sqrt, where
 from weft.array.products import vector_norm
 from weft.array.rearrangements import concat, matrix_transpose
 from weft.array.selections import take, take_along_axis
-from weft.array_api.operands import as_double, known, operand, refuse
-from weft.array_api.stacks import of_stacks
+from weft.array_api.operands import as_double, known, of_stacks, operand, refuse
 from weft.autodiff.custom import custom_jvp
 from weft.autodiff.one_kernel import one_kernel
 from weft.dialects.weights import Array

@@ -15,8 +15,7 @@ from weft.array.rearrangements import concat
 from weft.array.selections import take, take_along_axis
 from weft.array_api.functions import decompositions
 from weft.array_api.linalg import solve
-from weft.array_api.operands import as_double, known, operand, refuse
-from weft.array_api.stacks import of_stacks
+from weft.array_api.operands import as_double, known, of_stacks, operand, refuse
 from weft.autodiff.custom import custom_jvp
 from weft.autodiff.one_kernel import one_kernel
 from weft.tracing.control import fori_loop, while_loop

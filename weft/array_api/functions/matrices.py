@@ -12,8 +12,7 @@ from weft.array.products import matrix_norm, vector_norm
 from weft.array.rearrangements import moveaxis
 from weft.array_api.functions.decompositions import svdvals
 from weft.array_api.linalg import inv, solve
-from weft.array_api.operands import known, operand, operands, refuse
-from weft.array_api.stacks import of_stacks
+from weft.array_api.operands import known, of_stacks, operand, operands, refuse
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:

@@ -130,7 +130,9 @@ def _orders(loops: Sequence[ForOp]) -> Iterator[list[ForOp]]:
         places = range(len(rest) + 1) if outer is not columns else [0]
         for place in places:
             order = [*rest[:place], columns, *rest[place:]] if outer is not columns else rest
-            if _is_enough(outer, *order[:1]):
+            # Of a dynamic number of tiles, which may be none, no index of two loops is found.
+            inner = [loop for loop in order[:1] if loop.extent.constant is not None]
+            if _is_enough(outer, *inner):
                 yield [outer, *order]
 
 

@@ -91,8 +91,9 @@ def test_the_derivative_of_a_derivative():
             ("n",), ModelError, "inputs of floats, got n",
         ),
         (
-            "agraph (float[2, 2] x) => (float y) { [lu] d = Det(x) [e] y = Exp(d) }",
-            ("x",), UnsupportedError, "got graph.det of node 'lu'",
+            """agraph (float[1, 1, 2, 2] x, float[1, 5] r) => (float[1, 1, 1, 1] y) {
+                 [pool] d = MaxRoiPool<pooled_shape = [1, 1]>(x, r) [e] y = Exp(d) }""",
+            ("x",), UnsupportedError, "got graph.max_region_pool of node 'pool'",
         ),
     ],
 )  # fmt: skip

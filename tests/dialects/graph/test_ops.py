@@ -397,7 +397,6 @@ WITHOUT_VJP = {
     "bitwise_xor",
     "constant",
     "dequantize_gguf",
-    "det",
     "dims",
     "equal",
     "gguf_scales",

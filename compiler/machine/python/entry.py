@@ -148,6 +148,21 @@ release:
   ret i32 %status.released
 }
 
+; The bytes of the workspace for sizes; -1 for sizes that the model refuses.
+define internal i64 @workspace_bytes(ptr %table, ptr %symbols) alwaysinline {
+  %fixed.at = getelementptr %table, ptr %table, i64 0, i32 6
+  %fixed = load i64, ptr %fixed.at
+  %is.fixed = icmp ne i64 %fixed, -1
+  br i1 %is.fixed, label %known, label %ask
+known:
+  ret i64 %fixed
+ask:
+  %ask.at = getelementptr %table, ptr %table, i64 0, i32 2
+  %ask.for = load ptr, ptr %ask.at
+  %asked = call i64 %ask.for(ptr %symbols)
+  ret i64 %asked
+}
+
 ; What failed is raised apart from calls that do not fail.
 define internal ptr @raise(ptr %table, i32 %status) noinline {
   %failed.at = getelementptr %table, ptr %table, i64 0, i32 10
@@ -218,18 +233,10 @@ accepted:
   %number.next = add i64 %number, 1
   br label %argument
 memory: ; which says also whether the sizes are allowed, before anything is computed from them
-  %fixed.at = getelementptr %table, ptr %table, i64 0, i32 6
-  %fixed = load i64, ptr %fixed.at
-  %is.fixed = icmp ne i64 %fixed, -1
-  br i1 %is.fixed, label %derived, label %ask
-ask:
-  %ask.at = getelementptr %table, ptr %table, i64 0, i32 2
-  %ask.for = load ptr, ptr %ask.at
-  %asked = call i64 %ask.for(ptr %symbols)
-  %refused = icmp eq i64 %asked, -1
+  %bytes = call i64 @workspace_bytes(ptr %table, ptr %symbols)
+  %refused = icmp eq i64 %bytes, -1
   br i1 %refused, label %odd, label %derived
 derived:
-  %bytes = phi i64 [ %fixed, %memory ], [ %asked, %ask ]
   %has.derived.at = getelementptr %table, ptr %table, i64 0, i32 16
   %has.derived = load i64, ptr %has.derived.at
   %must.agree = icmp ne i64 %has.derived, 0

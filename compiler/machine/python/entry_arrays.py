@@ -6,6 +6,7 @@ i1 @accept(ptr table, ptr tensor, ptr object, ptr symbols, i64 count)
 i64 @size(ptr table, i64 code, ptr symbols, ptr stack)
 i1 @fits(i64 size, i64 given, ptr symbols, i64 count)
 i1 @agrees(ptr table, ptr tensor, ptr shape, ptr symbols, ptr stack)
+i64 @shape_of(ptr table, ptr tensor, ptr symbols, ptr stack, ptr shape)
 ptr @new_output(ptr table, ptr tensor, ptr symbols, ptr stack, ptr shape)
 """
 
@@ -274,19 +275,19 @@ no:
   ret i1 false
 }
 
-; A new array for an output. NULL with an error set, or without one for a size below 0.
-define internal ptr @new_output(ptr %table, ptr %tensor, ptr %symbols, ptr %stack, ptr %shape) {
-  %dtype = load ptr, ptr %tensor
+; Fills in the shape of an output; returns the number of its elements, -1 for a size below 0.
+define internal i64 @shape_of(ptr %table, ptr %tensor, ptr %symbols, ptr %stack, ptr %shape) {
+entry:
   %rank.at = getelementptr %tensor, ptr %tensor, i64 0, i32 1
   %rank = load i64, ptr %rank.at
   %sizes.at = getelementptr %tensor, ptr %tensor, i64 0, i32 2
   %sizes = load ptr, ptr %sizes.at
   br label %axis
 axis:
-  %number = phi i64 [ 0, %0 ], [ %next, %keep ]
-  %elements = phi i64 [ 1, %0 ], [ %elements.next, %keep ]
+  %number = phi i64 [ 0, %entry ], [ %next, %keep ]
+  %elements = phi i64 [ 1, %entry ], [ %elements.next, %keep ]
   %done = icmp eq i64 %number, %rank
-  br i1 %done, label %weigh, label %evaluate
+  br i1 %done, label %all, label %evaluate
 evaluate:
   %code.at = getelementptr i64, ptr %sizes, i64 %number
   %code = load i64, ptr %code.at
@@ -299,6 +300,21 @@ keep:
   %next = add i64 %number, 1
   %elements.next = mul i64 %elements, %size
   br label %axis
+all:
+  ret i64 %elements
+refuse:
+  ret i64 -1
+}
+
+; A new array for an output. NULL with an error set, or without one for a size below 0.
+define internal ptr @new_output(ptr %table, ptr %tensor, ptr %symbols, ptr %stack, ptr %shape) {
+  %dtype = load ptr, ptr %tensor
+  %rank.at = getelementptr %tensor, ptr %tensor, i64 0, i32 1
+  %rank = load i64, ptr %rank.at
+  %elements = call i64 @shape_of(
+    ptr %table, ptr %tensor, ptr %symbols, ptr %stack, ptr %shape)
+  %negative = icmp slt i64 %elements, 0
+  br i1 %negative, label %refuse, label %weigh
 refuse:
   ret ptr null
 weigh: ; to say where memory comes from takes longer than a small array

@@ -133,18 +133,10 @@ accepted:
   %number.next = add i64 %number, 1
   br label %argument
 size: ; which says also whether the sizes are allowed, before anything is computed from them
-  %fixed.at = getelementptr %table, ptr %table, i64 0, i32 6
-  %fixed = load i64, ptr %fixed.at
-  %is.fixed = icmp ne i64 %fixed, -1
-  br i1 %is.fixed, label %derived, label %ask
-ask:
-  %ask.at = getelementptr %table, ptr %table, i64 0, i32 2
-  %ask.for = load ptr, ptr %ask.at
-  %asked = call i64 %ask.for(ptr %symbols)
-  %refused = icmp eq i64 %asked, -1
+  %bytes = call i64 @workspace_bytes(ptr %table, ptr %symbols)
+  %refused = icmp eq i64 %bytes, -1
   br i1 %refused, label %odd, label %derived
 derived:
-  %bytes = phi i64 [ %fixed, %size ], [ %asked, %ask ]
   %has.derived.at = getelementptr %table, ptr %table, i64 0, i32 16
   %has.derived = load i64, ptr %has.derived.at
   %must.agree = icmp ne i64 %has.derived, 0

@@ -229,26 +229,10 @@ entry:
   %stack = alloca i64, i64 %depth, align 8
   %rank.at = getelementptr %tensor, ptr %tensor, i64 0, i32 1
   %rank = load i64, ptr %rank.at
-  %sizes.at = getelementptr %tensor, ptr %tensor, i64 0, i32 2
-  %sizes = load ptr, ptr %sizes.at
-  br label %axis
-axis:
-  %number = phi i64 [ 0, %entry ], [ %next, %keep ]
-  %elements = phi i64 [ 1, %entry ], [ %elements.next, %keep ]
-  %done = icmp eq i64 %number, %rank
-  br i1 %done, label %weigh, label %evaluate
-evaluate:
-  %code.at = getelementptr i64, ptr %sizes, i64 %number
-  %code = load i64, ptr %code.at
-  %size = call i64 @size(ptr %table, i64 %code, ptr %symbols, ptr %stack)
-  %negative = icmp slt i64 %size, 0
-  br i1 %negative, label %none, label %keep
-keep:
-  %shape.at = getelementptr i64, ptr %shape, i64 %number
-  store i64 %size, ptr %shape.at
-  %next = add i64 %number, 1
-  %elements.next = mul i64 %elements, %size
-  br label %axis
+  %elements = call i64 @shape_of(
+    ptr %table, ptr %tensor, ptr %symbols, ptr %stack, ptr %shape)
+  %negative = icmp slt i64 %elements, 0
+  br i1 %negative, label %none, label %weigh
 weigh:
   %item.at = getelementptr %output, ptr %output, i64 0, i32 1
   %item = load i64, ptr %item.at

@@ -13,7 +13,7 @@ from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.batching import again, all_spread
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp
-from weft.dialects.graph.core.types import TensorType, type_of
+from weft.dialects.graph.core.types import TensorType
 from weft.dialects.graph.linalg.triangular import SquareOp, transposed
 from weft.dialects.graph.ops.determinant import exchange_rows, greatest_row
 from weft.dialects.loop.builder import Buffers, LoopBuilder
@@ -45,10 +45,7 @@ class SolveOp(SquareOp):
     result: SSAValue = result_def(TensorType)
 
     def infer(self) -> Sequence[TensorType]:
-        source, right = self._square(), type_of(self.right)
-        fits = right.has_rank and right.shape[:-1] == source.shape[:-1]
-        self.require(fits, f"columns of the rows of {source}", right)
-        return [right]
+        return [self._solution()]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         a, right = (each.astype(np.float64) for each in operands)

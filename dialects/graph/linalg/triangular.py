@@ -51,6 +51,13 @@ class SquareOp(GraphOp):
         self.require(rows == columns or not known, "squares", source)
         return source
 
+    def _solution(self) -> TensorType:
+        """The type of the second operand, columns for each row of the matrices."""
+        source, right = self._square(), type_of(self.operands[1])
+        fits = right.has_rank and right.shape[:-1] == source.shape[:-1]
+        self.require(fits, f"columns of the rows of {source}", right)
+        return right
+
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
         rows, columns = type_of(self.operands[0]).shape[-2:]
         return [] if rows == columns else [(rows, columns)]
@@ -141,10 +148,7 @@ class TriangularSolveOp(SquareOp):
         return bool(self.unit.value.data)
 
     def infer(self) -> Sequence[TensorType]:
-        source, right = self._square(), type_of(self.right)
-        fits = right.has_rank and right.shape[:-1] == source.shape[:-1]
-        self.require(fits, f"columns of the rows of {source}", right)
-        return [right]
+        return [self._solution()]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         a, right = (each.astype(np.float64) for each in operands)

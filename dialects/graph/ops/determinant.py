@@ -16,6 +16,7 @@ from weft.dialects.graph.core.batching import again
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp, OnnxName
 from weft.dialects.graph.core.types import F32, F64, FLOATS, I64, TensorType, tensor, type_of
+from weft.dialects.graph.linalg.triangular import transposed
 from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar, compute_type
 from weft.dialects.loop.types import buffer_type_of
@@ -61,13 +62,12 @@ class DetOp(GraphOp):
         given, x, det = (
             Term(b, each).cast(wide) for each in (cotangents[0], self.operand, self.result)
         )
-        rank, size = source.rank, source.shape[-1]
+        size = source.shape[-1]
         across = counted(b, size)
         one = across.equals(across.reshape([size, 1])).where(
             (given * det).reshape([*source.shape[:-2], 1, 1]), 0.0
         )
-        turned = x.transpose([*range(rank - 2), rank - 1, rank - 2])
-        return [Term(b, b.solve(turned.value, one.value)).cast(source.element).value]
+        return [Term(b, b.solve(transposed(x).value, one.value)).cast(source.element).value]
 
     def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
         return again(self, operands, b)

@@ -228,7 +228,7 @@ loop.program @main(%k: !loop.buffer<[], i64>, %u: !loop.buffer<[8], f32>, %s: !l
 // What is read before a small part is changed is read where the result is.
 // CHECK-LABEL: loop.kernel @part_{{[0-9a-f]+}}(%a0: !loop.buffer<[8], f32>)
 // CHECK: loop.load %a0[%i + 1]
-// CHECK: loop.store %w, %a0[%k]
+// CHECK: loop.store %w_1, %a0[%k]
 // CHECK-LABEL: loop.program @main
 // CHECK: loop.call @part_{{[0-9a-f]+}}(%s)
 // CHECK-NEXT: }

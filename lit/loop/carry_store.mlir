@@ -83,9 +83,9 @@ loop.kernel @k(%y: !loop.buffer<[9], f32>) {
 
 // CHECK: carry_store requires an element that indices of loops alone decide, got loop.load of %y[%d]
 loop.kernel @k(%y: !loop.buffer<[9], f32>, %x: !loop.buffer<[8], i64>) {
+  %c = loop.load %x[0] : !loop.buffer<[8], i64>
+  %d = arith.index_cast %c : i64 to index
   loop.for %j = 0 to 8 {
-    %c = loop.load %x[%j] : !loop.buffer<[8], i64>
-    %d = arith.index_cast %c : i64 to index
     %a = loop.load %y[%d] : !loop.buffer<[9], f32>
     %b = arith.addf %a, %a : f32
     loop.store %b, %y[%d] : !loop.buffer<[9], f32>

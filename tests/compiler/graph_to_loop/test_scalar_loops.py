@@ -1,6 +1,4 @@
-"""Random loops over elements of tensors: a kernel that one becomes does what its graph means, as does
-the machine code.
-"""
+"""Random loops over elements of tensors: a kernel that one becomes does what its graph means."""
 
 from random import Random
 

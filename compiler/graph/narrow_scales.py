@@ -1,7 +1,7 @@
 """graph -> graph: scales and minima of blocks that f16 holds exactly are stored so.
 
-Tools choose scales in f16, and files of f32 networks have them in f32, where they are a fifth of the
-bytes that a step with weights of 4 bits reads.
+Tools choose scales in f16, and files of f32 networks have them in f32, where they are a fifth of
+the bytes that a step with weights of 4 bits reads.
 """
 
 from __future__ import annotations

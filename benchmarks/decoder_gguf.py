@@ -69,14 +69,14 @@ def write(path: Path, weights: Mapping[str, Array], bits: int, heads: Mapping[st
     types = gguf.TokenType
     few = [types.UNKNOWN, types.CONTROL, types.CONTROL, *[types.BYTE] * 256]
     writer.add_token_types([*few, *[types.NORMAL] * (words - len(few))])
-    kind = gguf.GGMLQuantizationType.Q8_0 if bits == 8 else gguf.GGMLQuantizationType.Q4_0
+    stored_as = gguf.GGMLQuantizationType.Q8_0 if bits == 8 else gguf.GGMLQuantizationType.Q4_0
     for name, array in weights.items():
         if array.dtype != np.uint8:
             writer.add_tensor(_gguf_name(name), array)
             continue
         part = name.rpartition(".")[2]
         rows = rotated_in_pairs(array, heads[part]) if part in heads else array
-        writer.add_tensor(_gguf_name(name), rows, raw_dtype=kind)
+        writer.add_tensor(_gguf_name(name), rows, raw_dtype=stored_as)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -104,7 +104,7 @@ class Llama:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        cause: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:

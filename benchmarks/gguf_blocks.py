@@ -57,15 +57,15 @@ def measure(name: str, rows: int, terms: int) -> dict[str, Any]:
     """The row of a format."""
     from gguf import GGMLQuantizationType, quants
 
-    rng, kind = np.random.default_rng(3), GGMLQuantizationType[name]
+    rng, stored_as = np.random.default_rng(3), GGMLQuantizationType[name]
     blocks = any_blocks(name, rows, terms, rng).reshape(rows, -1)
     with np.errstate(all="ignore"):
-        theirs = quants.dequantize(blocks, kind).astype(np.float32)
+        theirs = quants.dequantize(blocks, stored_as).astype(np.float32)
     own = np.asarray(Tensor(blocks).apply("dequantize_gguf", format=name))
     same = (own.view(np.uint32) == theirs.view(np.uint32)) | (np.isnan(own) & np.isnan(theirs))
     row: dict[str, Any] = {"format": name, "floats": own.size, "other_bits": int((~same).sum())}
     blocks = usual_blocks(name, rows, terms, rng)
-    floats = quants.dequantize(blocks.reshape(rows, -1), kind)
+    floats = quants.dequantize(blocks.reshape(rows, -1), stored_as)
     executable = product(name, blocks, terms)
     for count in COUNTS:
         x = rng.standard_normal((count, terms)).astype(np.float32)

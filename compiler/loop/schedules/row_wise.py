@@ -43,6 +43,7 @@ from weft.compiler.loop.schedules.innermost_loops import (
     PREFETCH_BYTES,
     collapse_contiguous,
     has_strided_access,
+    is_scheduled,
     lanes_of,
     prefers_streams,
     privatize,
@@ -133,6 +134,8 @@ def fuse_rows(parent: ForOp | KernelOp, apart: Collection[ForOp] = ()) -> list[F
 
 def _try_fuse_independent(first: ForOp, second: ForOp) -> ForOp | None:
     if first.reduction is not None or second.reduction is not None or first.extent != second.extent:
+        return None
+    if is_scheduled(first) != is_scheduled(second):  # no schedule looks into one that is in part
         return None
     return try_fuse(first, second)
 

@@ -207,7 +207,8 @@ class _Choice:
         if (self.rows or LEAST_MATRIX_ROWS) < LEAST_MATRIX_ROWS:
             return None
         rows, sums = self._other.along[view.row], problem.result.along
-        if rows.step is None or sums[view.row].step is None or sums[view.column].lanes != 1:
+        stored = sums[view.column].lanes == 1 or sums[view.row].lanes == 1
+        if rows.step is None or sums[view.row].step is None or not stored:
             return None
         counts = [
             problem.extents[n].constant
@@ -278,9 +279,7 @@ class _Choice:
         size = params.vectors * problem.lanes
         if bytes < self.target.l2_bytes and not conflict_in_l1(problem, panel, size, self.target):
             return False
-        # Half of L2, since the tiles of rows and of the result pass through the other half
-        # meanwhile.
-        held = depth * size * panel.bits // 8 <= min(self.target.l2_bytes // 2, LARGEST_PANEL)
+        held = self._is_held(depth * size * panel.bits // 8)
         return held and (self.columns or 0) >= LEAST_PANELS * size
 
     def _packs_words_per_tile(self) -> bool:
@@ -291,7 +290,7 @@ class _Choice:
         rows = self.problem.bytes_of(self._other)
         if self.view.row is None or self.view.narrow or self.view.batch or not depth or not rows:
             return False
-        held = depth * self.width * panel.bits // 8 <= min(half, LARGEST_PANEL)
+        held = self._is_held(depth * self.width * panel.bits // 8)
         several = (self.columns or 0) >= LEAST_PANELS * self.width
         return held and several and rows <= half
 
@@ -315,7 +314,13 @@ class _Choice:
         if along.step in (0, 1) or not one_dim or depth is None:
             return False
         columns = min(self.width, self.columns or self.width)
-        return depth * columns * self._panel.bits // 8 <= self.params.stack_bytes
+        return self._is_held(depth * columns * self._panel.bits // 8)
+
+    def _is_held(self, panel_bytes: int) -> bool:
+        """Whether a stack has room for a panel, and L2 beside the tiles of rows and of the result
+        that pass through its other half meanwhile.
+        """
+        return panel_bytes <= min(self.target.l2_bytes // 2, LARGEST_PANEL)
 
     def _gathers(self, along: Along) -> bool:
         """Whether lanes of columns would be gathered, for no stack has room for a panel of them, by

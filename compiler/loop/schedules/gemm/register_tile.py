@@ -25,6 +25,7 @@ from weft.compiler.loop.nest import (
     subscripts,
 )
 from weft.compiler.loop.primitives import (
+    collapse,
     dim_innermost,
     distribute,
     dot_product,
@@ -48,7 +49,7 @@ from weft.compiler.loop.schedules.gemm.prefetch_operands import (
 from weft.compiler.loop.schedules.gemm.remainders import is_whole, rows_of_tile, split_rows
 from weft.compiler.loop.schedules.gemm.tile_params import LONGEST_UNROLL, leaves_room
 from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_tile
-from weft.compiler.loop.schedules.innermost_loops import transpose_copy
+from weft.compiler.loop.schedules.innermost_loops import main_and_remainder, transpose_copy
 from weft.compiler.loop.strides import is_strided, stride
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
@@ -120,13 +121,50 @@ def _multiply_tiles(
     for nest in (*_distribute(inner), *staged):
         taps = [loop for loop in perfect_nest(nest[0]) if loop not in nest]
         if not taps:
-            unroll_tile(nest, plan.lanes, rows=False)
+            _read_sums(nest, plan)
             continue
         terms = taps.pop()
         words = next(loop for loop in taps if _is_in_words(loop, terms, plan))
         tiles = tile(words, plan.matrix)
         sums = [tiles.outer if loop is words else loop for loop in taps]
         matrix_product(reorder(*sums, *nest, tiles.inner, terms)[0])
+
+
+def _read_sums(nest: Sequence[ForOp], plan: Plan) -> None:
+    """Makes vectors of what is in front of or behind the products of a tile: along the columns, or,
+    where the result has the rows next to each other, along these, of sums that are transposed in
+    registers, a block at a time.
+
+        for i:  for j vector:  y[j, i] = f(acc[i, j])
+        ->  for jb:  for ib:  for jj:  for ii vector:  r[jj, ii] = acc[16*ib + ii, 16*jb + jj]
+                              for jj:  for ii vector:  y[16*jb + jj, 16*ib + ii] = f(r[jj, ii])
+    """
+    rows, columns = nest
+    if not all(is_strided(each, columns) and stride(each, rows) == 1 for each in stores_in(rows)):
+        unroll_tile(nest, plan.lanes, rows=False)
+        return
+    for part in main_and_remainder(reorder(columns, rows)[0], plan.lanes):
+        across, _ = reorder(perfect_nest(part)[1], part)
+        for each in main_and_remainder(across, plan.lanes):
+            _read_block(perfect_nest(each), plan)
+
+
+def _read_block(nest: Sequence[ForOp], plan: Plan) -> None:
+    """Reads sums whose rows and columns are whole vectors, or less than one, as vectors along the
+    rows.
+    """
+    rows, columns = nest
+    sides = [min(plan.lanes, loop.extent.constant or plan.lanes) for loop in nest]
+    (io, ii, _), (jo, ji, _) = (tile(loop, n) for loop, n in zip(nest, sides, strict=True))
+    block = collapse(*reorder(jo, io, ji, ii)[:2])
+    if min(sides) >= plan.lanes // 2:
+        sums = next(each for each in loads_in(ii) if is_strided(each, ii))
+        axis = column_axis(sums, ii)
+        assert axis is not None, "the rows index the sums"
+        staged = stage_tile(sums.buffer, block, "registers")
+        pack(staged.buffer, dim_innermost(buffer_type_of(staged.buffer), axis))
+        transpose_copy(staged.load_in, plan.lanes, unrolled=True)
+    unroll_tile((ji, ii), plan.lanes)
 
 
 def pipeline_tiles(top: ForOp) -> None:

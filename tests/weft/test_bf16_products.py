@@ -42,7 +42,8 @@ def model(kind: str, x: np.ndarray, w: np.ndarray, *, stored: bool, **attributes
 
 @pytest.mark.parametrize("stored", [True, False])
 @pytest.mark.parametrize(
-    ("rows", "terms", "columns"), [(70, 64, 130), (1, 96, 40), (35, 30, 33), (2, 7, 9)]
+    ("rows", "terms", "columns"),
+    [(70, 64, 130), (37, 64, 515), (1, 96, 40), (35, 30, 33), (2, 7, 9)],
 )
 def test_products_are_near_and_the_same_on_two_threads(
     rows: int, terms: int, columns: int, stored: bool

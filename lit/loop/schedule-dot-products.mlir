@@ -148,3 +148,32 @@ builtin.module attributes {weft.target = "sapphirerapids"} {
     func.return %y : !graph.tensor<[1024, 128], f32>
   }
 }
+
+// -----
+
+// A weight that each call gives has words where it is, and is the rows of the tiles: the other factor is packed, and sums are transposed
+// in registers on their way to the result, a block behind each step along the sum.
+// CHECK-LABEL: loop.kernel @transpose_cast_cast_matmul_
+// CHECK: loop.alloc workspace : !loop.buffer<[40, 64], bf16, {{.*}}(d0 mod 32), (d1 mod 2)] in [2, 32, 32, 2]>
+// CHECK: %[[ACC:[a-z_0-9]+]] = loop.alloc scratch : !loop.buffer<[32, 32], f32, [d1, d0] in [32, 32]>
+// CHECK: matrix reduction(add)
+// CHECK: loop.load %a1[{{.*}}] : !loop.buffer<[256, 64], bf16>
+// CHECK: loop.for %{{[a-z_0-9]+}} = 0 to 4 {
+// CHECK-NEXT: %[[R:[a-z_0-9]+]] = loop.alloc registers : !loop.buffer<[16, 16], f32, [d0, d1] in [16, 16]>
+// CHECK: loop.load %[[ACC]]{{\[}}
+// CHECK: loop.load %[[R]]{{\[}}
+// CHECK-NEXT: arith.truncf
+// CHECK-NEXT: loop.store %{{.*}}, %a2[
+builtin.module attributes {weft.target = "sapphirerapids"} {
+  func.func @main(%x: !graph.tensor<[40, 64], bf16>, %w: !graph.tensor<[256, 64], bf16>) -> !graph.tensor<[40, 256], bf16> {
+    %y = graph.fused(%x1 = %x, %w1 = %w) : (!graph.tensor<[40, 64], bf16>, !graph.tensor<[256, 64], bf16>) -> !graph.tensor<[40, 256], bf16> {
+      %t = graph.transpose %w1 {permutation = array<i64: 1, 0>} : (!graph.tensor<[256, 64], bf16>) -> !graph.tensor<[64, 256], bf16>
+      %0 = graph.cast %x1 {to = f32} : (!graph.tensor<[40, 64], bf16>) -> !graph.tensor<[40, 64], f32>
+      %1 = graph.cast %t {to = f32} : (!graph.tensor<[64, 256], bf16>) -> !graph.tensor<[64, 256], f32>
+      %2 = graph.matmul %0, %1 : (!graph.tensor<[40, 64], f32>, !graph.tensor<[64, 256], f32>) -> !graph.tensor<[40, 256], f32>
+      %3 = graph.cast %2 {to = bf16} : (!graph.tensor<[40, 256], f32>) -> !graph.tensor<[40, 256], bf16>
+      graph.yield %3 : !graph.tensor<[40, 256], bf16>
+    }
+    func.return %y : !graph.tensor<[40, 256], bf16>
+  }
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper
 
@@ -42,7 +43,8 @@ def model(kind: str, x: np.ndarray, w: np.ndarray, *, stored: bool, **attributes
 
 @pytest.mark.parametrize("stored", [True, False])
 @pytest.mark.parametrize(
-    ("rows", "terms", "columns"), [(70, 64, 130), (1, 96, 40), (35, 30, 33), (2, 7, 9)]
+    ("rows", "terms", "columns"),
+    [(70, 64, 130), (37, 64, 515), (1, 96, 40), (35, 30, 33), (2, 7, 9)],
 )
 def test_products_are_near_and_the_same_on_two_threads(
     rows: int, terms: int, columns: int, stored: bool
@@ -61,6 +63,27 @@ def test_products_are_near_and_the_same_on_two_threads(
     np.testing.assert_allclose(
         results[0].astype(np.float64), exact, atol=ROUNDED * np.abs(exact).max()
     )
+
+
+def test_what_follows_a_product_reads_sums_of_transposed_tiles():
+    x, w, added, bias = tensors((48, 64), (600, 64), (600, 48), (48, 1))
+    whole = onnx.load_from_string(model("Gemm", x, w, stored=False, transB=1))
+    for name, each in (("added", added), ("bias", bias)):
+        info = helper.make_tensor_value_info(name, TensorProto.BFLOAT16, each.shape)
+        whole.graph.input.append(info)
+    whole.graph.node[0].output[0] = "product"
+    whole.graph.node.extend(
+        [
+            helper.make_node("Transpose", ["added"], ["turned"], perm=[1, 0]),
+            helper.make_node("Add", ["product", "turned"], ["sum"]),
+            helper.make_node("Add", ["sum", "bias"], ["y"]),
+        ]
+    )
+    (found,) = weft.compile(whole.SerializeToString())(x, w, added, bias)
+    x, w, added, bias = (each.astype(np.float64) for each in (x, w, added, bias))
+    exact = x @ w.T + added.T + bias
+    atol = 3 * ROUNDED * np.abs(exact).max()
+    np.testing.assert_allclose(np.asarray(found).astype(np.float64), exact, atol=atol)
 
 
 @pytest.mark.parametrize("stride", [1, 2])

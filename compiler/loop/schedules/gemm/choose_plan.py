@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import lru_cache
-from itertools import islice
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -86,7 +85,8 @@ def rated_plans(problem: Problem, view: View, target: Target) -> tuple[Rated, ..
     if not dynamic:
         plans |= {(view, plan): None for plan in tile_plans(problem, view, target)}
     for other in others:
-        across = islice(packed_plans(problem, other, target), 1 if dynamic else None)
+        across = [first_plan(problem, other, target)]
+        across += [] if dynamic else packed_plans(problem, other, target)
         plans |= {(other, plan): None for plan in across}
     plans = {each: None for each in plans if _has_cost(*each)}
     return tuple(rate(problem, each, plan, target) for each, plan in plans)

@@ -33,6 +33,9 @@ FULL = 0.75
 TRANSPOSED = 3.0
 """Cycles of a vector that is transposed in registers on its way into a panel."""
 
+LINE_STORED = 20.0
+"""The same where a line of words is stored a word at a time."""
+
 STRIDED_LOADS = 2.0
 """Loads, and shuffles, of a vector for each element that its lanes are apart."""
 
@@ -196,9 +199,8 @@ class _Product:
         registers = ceil(rows / TILE_ROWS)
         work = float(rows * vectors)
         loads = (rows + registers * vectors * words) / self.target.cost.load_ports
-        return (
-            self.depth / words * max(work, loads) + TILE_START + rows * vectors * (STORED + STORED)
-        )
+        read = STORED + (TRANSPOSED if self.transposed else 0.0)
+        return self.depth / words * max(work, loads) + TILE_START + rows * vectors * (STORED + read)
 
     def _stored(self, rows: int) -> float:
         """The cycles in which a vector of a tile goes to memory: as it is, transposed in registers
@@ -284,7 +286,8 @@ class _Product:
         moved = self.panel_bytes / self.target.cost.l2_bandwidth
         if packing in ("whole", "flat"):
             moved += 2 * self.panel_bytes / self._bandwidth(2 * self.panel_bytes)
-        return moved + vectors * (TRANSPOSED if strided else 1.0)
+        by_lines = self.plan.terms > 1
+        return moved + vectors * (LINE_STORED if by_lines else TRANSPOSED if strided else 1.0)
 
     def _once(self, panels_first: bool) -> float:
         """The cycles in which all operands come from where they are, and the result goes there, a

@@ -207,7 +207,8 @@ class _Choice:
         if (self.rows or LEAST_MATRIX_ROWS) < LEAST_MATRIX_ROWS:
             return None
         rows, sums = self._other.along[view.row], problem.result.along
-        if rows.step is None or sums[view.row].step is None or sums[view.column].lanes != 1:
+        stored = 1 in (sums[view.column].lanes, sums[view.row].lanes)
+        if rows.step is None or sums[view.row].step is None or not stored:
             return None
         counts = [
             problem.extents[n].constant
@@ -278,22 +279,17 @@ class _Choice:
         size = params.vectors * problem.lanes
         if bytes < self.target.l2_bytes and not conflict_in_l1(problem, panel, size, self.target):
             return False
-        # Half of L2, since the tiles of rows and of the result pass through the other half
-        # meanwhile.
-        held = depth * size * panel.bits // 8 <= min(self.target.l2_bytes // 2, LARGEST_PANEL)
-        return held and (self.columns or 0) >= LEAST_PANELS * size
+        return self._is_held(depth, size) and (self.columns or 0) >= LEAST_PANELS * size
 
     def _packs_words_per_tile(self) -> bool:
         """Whether words are better packed a panel at a time by the thread that multiplies them,
         which writes no memory: L2 keeps that panel, and all rows, which are read again with each.
         """
-        panel, depth, half = self._panel, self.problem.depth, self.target.l2_bytes // 2
-        rows = self.problem.bytes_of(self._other)
+        depth, rows = self.problem.depth, self.problem.bytes_of(self._other)
         if self.view.row is None or self.view.narrow or self.view.batch or not depth or not rows:
             return False
-        held = depth * self.width * panel.bits // 8 <= min(half, LARGEST_PANEL)
-        several = (self.columns or 0) >= LEAST_PANELS * self.width
-        return held and several and rows <= half
+        held = self._is_held(depth, self.width) and rows <= self.target.l2_bytes // 2
+        return held and (self.columns or 0) >= LEAST_PANELS * self.width
 
     def _pays_to_copy(self) -> bool:
         """Whether to pack the whole operand in front of the contraction: where it is no smaller
@@ -314,8 +310,12 @@ class _Choice:
         depth, one_dim = self.problem.depth, len(along.dims) == 1
         if along.step in (0, 1) or not one_dim or depth is None:
             return False
-        columns = min(self.width, self.columns or self.width)
-        return depth * columns * self._panel.bits // 8 <= self.params.stack_bytes
+        return self._is_held(depth, min(self.width, self.columns or self.width))
+
+    def _is_held(self, depth: int, columns: int) -> bool:
+        """Whether a stack has room for a panel, and L2 beside the tiles that pass through it."""
+        held = min(self.target.l2_bytes // 2, LARGEST_PANEL)
+        return depth * columns * self._panel.bits // 8 <= held
 
     def _gathers(self, along: Along) -> bool:
         """Whether lanes of columns would be gathered, for no stack has room for a panel of them, by

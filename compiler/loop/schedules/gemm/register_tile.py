@@ -25,6 +25,7 @@ from weft.compiler.loop.nest import (
     subscripts,
 )
 from weft.compiler.loop.primitives import (
+    collapse,
     dim_innermost,
     distribute,
     dot_product,
@@ -48,7 +49,7 @@ from weft.compiler.loop.schedules.gemm.prefetch_operands import (
 from weft.compiler.loop.schedules.gemm.remainders import is_whole, rows_of_tile, split_rows
 from weft.compiler.loop.schedules.gemm.tile_params import LONGEST_UNROLL, leaves_room
 from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_tile
-from weft.compiler.loop.schedules.innermost_loops import transpose_copy
+from weft.compiler.loop.schedules.innermost_loops import main_and_remainder, transpose_copy
 from weft.compiler.loop.strides import is_strided, stride
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
@@ -114,19 +115,56 @@ def _multiply_tiles(
     in memory before and behind that: in the result itself, where they are that and L2 keeps it.
     """
     assert plan.matrix is not None, "a plan of tiles of matrices says of how many words"
-    staged: list[list[ForOp]] = []
+    totals, staged = result, []
     if not _is_stored_as_it_is(result, around, inner, target):
-        _, staged = _stage_accumulators(result, around, inner[-1], plan.lanes, "scratch")
+        totals, staged = _stage_accumulators(result, around, inner[-1], plan.lanes, "scratch")
     for nest in (*_distribute(inner), *staged):
         taps = [loop for loop in perfect_nest(nest[0]) if loop not in nest]
         if not taps:
-            unroll_tile(nest, plan.lanes, rows=False)
+            _unroll_around(nest, totals, plan)
             continue
         terms = taps.pop()
         words = next(loop for loop in taps if _is_in_words(loop, terms, plan))
         tiles = tile(words, plan.matrix)
         sums = [tiles.outer if loop is words else loop for loop in taps]
         matrix_product(reorder(*sums, *nest, tiles.inner, terms)[0])
+
+
+def _unroll_around(nest: Sequence[ForOp], sums: SSAValue, plan: Plan) -> None:
+    """Makes vectors of what is in front of or behind the products of a tile: along its columns, or,
+    where only its rows are next to each other in what is stored, along these, of sums that are
+    transposed in registers, a block at a time.
+
+        for i:  for j:  y[j, i] = f(acc[i, j])
+        ->  for b:  for j:  for i vector:  r[j, i] = acc[i, j]
+                    for j:  for i vector:  y[j, i] = f(r[j, i])
+    """
+    rows, columns = nest[0], nest[-1]
+    stores = stores_in(rows)
+    if not all(is_strided(each, columns) and stride(each, rows) == 1 for each in stores):
+        unroll_tile(nest, plan.lanes, rows=False)
+        return
+    for part in main_and_remainder(reorder(columns, rows)[0], plan.lanes):
+        across, _ = reorder(perfect_nest(part)[1], part)
+        for each in main_and_remainder(across, plan.lanes):
+            _transpose_blocks(perfect_nest(each), sums, plan)
+
+
+def _transpose_blocks(nest: Sequence[ForOp], sums: SSAValue, plan: Plan) -> None:
+    """The same for rows and columns that are whole vectors, or less than one; too few for blocks
+    are not transposed.
+    """
+    sides = [min(plan.lanes, loop.extent.constant or plan.lanes) for loop in nest]
+    (io, ii, _), (jo, ji, _) = (tile(loop, n) for loop, n in zip(nest, sides, strict=True))
+    block = collapse(*reorder(jo, io, ji, ii)[:2])
+    read = next((each for each in loads_in(ii) if each.buffer is sums), None)
+    if read is not None and min(sides) >= plan.lanes // 2:
+        axis = column_axis(read, ii)
+        assert axis is not None, "the rows index the sums"
+        staged = stage_tile(sums, block, "registers")
+        pack(staged.buffer, dim_innermost(buffer_type_of(staged.buffer), axis))
+        transpose_copy(staged.load_in, plan.lanes, unrolled=True)
+    unroll_tile((ji, ii), plan.lanes)
 
 
 def pipeline_tiles(top: ForOp) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct, field
 from xdsl.ir import Block, Operation, SSAValue
 
+from weft.compiler.graph.match import is_row_of_slice, only_user
 from weft.dialects.context import Refusals
 from weft.dialects.graph import GraphOp
 from weft.dialects.graph.core.elementwise import ElementwiseOp
@@ -191,7 +192,13 @@ def _shape_of(group: Group) -> _Shape | None:
 
 
 def _all_have(members: Sequence[GraphOp], dims: ShapeAttr) -> bool:
-    return all(type_of(op.results[0]).dims == dims for op in members)
+    shapes = (type_of(op.results[0]).dims for op in members if not _is_moved_on(op))
+    return all(shape == dims for shape in shapes)
+
+
+def _is_moved_on(op: GraphOp) -> bool:
+    """Whether another movement alone reads a movement, at an index that follows from its own."""
+    return isinstance(op, IndexMapOp) and is_row_of_slice(only_user(op.result))
 
 
 def _are_last(axes: Sequence[int], rank: int) -> bool:
@@ -201,7 +208,7 @@ def _are_last(axes: Sequence[int], rank: int) -> bool:
 
 def _is_read_in_place(group: Group) -> bool:
     """Whether no movement in a group moves what the group computes."""
-    inside = {result for op in group.members for result in op.results}
+    inside = {result for op in group.members if not _is_moved_on(op) for result in op.results}
     moved = (op for op in group.members if isinstance(op, IndexMapOp | AlongAxisIndexedOp))
     return not any(op.operand in inside for op in moved)
 

@@ -81,7 +81,8 @@ class RowMajorOp(IndexMapOp):
 
     def source_index(self, index: Sequence[Expr]) -> Sequence[Expr]:
         if self.keeps_dims():
-            positions = (i for i, dim in zip(index, self.result_type.shape, strict=True) if dim != 1)
+            dims = zip(index, self.result_type.shape, strict=True)
+            positions = (position for position, dim in dims if dim != 1)
             shape = type_of(self.operand).shape
             return [Expr.of(0) if dim == 1 else next(positions) for dim in shape]
         strides = row_major_strides(self.result_type.shape)

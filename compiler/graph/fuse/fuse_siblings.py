@@ -4,7 +4,8 @@ results, so that what one computes is not read again by the other.
     s = a + b;  y = f(s);  z = g(s)      ->      s, y, z = fused(a, b)
 
 Such are elementwise operators, reductions over rows of what these compute, what inserts that into a
-tensor, and what reads a table at the indices that they compute.
+tensor, and what reads a table at the indices that they compute. Running totals of the same elements
+are one group as well: each element waits for the total before it, of one while the other is added.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from weft.dialects.graph import GraphOp
 from weft.dialects.graph.core.elementwise import ElementwiseOp
 from weft.dialects.graph.core.types import ShapeAttr, type_of
 from weft.dialects.graph.ops.reduce import ReduceOp
+from weft.dialects.graph.ops.scan import ScanOp
 from weft.dialects.graph.reindexing.gather import AlongAxisIndexedOp, GatherElementsOp, GatherOp
 from weft.dialects.graph.reindexing.insert import InsertSliceOp
 from weft.dialects.graph.reindexing.movement import IndexMapOp
@@ -129,6 +131,32 @@ def fuse_siblings(
                 continue
             if refusals is not None:
                 _note_all(refusals, producer, group, f"as siblings: {reason}")
+    _join_scans(groups, position, readers)
+
+
+def _join_scans(
+    groups: dict[Operation, Group], position: Mapping[Operation, int], readers: _Readers
+) -> None:
+    """Joins groups of running totals along the same lines that read the same value."""
+    scans: list[Group] = []
+    for group in dict.fromkeys(groups.values()):
+        if not isinstance(group.anchor, ScanOp):
+            continue
+        for first in scans:
+            if _same_lines(first, group) and _may_wait(first, group, groups, position, readers):
+                join(first, group, groups, position)
+                scans.remove(first)
+                break
+        scans.append(group)
+
+
+def _same_lines(one: Group, other: Group) -> bool:
+    """Whether totals run along the same lines, of elements that one value takes part in."""
+    first, second = one.anchor, other.anchor
+    assert isinstance(first, ScanOp) and isinstance(second, ScanOp), "groups of running totals"
+    lines = ((each.result_type.dims, each.position, each.reverse) for each in (first, second))
+    read = ({value for op in group.members for value in op.operands} for group in (one, other))
+    return len(set(lines)) == 1 and not set.isdisjoint(*read)
 
 
 def note_refusal(

@@ -153,7 +153,8 @@ def _join_scans(
 def _same_lines(one: Group, other: Group) -> bool:
     """Whether totals run along the same lines, of elements that one value takes part in."""
     first, second = one.anchor, other.anchor
-    assert isinstance(first, ScanOp) and isinstance(second, ScanOp), "groups of running totals"
+    assert isinstance(first, ScanOp), "a group of running totals"
+    assert isinstance(second, ScanOp), "a group of running totals"
     lines = ((each.result_type.dims, each.position, each.reverse) for each in (first, second))
     read = ({value for op in group.members for value in op.operands} for group in (one, other))
     return len(set(lines)) == 1 and not set.isdisjoint(*read)

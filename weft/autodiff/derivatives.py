@@ -129,8 +129,11 @@ def jvp(
     It is the derivative of the function's vector-Jacobian product, which is linear in the vector.
     """
     if trap_nan:
-        pushed = trapped(lambda *pairs: jvp(function, *pairs, has_aux), True)
-        return pushed(tuple(primals), tuple(tangents))
+
+        def pushed(primals: Any, tangents: Any) -> Any:
+            return jvp(function, primals, tangents, has_aux)
+
+        return trapped(pushed, True)(tuple(primals), tuple(tangents))
     returned, pull, _ = _pulled(function, range(len(primals)), primals)
     value = returned[0] if has_aux else returned
     leaves, structure = flatten(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -12,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from weft.array.operators import users_line
 from weft.autodiff.custom import custom_vjp
 from weft.autodiff.derivatives import vjp
 from weft.compilation import compile_cached
@@ -21,30 +23,34 @@ from weft.compiler.driver.options import Changes, Options, require_keywords
 from weft.compiler.frontend.imported import ImportedModel
 from weft.compiler.machine.artifact.cache import default_cache
 from weft.compiler.machine.python.executable import Executable
-from weft.dialects.errors import WeftError
+from weft.dialects.errors import RecompileWarning, WeftError
 from weft.eager.tape import DEPTH, is_recorded
 from weft.eager.tensor import Tensor
 from weft.source.cached_calls import MOST_CACHED, UNKNOWN, CachedCall, as_tensors, is_value, sign
 from weft.source.program import Program
 from weft.source.signature import array_in, elements_in, kept_leaf, key_of, selects, shown_value
-from weft.source.stored import constants_of, entry_of, found_program, keep_program
+from weft.source.stored import chosen_options, constants_of, entry_of, found_program, keep_program
 from weft.state import Change, as_before, put_back_on_error
 from weft.tracing.recognize import is_traced_tensor
-from weft.tracing.spec import FunctionChanges, Spec, names_of, options_for
+from weft.tracing.spec import Spec, names_of, options_for
 from weft.trees import KNOWN, Structure, flatten_exactly, unflatten
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
     from weft.dialects.graph.regions import effects
-    from weft.probing import inside
+    from weft.probing import inside, watching
     from weft.source import interpret
     from weft.source.pieces import pieced
 else:
     effects = deferred("weft.dialects.graph.regions.effects")
     inside = deferred("weft.probing.inside")
+    watching = deferred("weft.probing.watching")
     interpret = deferred("weft.source.interpret")
     pieced = deferred("weft.source.pieces.pieced")
+
+MANY = 8
+"""Compilations of a function, behind which it is told that there are so many."""
 
 Specs = Sequence["Spec | None"] | Mapping[str, Spec]
 
@@ -56,6 +62,7 @@ class Compilation(Struct, frozen=True):
     reason: str
     program: Program
     executable: Executable
+    watched: tuple[str, ...] = ()
 
     def broken(self) -> str | None:
         """What of the surroundings is not as it was when it was compiled; None where all is."""
@@ -75,7 +82,10 @@ class Compilation(Struct, frozen=True):
         outputs = self.executable(*arrays, *captured)
         self.program.write(given, outputs)
         self.program.keep(outputs)
-        return self.program.rebuilt(outputs)
+        result = self.program.rebuilt(outputs)
+        if not self.watched:
+            return result
+        return result, dict(zip(self.watched, outputs[-len(self.watched) :], strict=True))
 
 
 class Jitted:
@@ -152,7 +162,7 @@ class Jitted:
         tensors = any(isinstance(leaf, Tensor) for leaf in leaves)
         given = [leaf for leaf in leaves if is_value(leaf)]
         kept = signature is not None and len(arrays) == len(given)
-        if kept and not compilation.program.written:
+        if kept and not (compilation.program.written or compilation.watched):
             if len(self._cached_calls) >= MOST_CACHED:
                 self._cached_calls.clear()
             self._cached_calls[signature] = CachedCall.of(compilation, tensors)
@@ -217,11 +227,13 @@ class Jitted:
             inputs=dict(zip(model.input_names, arrays, strict=True)),
             threads=self._options.get("threads"),
         )
-        own = ("options", "threads", "trap_nan")
-        changes = {name: value for name, value in self._options.items() if name not in own}
-        given = self._options.get("options")
-        chosen = options_for(self, "source", given, cast("FunctionChanges", changes))
-        return page.page(model, options=chosen, run=run)
+        return page.page(model, options=chosen_options(self, self._options), run=run)
+
+    def watch(self, *names: str) -> Jitted:
+        """The function compiled for values that it names with `weft.watch`, at any depth of its
+        loops: a call returns its result, and these by name. Raises OptionError for other names.
+        """
+        return Jitted(self.source_function, self._specs, {**self._options, "watch": names})
 
     @property
     def compilations(self) -> tuple[Compilation, ...]:
@@ -236,6 +248,11 @@ class Jitted:
             return f"<div>{title} was not called yet</div>"
         shown = html.table(["compiled for", "because"], rows)
         return f"<div>{title}{shown}{self.compilations[-1].executable.as_html()}</div>"
+
+    def __repr__(self) -> str:
+        return (
+            f"<weft.jit {getattr(self, '__name__', 'function')}: {len(self.compilations)} compiled>"
+        )
 
     def explain(self) -> str:
         """Why the function was compiled, each time, and what became of its statements."""
@@ -291,24 +308,36 @@ class Jitted:
             f"{name}: {shown_value(each)}" for name, each in zip(names, values, strict=True)
         )
         if not reason:
-            before = [each for each in self._last if each not in shown]
-            now = [each for each in shown if each not in self._last]
-            changed = f"{', '.join(now)}; was {', '.join(before) or 'absent'}"
-            reason = changed if self._found else "it was called for the first time"
+            before = ", ".join(each for each in self._last if each not in shown) or "absent"
+            now = ", ".join(each for each in shown if each not in self._last)
+            reason = f"{now}; was {before}" if self._found else "it was called for the first time"
         self._last = shown
         stored = entry_of(self, self._options, kept, form)
         found = None if stored is None else found_program(stored, self._options.get("threads"))
+        watched: tuple[str, ...] = ()
         if found is None:
             program = self._read(kept, form)
-            key = None
+            own, key = len(imported(program, "").output_names), None
             if stored is not None:
                 key = stored.code_key(*map(str, constants_of(stored.survey, program)))
             executable = compile_program(program, self, key=key, **self._options)
+            if self._options.get("watch"):
+                watched = tuple(spec.name for spec in executable.outputs[own:])
             if stored is not None:
                 keep_program(stored, program, entry_of(self, self._options, kept, form))
         else:
             program, executable = found
-        return Compilation(", ".join(shown), reason, program, executable)
+        self._warn_of_many(reason)
+        return Compilation(", ".join(shown), reason, program, executable, watched)
+
+    def _warn_of_many(self, reason: str) -> None:
+        """Warns of a function that is compiled again and again."""
+        count = len(self.compilations) + 1
+        if count == MANY:
+            name = getattr(self, "__name__", "the function")
+            advice = "weft.Spec in specs= makes sizes and numbers inputs"
+            text = f"{name} was compiled {count} times, now because of {reason} ({advice})"
+            warnings.warn(f"{users_line()}: {text}", RecompileWarning, stacklevel=2)
 
     def survey_parts(self) -> tuple[object, ...]:
         """What a program that calls it depends on."""
@@ -347,10 +376,13 @@ def compile_program(
     options: Options | None,
     threads: int | None,
     trap_nan: bool = False,
+    watch: Sequence[str] = (),
     key: str | None = None,
     **changes: Unpack[Changes],
 ) -> Executable:
-    """The native code of a function's program. The options are those of `weft.compile`."""
+    """The native code of a function's program, with further outputs of the names to `watch`. The
+    options are those of `weft.compile`.
+    """
     chosen = options_for(function, "source", options, changes)
     source = imported(program, chosen.prefix)
 
@@ -361,6 +393,8 @@ def compile_program(
 
     if trap_nan:
         return inside.build_trapped(source, chosen, (), build)
+    if watch:
+        return watching.build_watchable(source, chosen, build).watch(*watch)
     return build(source, chosen)
 
 
@@ -381,7 +415,8 @@ def jit(
     compiles again. `specs`, by position or name, are `weft.Spec`s for arguments whose sizes vary
     from call to call without compiling. What a function reads of its surroundings may change:
     arrays are read again in every call, another value of anything else compiles again.
-    `explain()` of the result says why that happened, and what became of each statement. With
+    `explain()` of the result says why that happened, and what became of each statement; the eighth
+    time RecompileWarning does. With
     `trap_nan` calls look at every value, and raise InputError that names the line which makes NaN
     or an infinity out of numbers. The options are those of `weft.compile`.
 

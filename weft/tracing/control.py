@@ -105,7 +105,10 @@ def _counted(most: int, condition: Function, body: Function) -> tuple[Function, 
         below = number < most
         return below & condition(state) if is_traced_tensor(below) else below and condition(state)
 
-    return goes_on, lambda counted: (counted[0] + 1, body(counted[1]))
+    def step(counted: Any) -> Any:
+        return counted[0] + 1, body(counted[1])
+
+    return goes_on, step
 
 
 def fori_loop(lower: Any, upper: Any, body: Function, initial: Any) -> Any:
@@ -206,7 +209,8 @@ def _invariants(
     for (_, spec), first in zip(found, before, strict=True):
         named = [each for each in spec.shape if isinstance(each, str)]
         names |= {each: f"{each}_of_loop{recording.loops}" for each in named}
-        types.append(Spec(spec.dtype, tuple(names.get(each, each) for each in spec.shape)).type)
+        dims = (names[each] if isinstance(each, str) else each for each in spec.shape)
+        types.append(Spec(spec.dtype, tuple(dims)).type)
         if not _fits(types[-1], first, [*names.values()]):
             rule = "shape_invariants requires sizes that the state has in front of the loop"
             raise WeftError(f"{users_line()}: {rule}, got {first} for {spec}")

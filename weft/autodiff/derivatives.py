@@ -111,8 +111,11 @@ def _trapped_vjp(function: Function, arguments: Sequence[Any], has_aux: bool) ->
     def pulled(cotangents: Any, *arguments: Any) -> Any:
         return vjp(function, *arguments, has_aux=has_aux)[1](cotangents)
 
+    def back(cotangents: Any) -> Any:
+        return trapped(pulled, True)(cotangents, *arguments)
+
     value, *aux = trapped(values, True)(*arguments)
-    return value, lambda cotangents: trapped(pulled, True)(cotangents, *arguments), *aux
+    return value, back, *aux
 
 
 def jvp(

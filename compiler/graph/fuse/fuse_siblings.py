@@ -156,8 +156,10 @@ def _same_lines(one: Group, other: Group) -> bool:
     assert isinstance(first, ScanOp), "a group of running totals"
     assert isinstance(second, ScanOp), "a group of running totals"
     lines = ((each.result_type.dims, each.position, each.reverse) for each in (first, second))
-    read = ({value for op in group.members for value in op.operands} for group in (one, other))
-    return len(set(lines)) == 1 and not set.isdisjoint(*read)
+    read, also_read = (
+        {value for op in group.members for value in op.operands} for group in (one, other)
+    )
+    return len(set(lines)) == 1 and not read.isdisjoint(also_read)
 
 
 def note_refusal(

@@ -20,6 +20,7 @@ from weft.array.operators import RUNNING, users_line
 from weft.dialects.graph import EffectOp
 from weft.dialects.graph.core.types import type_of
 from weft.source.calls.calls import call
+from weft.source.calls.generators import Generated
 from weft.source.captures import Captures
 from weft.source.expressions.expressions import evaluate
 from weft.source.expressions.indexing import read
@@ -142,6 +143,8 @@ def _finished(
         elif isinstance(leaf, np.ndarray) and is_leaf(leaf):
             results.append(Result(len(outputs), None))
             outputs.append(recording.constant(leaf).value)  # pyright: ignore
+        elif isinstance(leaf, Generated):
+            raise location.refuse("results require values", leaf, "list(...) of it?")
         else:
             results.append(Static(leaf))
     states: list[Kept] = []

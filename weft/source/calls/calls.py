@@ -24,6 +24,7 @@ from weft.eager.tensor import Tensor
 from weft.source.calls.builtin_functions import ALWAYS, BUILTINS
 from weft.source.calls.creation import CREATION, tensor_of
 from weft.source.calls.functions import Function, bind
+from weft.source.calls.generators import Generated, Managed, Resumed, is_generator
 from weft.source.calls.modules import METHODS as MODULE_METHODS
 from weft.source.expressions.conditions import refused_text
 from weft.source.expressions.iteration import Iterations, elements, stacked
@@ -66,15 +67,6 @@ class Interpreted:
         return self.run.call(self.run, self.function, arguments, named, self.run.location)
 
 
-@dataclass(frozen=True)
-class Managed:
-    """A context manager that a generator makes, which `with` reads."""
-
-    function: Any
-    arguments: Sequence[Any]
-    named: Mapping[str, Any]
-
-
 def call(
     run: Run, function: Any, arguments: Sequence[Any], named: Mapping[str, Any], location: Location
 ) -> Any:
@@ -86,6 +78,8 @@ def call(
             around = function.around
             frame = Frame(function.code, names, around, around.cells, around.globals)
             return enter(run, frame, location)
+        case Resumed():
+            return enter(run, function.frame, location)
         case Interpreted():
             return call(run, function.function, arguments, named, location)
         case partial():
@@ -146,7 +140,10 @@ def frame_of(
 
 
 def enter(run: Run, frame: Frame, location: Location) -> Any:
-    """Runs a call of a function that is read."""
+    """Runs a call of a function that is read; of a generator, what a loop runs."""
+    if frame.resume is None and is_generator(frame.code.node):
+        run.undo_log.make(frame.names)
+        return Generated(frame)
     if run.depth >= MOST_CALLS:
         rule = f"calls within each other require a depth of at most {MOST_CALLS}"
         advice = "end the recursion with a condition that is known while compiling"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from msgspec import Struct
@@ -16,12 +15,10 @@ from msgspec.structs import replace
 from weft.array.operators import users_line
 from weft.autodiff.custom import custom_vjp
 from weft.autodiff.derivatives import vjp
-from weft.compilation import compile_cached
 from weft.compiler import html
 from weft.compiler.deferred import deferred
 from weft.compiler.driver.options import Changes, Options, require_keywords
 from weft.compiler.frontend.imported import ImportedModel
-from weft.compiler.machine.artifact.cache import default_cache
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.errors import RecompileWarning, WeftError
 from weft.eager.tape import DEPTH, is_recorded
@@ -32,20 +29,16 @@ from weft.source.signature import array_in, elements_in, kept_leaf, key_of, sele
 from weft.source.stored import chosen_options, constants_of, entry_of, found_program, keep_program
 from weft.state import Change, as_before, put_back_on_error
 from weft.tracing.recognize import is_traced_tensor
-from weft.tracing.spec import Spec, names_of, options_for
+from weft.tracing.spec import Spec, names_of
 from weft.trees import KNOWN, Structure, flatten_exactly, unflatten
 
 if TYPE_CHECKING:
-    from xdsl.dialects.builtin import ArrayAttr, StringAttr
-
     from weft.dialects.graph.regions import effects
-    from weft.probing import inside, watching
-    from weft.source import interpret
+    from weft.source import compiling, interpret
     from weft.source.pieces import pieced
 else:
     effects = deferred("weft.dialects.graph.regions.effects")
-    inside = deferred("weft.probing.inside")
-    watching = deferred("weft.probing.watching")
+    compiling = deferred("weft.source.compiling")
     interpret = deferred("weft.source.interpret")
     pieced = deferred("weft.source.pieces.pieced")
 
@@ -317,10 +310,10 @@ class Jitted:
         watched: tuple[str, ...] = ()
         if found is None:
             program = self._read(kept, form)
-            own, key = len(imported(program, "").output_names), None
+            own, key = len(compiling.imported(program, "").output_names), None
             if stored is not None:
                 key = stored.code_key(*map(str, constants_of(stored.survey, program)))
-            executable = compile_program(program, self, key=key, **self._options)
+            executable = compiling.compile_program(program, self, key=key, **self._options)
             if self._options.get("watch"):
                 watched = tuple(spec.name for spec in executable.outputs[own:])
             if stored is not None:
@@ -346,7 +339,8 @@ class Jitted:
     def _read(self, kept: Sequence[Any], form: Structure) -> interpret.SourceGraph:
         """The graph for arguments, as `_compile` has them."""
         arguments = unflatten(form, kept)
-        read = interpret.read_function(self.source_function, *arguments, writes=self._writes)
+        bound = {"writes": self._writes, "max_recursion": self._options.get("max_recursion")}
+        read = interpret.read_function(self.source_function, *arguments, **bound)
         if not self._acts:
             effects.drop_effects(read.module)
             read = replace(read, states=())
@@ -358,46 +352,6 @@ def _is_float(leaf: Any) -> bool:
     return isinstance(leaf, Tensor) and leaf.dtype.kind not in "biu"
 
 
-def imported(program: interpret.SourceGraph, name: str) -> ImportedModel:
-    """The graph of a program as front ends give it."""
-    main = program.module.body.block.first_op
-    assert main is not None, "a module holds the function"
-    names: list[tuple[str, ...]] = []
-    for side in ("input", "output"):
-        listed = cast("ArrayAttr[StringAttr]", main.attributes[f"{side}_names"])
-        names.append(tuple(each.data for each in listed))
-    return ImportedModel(program.module, program.recording.weights, name, names[0], names[1])
-
-
-def compile_program(
-    program: interpret.SourceGraph,
-    function: Callable[..., Any],
-    *,
-    options: Options | None,
-    threads: int | None,
-    trap_nan: bool = False,
-    watch: Sequence[str] = (),
-    key: str | None = None,
-    **changes: Unpack[Changes],
-) -> Executable:
-    """The native code of a function's program, with further outputs of the names to `watch`. The
-    options are those of `weft.compile`.
-    """
-    chosen = options_for(function, "source", options, changes)
-    source = imported(program, chosen.prefix)
-
-    def build(source: Any, options: Options) -> Executable:
-        return compile_cached(source, options, default_cache(os.environ), key=key).executable(
-            threads
-        )
-
-    if trap_nan:
-        return inside.build_trapped(source, chosen, (), build)
-    if watch:
-        return watching.build_watchable(source, chosen, build).watch(*watch)
-    return build(source, chosen)
-
-
 def jit(
     function: Callable[..., Any] | None = None,
     *,
@@ -405,6 +359,7 @@ def jit(
     options: Options | None = None,
     threads: int | None = None,
     trap_nan: bool = False,
+    max_recursion: int | None = None,
     fallback: str = "error",
     **changes: Unpack[Changes],
 ) -> Any:
@@ -418,7 +373,8 @@ def jit(
     `explain()` of the result says why that happened, and what became of each statement; the eighth
     time RecompileWarning does. With
     `trap_nan` calls look at every value, and raise InputError that names the line which makes NaN
-    or an infinity out of numbers. The options are those of `weft.compile`.
+    or an infinity out of numbers. `max_recursion` bounds a recursion that a tensor ends: a call
+    that goes deeper raises RecursionError. The options are those of `weft.compile`.
 
     With `fallback="python"` statements that cannot be compiled are run by Python, and those around
     them are compiled in pieces, for the sizes of each call; `breaks` and `explain()` of the result
@@ -426,6 +382,7 @@ def jit(
     """
     require_keywords(changes)
     given = {"options": options, "threads": threads, "trap_nan": trap_nan, **changes}
+    given["max_recursion"] = max_recursion
     if fallback not in ("error", "python"):
         raise WeftError(f"jit requires fallback='error' or 'python', got {fallback!r}")
 
@@ -444,7 +401,7 @@ def read_model(function: Callable[..., Any], specs: Sequence[Any]) -> ImportedMo
     """
     kept = [kept_leaf(each, None) for each in specs]
     program = interpret.read_function(function, kept, {}, frozen=True)
-    model = imported(program, getattr(function, "__name__", "source").strip("<>"))
+    model = compiling.imported(program, getattr(function, "__name__", "source").strip("<>"))
     if not model.output_names:
         raise WeftError(f"{model.name} requires a tensor or number as its result, got none")
     return model

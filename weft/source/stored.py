@@ -41,7 +41,7 @@ class ProgramMetadata(Struct, frozen=True):
 
 def chosen_options(function: Callable[..., Any], options: Mapping[str, Any]) -> Options:
     """Those of a compilation, without those of `jit` itself."""
-    own = ("options", "threads", "trap_nan", "watch")
+    own = ("options", "threads", "trap_nan", "watch", "max_recursion")
     changes: Any = {name: value for name, value in options.items() if name not in own}
     return options_for(function, "source", options.get("options"), changes)
 

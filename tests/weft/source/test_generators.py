@@ -1,5 +1,4 @@
-"""Generators of a program that is read from its source."""
-
+"""Generators and bounded recursion of a program that is read from its source."""
 
 import numpy as np
 import pytest
@@ -140,3 +139,19 @@ def twice(x):
 def test_refuses_with_the_line(function, message: str):
     with pytest.raises(SourceError, match=rf"test_generators\.py:\d+: .*{message}"):
         weft.jit(function)(X)
+
+
+def divisor(a, b):
+    if b == 0:
+        return a
+    return divisor(b, a % b)
+
+
+def test_recursion_that_a_tensor_ends_has_a_bound():
+    found = weft.jit(divisor, max_recursion=6)
+    for a, b in ((48, 36), (7, 3), (5, 0)):
+        assert found(np.array(a), np.array(b)) == divisor(a, b)
+    with pytest.raises(RecursionError, match="more than 6 calls"):
+        found(np.array(144), np.array(89))
+    with pytest.raises(SourceError, match="bound it with max_recursion="):
+        weft.jit(divisor)(np.array(48), np.array(36))

@@ -31,6 +31,7 @@ from weft.source.expressions.iteration import Iterations, elements, stacked
 from weft.source.expressions.operations import made, native
 from weft.source.leaves import shown
 from weft.source.run import MOST_CALLS, RETURNED, VALUE, Frame, Run
+from weft.source.statements.requirements import end_with_error
 from weft.source.syntax import Location, code_of
 from weft.source.values import Array, Number, Spread
 from weft.tracing.printing import Text
@@ -144,9 +145,11 @@ def enter(run: Run, frame: Frame, location: Location) -> Any:
     if frame.resume is None and is_generator(frame.code.node):
         run.undo_log.make(frame.names)
         return Generated(frame)
+    if run.depth > run.max_recursion:
+        end_with_error(run, f"RecursionError('more than {run.max_recursion} calls')", location)
     if run.depth >= MOST_CALLS:
         rule = f"calls within each other require a depth of at most {MOST_CALLS}"
-        advice = "end the recursion with a condition that is known while compiling"
+        advice = "end it with a condition that is known, or bound it with max_recursion="
         raise location.refuse(rule, "more", advice)
     run.depth += 1
     frame.names[RETURNED] = False

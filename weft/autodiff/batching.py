@@ -7,7 +7,6 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, cast
 
 from weft.array.operators import ArrayOperators, axis_of, listed, users_line
-from weft.autodiff.trapped import trapped
 from weft.autodiff.vjp import is_traced, lifted, recording_of, region
 from weft.compiler.deferred import deferred
 from weft.dialects.errors import WeftError
@@ -17,12 +16,13 @@ from weft.state import kept_while_traced
 from weft.trees import Structure, flatten, leaves_of, unflatten
 
 if TYPE_CHECKING:
-    from weft.autodiff import captured
+    from weft.autodiff import captured, trapping
     from weft.dialects.graph.core import types
     from weft.tracing import traced
     from weft.tracing.traced import Recording, Traced
 else:
     captured = deferred("weft.autodiff.captured")
+    trapping = deferred("weft.autodiff.trapping")
     types = deferred("weft.dialects.graph.core.types")
     traced = deferred("weft.tracing.traced")
 
@@ -63,7 +63,7 @@ def vmap(
         value, tensors = _batched(aux.values, in_axes, (out_axes, 0), arguments, named)
         return value, aux.filled(tensors)
 
-    return trapped(batched, trap_nan)
+    return trapping.trapped(batched) if trap_nan else batched
 
 
 def _batched(

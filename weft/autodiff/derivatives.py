@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from weft.array.operators import ArrayOperators, users_line
 from weft.array.rearrangements import stack
-from weft.autodiff.trapped import trapped
 from weft.autodiff.vjp import Pull, filled, forget_records, is_traced, pull_back, region
 from weft.compiler.deferred import deferred
 from weft.dialects.errors import WeftError
@@ -18,11 +17,13 @@ from weft.tracing.recognize import is_traced_tensor
 from weft.trees import flatten, leaves_of, unflatten
 
 if TYPE_CHECKING:
+    from weft.autodiff import trapping
     from weft.dialects import graph
     from weft.dialects.graph.core import types
     from weft.tracing import traced
     from weft.tracing.traced import Traced
 else:
+    trapping = deferred("weft.autodiff.trapping")
     graph = deferred("weft.dialects.graph")
     types = deferred("weft.dialects.graph.core.types")
     traced = deferred("weft.tracing.traced")
@@ -54,7 +55,7 @@ def value_and_grad(
         forget_records(returned)
         return returned, gradients
 
-    return trapped(differentiated, trap_nan)
+    return trapping.trapped(differentiated) if trap_nan else differentiated
 
 
 def _is_one_float(value: ArrayOperators) -> bool:
@@ -76,7 +77,7 @@ def grad(
         returned, gradient = both(*arguments)
         return (gradient, returned[1]) if has_aux else gradient
 
-    return trapped(differentiated, trap_nan)
+    return trapping.trapped(differentiated) if trap_nan else differentiated
 
 
 def vjp(function: Function, *arguments: Any, has_aux: bool = False, trap_nan: bool = False) -> Any:
@@ -112,9 +113,9 @@ def _trapped_vjp(function: Function, arguments: Sequence[Any], has_aux: bool) ->
         return vjp(function, *arguments, has_aux=has_aux)[1](cotangents)
 
     def back(cotangents: Any) -> Any:
-        return trapped(pulled, True)(cotangents, *arguments)
+        return trapping.trapped(pulled)(cotangents, *arguments)
 
-    value, *aux = trapped(values, True)(*arguments)
+    value, *aux = trapping.trapped(values)(*arguments)
     return value, back, *aux
 
 
@@ -136,7 +137,7 @@ def jvp(
         def pushed(primals: Any, tangents: Any) -> Any:
             return jvp(function, primals, tangents, has_aux)
 
-        return trapped(pushed, True)(tuple(primals), tuple(tangents))
+        return trapping.trapped(pushed)(tuple(primals), tuple(tangents))
     returned, pull, _ = _pulled(function, range(len(primals)), primals)
     value = returned[0] if has_aux else returned
     leaves, structure = flatten(value)
@@ -172,7 +173,7 @@ def jacobian(
         forget_records(returned)
         return (found, returned[1]) if has_aux else found
 
-    return trapped(differentiated, trap_nan)
+    return trapping.trapped(differentiated) if trap_nan else differentiated
 
 
 def hessian(

@@ -26,13 +26,11 @@ NUMBERS: Final = (ArrayOperators, np.ndarray, np.generic, float, complex)
 """What is a tensor among arguments; all else stays what it is."""
 
 
-def trapped(function: Function, trap_nan: bool) -> Function:
-    """The function; with `trap_nan` it is traced in each call, and looks at every value. Raises
-    InputError that names the first line which makes NaN or an infinity out of numbers, and
-    WeftError where it is traced already.
+def trapped(function: Function) -> Function:
+    """The function, which is traced in each call, and looks at every value. Raises InputError that
+    names the first line which makes NaN or an infinity out of numbers, and WeftError where it is
+    traced already.
     """
-    if not trap_nan:
-        return function
 
     @wraps(function)
     def called(*arguments: Any, **named: Any) -> Any:

@@ -17,7 +17,7 @@ from weft.source.run import Frame, Run
 from weft.source.syntax import Location
 from weft.source.undo_log import NameSlot
 
-BEGUN: Final = "<begun>"
+STARTED: Final = "<started>"
 """A variable of a generator's call: whether something takes its elements."""
 
 COMPLETE: Final = (list, tuple, sum, sorted, min, max, set, frozenset, dict)
@@ -71,7 +71,7 @@ def generate(
     SourceError for one that begins again, or yields where a tensor decides.
     """
     frame, regions = generated.frame, run.regions
-    if frame.names.get(BEGUN):
+    if frame.names.get(STARTED):
         raise location.refuse("a generator requires one loop over it", "two", ADVICE)
 
     def resume(value: Any) -> None:
@@ -81,7 +81,7 @@ def generate(
         body(value)
 
     names = run.undo_log.make(dict(frame.names))
-    run.undo_log.assign(NameSlot(frame.names, BEGUN), True)
+    run.undo_log.assign(NameSlot(frame.names, STARTED), True)
     inner = Frame(frame.code, names, frame.around, frame.cells, frame.globals, resume=resume)
     return run.call(run, Resumed(inner), (), {}, location)
 

@@ -55,6 +55,10 @@ class ModelWarning(UserWarning):
     """
 
 
+class RecompileWarning(UserWarning):
+    """A function of `weft.jit` was compiled many times; the message names the last reason."""
+
+
 class UnsupportedError(WeftError):
     """A sound model that uses what weft lacks; the message lists all such places at once."""
 

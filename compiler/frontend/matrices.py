@@ -1,5 +1,5 @@
-"""Factors of matrices, and systems that they solve, of all matrices of a stack at once: by halves,
-or as loops of the graph over columns or rows.
+"""Factors of matrices, of all matrices of a stack at once, as loops of the graph over columns or
+rows.
 """
 
 from __future__ import annotations
@@ -12,18 +12,12 @@ from xdsl.rewriter import InsertPoint
 
 from weft.dialects.expr import Expr, ExprLike, minimum
 from weft.dialects.graph import ForOp, YieldOp
-from weft.dialects.graph.core.algebra import Term, counted, joined, shape_attr, size_term
+from weft.dialects.graph.core.algebra import Term, counted, shape_attr, size_term
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import I64
-from weft.dialects.graph.linalg.triangular import transposed
 
 Step = Callable[[Sequence[Term], Term], Sequence[Term]]
 """What an iteration makes of the state and its number."""
-
-BLOCK = 64
-"""Rows and columns of matrices that are factored, or triangles that are solved with, at once, but
-an eighth of great ones: programs do not grow with sizes.
-"""
 
 Loop = Callable[[ExprLike, Sequence[Term], Step], list[Term]]
 """The state after so many iterations."""
@@ -54,64 +48,6 @@ def column(x: Term) -> Term:
 def row(x: Term) -> Term:
     """Vectors as matrices of one row."""
     return x.insert(len(x.shape) - 1)
-
-
-def cholesky(a: Term, block: int | None = None) -> Term:
-    """The lower triangular `l` with `a = l * lT`, by the lower half of `a`; NaN where a matrix is
-    not positive definite. Great matrices are factored by halves, so that most of it is products.
-    """
-    size = a.shape[-1].constant
-    block = block or _block_size(size)
-    if size is None or size <= block:
-        return a.of(a.b.cholesky(a.value))
-    half, rest = _halves(size, block)
-    first = cholesky(_part(a, 0, half, 0, half), block)
-    right = transposed(_part(a, half, rest, 0, half))
-    across = transposed(solve_triangular(first, right, lower=True, unit=False, block=block))
-    rest_of_a = _part(a, half, rest, half, rest) - across.matmul(transposed(across))
-    second = cholesky(rest_of_a, block)
-    above = a.number(0).expand([*a.shape[:-2], half, rest])
-    rank = len(a.shape)
-    rows = [joined(each, rank - 1) for each in ([first, above], [across, second])]
-    return joined(rows, rank - 2)
-
-
-def solve_triangular(
-    a: Term, b: Term, *, lower: bool, unit: bool, block: int | None = None
-) -> Term:
-    """`x` with `a * x = b`, whose dims in front are those of `b`; by halves."""
-    a = a.expand([*b.shape[:-2], *a.shape[-2:]])
-    size = a.shape[-1].constant
-    block = block or _block_size(size)
-    if size is None or size <= block:
-        return b.of(b.b.triangular_solve(a.value, b.value, lower=lower, unit=unit))
-    half, rest = _halves(size, block)
-    spans = [(0, half), (half, rest)]
-    known, open_ = spans if lower else reversed(spans)
-    parts = [b.part(len(b.shape) - 2, *each) for each in (known, open_)]
-
-    def solved(span: tuple[int, int], right: Term) -> Term:
-        return solve_triangular(_part(a, *span, *span), right, lower=lower, unit=unit, block=block)
-
-    first = solved(known, parts[0])
-    second = solved(open_, parts[1] - _part(a, *open_, *known).matmul(first))
-    return joined([first, second] if lower else [second, first], len(b.shape) - 2)
-
-
-def _block_size(size: int | None) -> int:
-    return max(BLOCK, -(-(size or 0) // 8))
-
-
-def _halves(size: int, block: int) -> tuple[int, int]:
-    """Two parts of a size, the first of whole blocks."""
-    half = block * max(1, size // (2 * block))
-    return half, size - half
-
-
-def _part(x: Term, row: int, rows: int, column: int, columns: int) -> Term:
-    """Some rows and columns of matrices."""
-    rank = len(x.shape)
-    return x.part(rank - 2, row, rows).part(rank - 1, column, columns)
 
 
 def exchanged(x: Term, order: Term) -> Term:

@@ -6,9 +6,11 @@ from collections.abc import Container, Iterable, Mapping
 
 from xdsl.ir import Operation, SSAValue
 
-from weft.dialects.graph import ConstantOp, GraphOp
+from weft.dialects.graph import ConstantOp, GraphOp, ReshapeOp
+from weft.dialects.graph.core.types import type_of
 from weft.dialects.graph.ops.arithmetic import AddOp, DivOp, MulOp, SubOp
 from weft.dialects.graph.ops.exponential import PowOp
+from weft.dialects.graph.reindexing.slicing import SliceOp
 
 Powers = tuple[int, ...]
 """The exponent of each symbol in a product."""
@@ -37,6 +39,15 @@ def number_of(value: SSAValue) -> float | None:
 def only_user(value: SSAValue) -> Operation | None:
     """The one operation that uses a value, and uses it once."""
     return value.get_user_of_unique_use()
+
+
+def is_row_of_slice(op: Operation | None) -> bool:
+    """Whether dims of 1 are dropped of a slice that nothing else reads, as `x[0]` does. What reads
+    the slice in place may read that so as well.
+    """
+    if not isinstance(op, ReshapeOp) or not isinstance(op.operand.owner, SliceOp):
+        return False
+    return only_user(op.operand) is op and type_of(op.operand).has_rank and op.keeps_dims()
 
 
 def erase_unused(op: Operation, kept: Container[Operation] = ()) -> None:

@@ -34,6 +34,7 @@ from weft.compiler.graph.simplify.inline_regions import InlineRegionsPass
 from weft.compiler.graph.simplify.rewrite import RewritePass
 from weft.compiler.graph.simplify.sink_reindexing import SinkReindexingPass
 from weft.compiler.graph.simplify.unify_sizes import UnifySizesPass
+from weft.compiler.graph.split_systems import SplitSystemsPass
 from weft.compiler.graph.unroll_elementwise import UnrollElementwisePass
 from weft.compiler.graph.widen_halves import WidenHalvesPass
 from weft.compiler.graph.winograd import WinogradPass
@@ -58,6 +59,7 @@ SIMPLIFYING_PASSES: tuple[type[ModulePass], ...] = (
     FuseBlockQuantizedPass,  # for the same reason; not with strict_fp
     WidenHalvesPass,  # before patterns of operators are looked for; not with strict_fp
     FoldConstantsPass,  # sizes and constants: everything later sees simpler operators
+    SplitSystemsPass,  # before slices of slices are rewritten
     RewritePass,  # on constants, so after folding
     NarrowScalesPass,  # of constants
     FlushSubnormalsPass,  # of weights that others are folded into; not with strict_fp

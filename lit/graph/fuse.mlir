@@ -339,3 +339,41 @@ func.func @permuted(%x: !graph.tensor<[64], f32>, %i: !graph.tensor<[64], i64>) 
   %y = graph.gather %t, %i {axis = 0 : i64} : (!graph.tensor<[64], f32>, !graph.tensor<[64], i64>) -> !graph.tensor<[64], f32>
   func.return %t, %y : !graph.tensor<[64], f32>, !graph.tensor<[64], f32>
 }
+
+// -----
+
+// Running totals of the same elements are added up beside each other; along other lines they are not.
+
+// CHECK-LABEL: func.func @totals
+// CHECK: %{{.*}}, %{{.*}} = graph.fused(%{{.*}} = %x)
+// CHECK-NEXT: graph.cumsum
+// CHECK-NEXT: graph.mul
+// CHECK-NEXT: graph.cumsum
+// CHECK-NEXT: graph.yield
+// CHECK: graph.cumsum %x {axis = 0
+func.func @totals(%x: !graph.tensor<[5, 6], f32>) -> (!graph.tensor<[5, 6], f32>, !graph.tensor<[5, 6], f32>, !graph.tensor<[5, 6], f32>) {
+  %a = graph.cumsum %x {axis = 1, exclusive = false, reverse = false} : (!graph.tensor<[5, 6], f32>) -> !graph.tensor<[5, 6], f32>
+  %s = graph.mul %x, %x : (!graph.tensor<[5, 6], f32>, !graph.tensor<[5, 6], f32>) -> !graph.tensor<[5, 6], f32>
+  %b = graph.cumsum %s {axis = 1, exclusive = false, reverse = false} : (!graph.tensor<[5, 6], f32>) -> !graph.tensor<[5, 6], f32>
+  %c = graph.cumsum %x {axis = 0, exclusive = false, reverse = false} : (!graph.tensor<[5, 6], f32>) -> !graph.tensor<[5, 6], f32>
+  func.return %a, %b, %c : !graph.tensor<[5, 6], f32>, !graph.tensor<[5, 6], f32>, !graph.tensor<[5, 6], f32>
+}
+
+// -----
+
+// A row is read where it lies in a matrix, by all that goes over its elements.
+
+// CHECK-LABEL: func.func @row
+// CHECK: %{{.*}}, %{{.*}} = graph.fused(%{{.*}} = %x, %{{.*}} = %y)
+// CHECK-NEXT: graph.slice
+// CHECK-NEXT: graph.reshape
+// CHECK-NEXT: graph.mul
+// CHECK-NEXT: graph.exp
+// CHECK-NEXT: graph.yield
+func.func @row(%x: !graph.tensor<[5, 6], f32>, %y: !graph.tensor<[6], f32>) -> (!graph.tensor<[6], f32>, !graph.tensor<[6], f32>) {
+  %s = graph.slice %x {starts = #graph.shape<[2, 0]>, sizes = #graph.shape<[1, 6]>, steps = array<i64: 1, 1>} : (!graph.tensor<[5, 6], f32>) -> !graph.tensor<[1, 6], f32>
+  %r = graph.reshape %s {shape = #graph.shape<[6]>} : (!graph.tensor<[1, 6], f32>) -> !graph.tensor<[6], f32>
+  %m = graph.mul %r, %y : (!graph.tensor<[6], f32>, !graph.tensor<[6], f32>) -> !graph.tensor<[6], f32>
+  %e = graph.exp %m : (!graph.tensor<[6], f32>) -> !graph.tensor<[6], f32>
+  func.return %m, %e : !graph.tensor<[6], f32>, !graph.tensor<[6], f32>
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,12 +16,13 @@ from weft.state import kept_while_traced
 from weft.trees import Structure, flatten, leaves_of, unflatten
 
 if TYPE_CHECKING:
-    from weft.autodiff import captured
+    from weft.autodiff import captured, trapping
     from weft.dialects.graph.core import types
     from weft.tracing import traced
     from weft.tracing.traced import Recording, Traced
 else:
     captured = deferred("weft.autodiff.captured")
+    trapping = deferred("weft.autodiff.trapping")
     types = deferred("weft.dialects.graph.core.types")
     traced = deferred("weft.tracing.traced")
 
@@ -30,7 +31,13 @@ Results = tuple[list[Any], list[bool], Structure]
 """What a function gives: tensors, which of them have the batch in front, and the tree of them."""
 
 
-def vmap(function: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
+def vmap(
+    function: Function,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    has_aux: bool = False,
+    trap_nan: bool = False,
+) -> Function:
     """A function of batches that gives what `function` gives for each sample, computed at once: its
     operators become operators on the batch.
 
@@ -39,7 +46,10 @@ def vmap(function: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
     tree as the argument is; keyword arguments have them along axis 0. `out_axes` says the same of
     what the function gives. A condition that differs from sample to sample chooses between the
     results of both branches, and a loop goes on until all samples have ended. The function may be
-    made of `grad`, `jvp` or `vmap`, and the result differentiated.
+    made of `grad`, `jvp` or `vmap`, and the result differentiated. With `has_aux` the function
+    returns a pair, and `out_axes` is of its first part: tensors of the second have the samples
+    along axis 0, and what is no tensor there is handed on. With `trap_nan` calls look at every
+    value, and raise InputError that names the line which makes NaN or an infinity out of numbers.
 
     Raises WeftError, which names the line, for axes that are not there or of several sizes, and
     UnsupportedError for results whose sizes differ from sample to sample.
@@ -47,35 +57,71 @@ def vmap(function: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
 
     @wraps(function, assigned=("__name__", "__qualname__", "__doc__"), updated=())
     def batched(*arguments: Any, **named: Any) -> Any:
-        leaves, structure = flatten((arguments, named))
-        inputs = [leaf for _, leaf in leaves]
-        axes = [*_axes(in_axes, arguments, "in_axes"), *_axes(0, named, "in_axes")]
-        mapped = [position for position, axis in enumerate(axes) if axis is not None]
-        batches = [_in_front(inputs[position], axes[position]) for position in mapped]
-        size = _one_size(batches)
+        if not has_aux:
+            return _batched(function, in_axes, out_axes, arguments, named)
+        aux = _Aux(function)
+        value, tensors = _batched(aux.values, in_axes, (out_axes, 0), arguments, named)
+        return value, aux.filled(tensors)
 
-        def of_samples(*samples: Any) -> Any:
-            given = list(inputs)
-            for position, sample in zip(mapped, samples, strict=True):
-                given[position] = sample
-            entered, entered_by_name = unflatten(structure, iter(given))
-            return function(*entered, **entered_by_name)
+    return trapping.trapped(batched) if trap_nan else batched
 
-        if is_traced(inputs):
-            found = _traced(recording_of(inputs), of_samples, batches, size)
-        else:
-            found = _at_once(of_samples, batches, size)
-        results, has_axis, shape = found
-        positions = unflatten(shape, iter(range(len(results))))
-        moved = [
-            _placed(result, has, axis, size)
-            for result, has, axis in zip(
-                results, has_axis, _axes(out_axes, positions, "out_axes"), strict=True
-            )
-        ]
-        return unflatten(shape, iter(moved))
 
-    return batched
+def _batched(
+    function: Function,
+    in_axes: Any,
+    out_axes: Any,
+    arguments: Sequence[Any],
+    named: Mapping[str, Any],
+) -> Any:
+    """What `vmap` of the function gives for arguments."""
+    leaves, structure = flatten((arguments, named))
+    inputs = [leaf for _, leaf in leaves]
+    axes = [*_axes(in_axes, arguments, "in_axes"), *_axes(0, named, "in_axes")]
+    mapped = [position for position, axis in enumerate(axes) if axis is not None]
+    batches = [_in_front(inputs[position], axes[position]) for position in mapped]
+    size = _one_size(batches)
+
+    def of_samples(*samples: Any) -> Any:
+        given = list(inputs)
+        for position, sample in zip(mapped, samples, strict=True):
+            given[position] = sample
+        entered, entered_by_name = unflatten(structure, iter(given))
+        return function(*entered, **entered_by_name)
+
+    if is_traced(inputs):
+        found = _traced(recording_of(inputs), of_samples, batches, size)
+    else:
+        found = _at_once(of_samples, batches, size)
+    results, has_axis, shape = found
+    positions = unflatten(shape, iter(range(len(results))))
+    moved = [
+        _placed(result, has, axis, size)
+        for result, has, axis in zip(
+            results, has_axis, _axes(out_axes, positions, "out_axes"), strict=True
+        )
+    ]
+    return unflatten(shape, iter(moved))
+
+
+class _Aux:
+    """What a function hands on beside its result, a tree of tensors and of anything else."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._leaves, self._structure = list[Any](), Structure(None)
+
+    def values(self, *arguments: Any, **named: Any) -> Any:
+        """The function's result, and the tensors of the other tree, which is kept."""
+        value, aux = self._function(*arguments, **named)
+        leaves, self._structure = flatten(aux)
+        self._leaves = [leaf for _, leaf in leaves]
+        return value, [leaf for leaf in self._leaves if isinstance(leaf, ArrayOperators)]
+
+    def filled(self, tensors: Sequence[Any]) -> Any:
+        """The tree with other tensors."""
+        rest = iter(tensors)
+        whole = [next(rest) if isinstance(each, ArrayOperators) else each for each in self._leaves]
+        return unflatten(self._structure, whole)
 
 
 def _at_once(function: Function, batches: Sequence[Any], size: Expr) -> Results:

@@ -17,11 +17,13 @@ from weft.tracing.recognize import is_traced_tensor
 from weft.trees import flatten, leaves_of, unflatten
 
 if TYPE_CHECKING:
+    from weft.autodiff import trapping
     from weft.dialects import graph
     from weft.dialects.graph.core import types
     from weft.tracing import traced
     from weft.tracing.traced import Traced
 else:
+    trapping = deferred("weft.autodiff.trapping")
     graph = deferred("weft.dialects.graph")
     types = deferred("weft.dialects.graph.core.types")
     traced = deferred("weft.tracing.traced")
@@ -30,7 +32,9 @@ Function = Callable[..., Any]
 Positions = int | Sequence[int]
 
 
-def value_and_grad(function: Function, argnums: Positions = 0, has_aux: bool = False) -> Function:
+def value_and_grad(
+    function: Function, argnums: Positions = 0, has_aux: bool = False, trap_nan: bool = False
+) -> Function:
     """A function that gives the value of `function`, one float, and its gradient in an argument, or
     a tuple of gradients for several. An argument may be a tree of tensors; so is its gradient.
 
@@ -38,7 +42,8 @@ def value_and_grad(function: Function, argnums: Positions = 0, has_aux: bool = F
     on. On tensors with values, or arrays, it computes at once; while a function is traced it
     becomes a part of the graph. Either may be differentiated again. Raises WeftError that names the
     line for a value that is no float and for arguments of integers, UnsupportedError that lists
-    operators without a derivative.
+    operators without a derivative. With `trap_nan` calls look at every value, of the derivative
+    too, and raise InputError that names the line which makes NaN or an infinity out of numbers.
     """
 
     def differentiated(*arguments: Any) -> tuple[Any, Any]:
@@ -50,7 +55,7 @@ def value_and_grad(function: Function, argnums: Positions = 0, has_aux: bool = F
         forget_records(returned)
         return returned, gradients
 
-    return differentiated
+    return trapping.trapped(differentiated) if trap_nan else differentiated
 
 
 def _is_one_float(value: ArrayOperators) -> bool:
@@ -60,7 +65,9 @@ def _is_one_float(value: ArrayOperators) -> bool:
     )
 
 
-def grad(function: Function, argnums: Positions = 0, has_aux: bool = False) -> Function:
+def grad(
+    function: Function, argnums: Positions = 0, has_aux: bool = False, trap_nan: bool = False
+) -> Function:
     """A function that gives the gradient alone, with `has_aux` and what else `function` gives; see
     value_and_grad.
     """
@@ -70,14 +77,16 @@ def grad(function: Function, argnums: Positions = 0, has_aux: bool = False) -> F
         returned, gradient = both(*arguments)
         return (gradient, returned[1]) if has_aux else gradient
 
-    return differentiated
+    return trapping.trapped(differentiated) if trap_nan else differentiated
 
 
-def vjp(function: Function, *arguments: Any, has_aux: bool = False) -> Any:
+def vjp(function: Function, *arguments: Any, has_aux: bool = False, trap_nan: bool = False) -> Any:
     """What a function returns for arguments, and a function from cotangents of that (a tree of its
     structure) to a tuple of the cotangents of the arguments. With `has_aux` the function returns a
-    pair of that and of anything else, which comes third.
+    pair of that and of anything else, which comes third. `trap_nan` as for value_and_grad.
     """
+    if trap_nan:
+        return _trapped_vjp(function, arguments, has_aux)
     returned, pull, rebuild = _pulled(function, range(len(arguments)), arguments)
     value = returned[0] if has_aux else returned
     leaves, structure = flatten(value)
@@ -94,14 +103,41 @@ def vjp(function: Function, *arguments: Any, has_aux: bool = False) -> Any:
     return (value, back, returned[1]) if has_aux else (value, back)
 
 
+def _trapped_vjp(function: Function, arguments: Sequence[Any], has_aux: bool) -> Any:
+    """`vjp` whose values are looked at, and those of what it gives."""
+
+    def values(*arguments: Any) -> Any:
+        return vjp(function, *arguments, has_aux=has_aux)[::2]
+
+    def pulled(cotangents: Any, *arguments: Any) -> Any:
+        return vjp(function, *arguments, has_aux=has_aux)[1](cotangents)
+
+    def back(cotangents: Any) -> Any:
+        return trapping.trapped(pulled)(cotangents, *arguments)
+
+    value, *aux = trapping.trapped(values)(*arguments)
+    return value, back, *aux
+
+
 def jvp(
-    function: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+    function: Function,
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: bool = False,
+    trap_nan: bool = False,
 ) -> Any:
     """What a function returns for arguments, and how that changes along directions of these. With
-    `has_aux` the function returns a pair of that and of anything else, which comes third.
+    `has_aux` the function returns a pair of that and of anything else, which comes third;
+    `trap_nan` as for value_and_grad.
 
     It is the derivative of the function's vector-Jacobian product, which is linear in the vector.
     """
+    if trap_nan:
+
+        def pushed(primals: Any, tangents: Any) -> Any:
+            return jvp(function, primals, tangents, has_aux)
+
+        return trapping.trapped(pushed)(tuple(primals), tuple(tangents))
     returned, pull, _ = _pulled(function, range(len(primals)), primals)
     value = returned[0] if has_aux else returned
     leaves, structure = flatten(value)
@@ -117,11 +153,13 @@ def jvp(
     return (value, change, returned[1]) if has_aux else (value, change)
 
 
-def jacobian(function: Function, argnums: Positions = 0, has_aux: bool = False) -> Function:
+def jacobian(
+    function: Function, argnums: Positions = 0, has_aux: bool = False, trap_nan: bool = False
+) -> Function:
     """A function that gives the derivatives of each element of one tensor that `function` gives, in
     each element of an argument: dims of the result, then those of the argument. Arguments that are
     trees, and several, give trees and tuples. With `has_aux` the function returns a pair of that
-    tensor and of anything else, and so does the result.
+    tensor and of anything else, and so does the result. `trap_nan` as for value_and_grad.
     """
 
     def differentiated(*arguments: Any) -> Any:
@@ -135,14 +173,16 @@ def jacobian(function: Function, argnums: Positions = 0, has_aux: bool = False) 
         forget_records(returned)
         return (found, returned[1]) if has_aux else found
 
-    return differentiated
+    return trapping.trapped(differentiated) if trap_nan else differentiated
 
 
-def hessian(function: Function, argnums: int = 0, has_aux: bool = False) -> Function:
+def hessian(
+    function: Function, argnums: int = 0, has_aux: bool = False, trap_nan: bool = False
+) -> Function:
     """A function that gives the second derivatives of a float in an argument that is one tensor;
-    with `has_aux`, and what else `function` gives.
+    with `has_aux`, and what else `function` gives; `trap_nan` as for value_and_grad.
     """
-    return jacobian(grad(function, argnums, has_aux), argnums, has_aux)
+    return jacobian(grad(function, argnums, has_aux), argnums, has_aux, trap_nan)
 
 
 def _pulled(

@@ -233,12 +233,14 @@ class Tensor(ArrayMethods):
         raise AttributeError(f"'Tensor' object has no attribute {name!r}")
 
     def item(self, *index: Any) -> Any:
-        """The one element, or that at an index, as a number of Python's."""
-        return self._array.item(*index)
+        """The one element, or that at an index, as a number of Python's. Raises WeftError while a
+        derivative of it is being taken, which a number would lose.
+        """
+        return elements(self).item(*index)
 
     def tolist(self) -> Any:
-        """Nested lists of Python's numbers."""
-        return self._array.tolist()
+        """Nested lists of Python's numbers; raises what `item` does."""
+        return elements(self).tolist()
 
     def numpy(self) -> Array:
         """The elements as an array that cannot be written. Raises WeftError while a derivative of
@@ -281,7 +283,7 @@ class Tensor(ArrayMethods):
         return bool(self._array)
 
     def __float__(self) -> float:
-        return float(self._array)
+        return float(elements(self))
 
     def __int__(self) -> int:
         return int(self._array)
@@ -290,7 +292,7 @@ class Tensor(ArrayMethods):
         return self._array.__index__()
 
     def __complex__(self) -> complex:
-        return complex(self._array)
+        return complex(elements(self))
 
     def __repr__(self) -> str:
         text = np.array2string(self._array, separator=", ", prefix="Tensor(")
@@ -340,8 +342,8 @@ def tensor_of(array: Array) -> Any:
 def elements(x: Tensor) -> Array:
     """The same array. Raises WeftError while a derivative of it is being recorded."""
     if is_differentiated(x):
-        rule = "an array of elements requires a tensor that is not being differentiated"
-        advice = "weft.numpy takes tensors, weft.stop_gradient(x) drops the derivative"
+        rule = "elements as an array or number require a tensor that is not being differentiated"
+        advice = "weft.numpy has functions of tensors, weft.stop_gradient(x) drops the derivative"
         raise WeftError(f"{users_line()}: {rule}, got one that is ({advice})")
     return x._array
 

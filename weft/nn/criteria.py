@@ -60,11 +60,24 @@ def _ranking(x: Any, y: Any, labels: Any, margin: float = 0.0) -> Any:
     return wnp.maximum(margin - labels * (x - y), 0.0)
 
 
-def _triplet(anchor: Any, positive: Any, negative: Any, margin: float = 1.0) -> Any:
-    """By how much the near one is not nearer, by `margin`, than the far one."""
-    first, second = (
-        wnp.sqrt(((anchor - each + 1e-6) ** 2).sum(-1)) for each in (positive, negative)
-    )
+def _distance(x: Any, y: Any) -> Any:
+    return wnp.sqrt(((x - y + 1e-6) ** 2).sum(-1))
+
+
+def _triplet(
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    margin: float = 1.0,
+    swap: bool = False,
+    distance_function: Loss = _distance,
+) -> Any:
+    """By how much the near one is not nearer, by `margin`, than the far one, or with `swap` than
+    the far one is to the anchor or to the near one.
+    """
+    first, second = (distance_function(anchor, each) for each in (positive, negative))
+    if swap:
+        second = wnp.minimum(second, distance_function(positive, negative))
     return wnp.maximum(first - second + margin, 0.0)
 
 
@@ -78,6 +91,20 @@ def _margins(x: Any, labels: Any, margin: float = 1.0) -> Any:
     chosen = wnp.take_along_axis(x, labels[:, None], -1)
     total = wnp.maximum(margin - chosen + x, 0.0).sum(-1) - margin
     return total / wnp.ones_like(x).sum(-1)
+
+
+def _label_margins(x: Any, labels: Any) -> Any:
+    """The mean, over the classes, of `max(0, 1 - x[label] + x[class])` for each label up to the
+    first that is -1, and each class that is none of these.
+    """
+    held = wnp.cumprod((labels >= 0).astype(x.dtype), -1)
+    chosen = wnp.take_along_axis(x, wnp.maximum(labels, 0), -1)
+    one = wnp.ones_like(x)
+    classes = (wnp.cumsum(one, -1) - 1.0).astype(labels.dtype)
+    same = (labels[..., :, None] == classes[..., None, :]).astype(x.dtype)
+    others = 1.0 - wnp.minimum((same * held[..., :, None]).sum(-2), 1.0)
+    losses = wnp.maximum(1.0 - chosen[..., :, None] + x[..., None, :], 0.0)
+    return (losses * held[..., :, None] * others[..., None, :]).sum((-1, -2)) / one.sum(-1)
 
 
 def _several_labels(x: Any, labels: Any) -> Any:
@@ -102,7 +129,8 @@ _LOSSES: Final[Mapping[str, Loss]] = {
     "margin_ranking_loss": _ranking, "triplet_margin_loss": _triplet,
     "soft_margin_loss": _soft_margin, "multi_margin_loss": _margins,
     "multilabel_soft_margin_loss": _several_labels, "poisson_nll_loss": _poisson,
-    "gaussian_nll_loss": _gaussian,
+    "gaussian_nll_loss": _gaussian, "multilabel_margin_loss": _label_margins,
+    "triplet_margin_with_distance_loss": _triplet,
 }  # fmt: skip
 
 
@@ -125,7 +153,8 @@ def _function(name: str) -> Loss:
 (
     binary_cross_entropy, kl_div, smooth_l1_loss, hinge_embedding_loss, cosine_embedding_loss,
     margin_ranking_loss, triplet_margin_loss, soft_margin_loss, multi_margin_loss,
-    multilabel_soft_margin_loss, poisson_nll_loss, gaussian_nll_loss,
+    multilabel_soft_margin_loss, poisson_nll_loss, gaussian_nll_loss, multilabel_margin_loss,
+    triplet_margin_with_distance_loss,
 ) = map(_function, _LOSSES)  # fmt: skip
 
 
@@ -200,6 +229,7 @@ KLDivLoss = _module("KLDivLoss", kl_div)
 L1Loss = _module("L1Loss", l1_loss)
 MSELoss = _module("MSELoss", mse_loss)
 MarginRankingLoss = _module("MarginRankingLoss", margin_ranking_loss)
+MultiLabelMarginLoss = _module("MultiLabelMarginLoss", multilabel_margin_loss)
 MultiLabelSoftMarginLoss = _module("MultiLabelSoftMarginLoss", multilabel_soft_margin_loss)
 MultiMarginLoss = _module("MultiMarginLoss", multi_margin_loss)
 NLLLoss = _module("NLLLoss", nll_loss)
@@ -207,3 +237,6 @@ PoissonNLLLoss = _module("PoissonNLLLoss", poisson_nll_loss)
 SmoothL1Loss = _module("SmoothL1Loss", smooth_l1_loss)
 SoftMarginLoss = _module("SoftMarginLoss", soft_margin_loss)
 TripletMarginLoss = _module("TripletMarginLoss", triplet_margin_loss)
+TripletMarginWithDistanceLoss = _module(
+    "TripletMarginWithDistanceLoss", triplet_margin_with_distance_loss
+)

@@ -20,13 +20,14 @@ from weft.array.operators import RUNNING, users_line
 from weft.dialects.graph import EffectOp
 from weft.dialects.graph.core.types import type_of
 from weft.source.calls.calls import call
+from weft.source.calls.generators import Generated
 from weft.source.captures import Captures
 from weft.source.expressions.expressions import evaluate
 from weft.source.expressions.indexing import read
 from weft.source.leaves import is_leaf, leaf_type_of, value_as
 from weft.source.program import Kept, Program, Result, Static, Written
 from weft.source.recording import SourceRecording, forget_undone
-from weft.source.run import Run
+from weft.source.run import MOST_CALLS, Run
 from weft.source.state import changed, put_back, unchanged
 from weft.source.statements.changes import set_element
 from weft.source.statements.statements import execute, store
@@ -56,16 +57,18 @@ def read_function(
     *,
     frozen: bool = False,
     writes: bool = False,
+    max_recursion: int | None = None,
 ) -> SourceGraph:
     """The graph of a function whose arguments are Python values, with a `Spec` for each tensor
     among them. With `frozen`, arrays of its surroundings are constants; with `writes`, it may
-    change its arguments.
+    change its arguments. The program ends with RecursionError behind `max_recursion` calls.
 
     Raises SourceError, which shows the line, for what source mode lacks.
     """
     recording = SourceRecording(index=read)
     captures = Captures(recording, recording.block, frozen)
     run = Run(recording, captures, evaluate, execute, call, store)
+    run.max_recursion = MOST_CALLS if max_recursion is None else max_recursion
     recording.make = run.undo_log.make
     recording.assign = lambda x, index, value: set_element(run, x, index, value, run.location)
     recording.line = lambda: str(run.location)
@@ -142,6 +145,8 @@ def _finished(
         elif isinstance(leaf, np.ndarray) and is_leaf(leaf):
             results.append(Result(len(outputs), None))
             outputs.append(recording.constant(leaf).value)  # pyright: ignore
+        elif isinstance(leaf, Generated):
+            raise location.refuse("results require values", leaf, "list(...) of it?")
         else:
             results.append(Static(leaf))
     states: list[Kept] = []

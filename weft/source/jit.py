@@ -3,48 +3,47 @@
 from __future__ import annotations
 
 import functools
-import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from weft.array.operators import users_line
 from weft.autodiff.custom import custom_vjp
 from weft.autodiff.derivatives import vjp
-from weft.compilation import compile_cached
 from weft.compiler import html
 from weft.compiler.deferred import deferred
 from weft.compiler.driver.options import Changes, Options, require_keywords
 from weft.compiler.frontend.imported import ImportedModel
-from weft.compiler.machine.artifact.cache import default_cache
 from weft.compiler.machine.python.executable import Executable
-from weft.dialects.errors import WeftError
+from weft.dialects.errors import RecompileWarning, WeftError
 from weft.eager.tape import DEPTH, is_recorded
 from weft.eager.tensor import Tensor
 from weft.source.cached_calls import MOST_CACHED, UNKNOWN, CachedCall, as_tensors, is_value, sign
 from weft.source.program import Program
 from weft.source.signature import array_in, elements_in, kept_leaf, key_of, selects, shown_value
-from weft.source.stored import constants_of, entry_of, found_program, keep_program
+from weft.source.stored import chosen_options, constants_of, entry_of, found_program, keep_program
 from weft.state import Change, as_before, put_back_on_error
 from weft.tracing.recognize import is_traced_tensor
-from weft.tracing.spec import FunctionChanges, Spec, names_of, options_for
+from weft.tracing.spec import Spec, names_of
 from weft.trees import KNOWN, Structure, flatten_exactly, unflatten
 
 if TYPE_CHECKING:
-    from xdsl.dialects.builtin import ArrayAttr, StringAttr
-
     from weft.dialects.graph.regions import effects
-    from weft.probing import inside
-    from weft.source import interpret
+    from weft.source import compiling, interpret
     from weft.source.pieces import pieced
 else:
     effects = deferred("weft.dialects.graph.regions.effects")
-    inside = deferred("weft.probing.inside")
+    compiling = deferred("weft.source.compiling")
     interpret = deferred("weft.source.interpret")
     pieced = deferred("weft.source.pieces.pieced")
+
+MANY = 8
+"""Compilations of a function, behind which it is told that there are so many."""
 
 Specs = Sequence["Spec | None"] | Mapping[str, Spec]
 
@@ -56,6 +55,7 @@ class Compilation(Struct, frozen=True):
     reason: str
     program: Program
     executable: Executable
+    watched: tuple[str, ...] = ()
 
     def broken(self) -> str | None:
         """What of the surroundings is not as it was when it was compiled; None where all is."""
@@ -75,7 +75,10 @@ class Compilation(Struct, frozen=True):
         outputs = self.executable(*arrays, *captured)
         self.program.write(given, outputs)
         self.program.keep(outputs)
-        return self.program.rebuilt(outputs)
+        result = self.program.rebuilt(outputs)
+        if not self.watched:
+            return result
+        return result, dict(zip(self.watched, outputs[-len(self.watched) :], strict=True))
 
 
 class Jitted:
@@ -152,7 +155,7 @@ class Jitted:
         tensors = any(isinstance(leaf, Tensor) for leaf in leaves)
         given = [leaf for leaf in leaves if is_value(leaf)]
         kept = signature is not None and len(arrays) == len(given)
-        if kept and not compilation.program.written:
+        if kept and not (compilation.program.written or compilation.watched):
             if len(self._cached_calls) >= MOST_CACHED:
                 self._cached_calls.clear()
             self._cached_calls[signature] = CachedCall.of(compilation, tensors)
@@ -217,11 +220,13 @@ class Jitted:
             inputs=dict(zip(model.input_names, arrays, strict=True)),
             threads=self._options.get("threads"),
         )
-        own = ("options", "threads", "trap_nan")
-        changes = {name: value for name, value in self._options.items() if name not in own}
-        given = self._options.get("options")
-        chosen = options_for(self, "source", given, cast("FunctionChanges", changes))
-        return page.page(model, options=chosen, run=run)
+        return page.page(model, options=chosen_options(self, self._options), run=run)
+
+    def watch(self, *names: str) -> Jitted:
+        """The function compiled for values that it names with `weft.watch`, at any depth of its
+        loops: a call returns its result, and these by name. Raises OptionError for other names.
+        """
+        return Jitted(self.source_function, self._specs, {**self._options, "watch": names})
 
     @property
     def compilations(self) -> tuple[Compilation, ...]:
@@ -236,6 +241,11 @@ class Jitted:
             return f"<div>{title} was not called yet</div>"
         shown = html.table(["compiled for", "because"], rows)
         return f"<div>{title}{shown}{self.compilations[-1].executable.as_html()}</div>"
+
+    def __repr__(self) -> str:
+        return (
+            f"<weft.jit {getattr(self, '__name__', 'function')}: {len(self.compilations)} compiled>"
+        )
 
     def explain(self) -> str:
         """Why the function was compiled, each time, and what became of its statements."""
@@ -291,24 +301,36 @@ class Jitted:
             f"{name}: {shown_value(each)}" for name, each in zip(names, values, strict=True)
         )
         if not reason:
-            before = [each for each in self._last if each not in shown]
-            now = [each for each in shown if each not in self._last]
-            changed = f"{', '.join(now)}; was {', '.join(before) or 'absent'}"
-            reason = changed if self._found else "it was called for the first time"
+            before = ", ".join(each for each in self._last if each not in shown) or "absent"
+            now = ", ".join(each for each in shown if each not in self._last)
+            reason = f"{now}; was {before}" if self._found else "it was called for the first time"
         self._last = shown
         stored = entry_of(self, self._options, kept, form)
         found = None if stored is None else found_program(stored, self._options.get("threads"))
+        watched: tuple[str, ...] = ()
         if found is None:
             program = self._read(kept, form)
-            key = None
+            own, key = len(compiling.imported(program, "").output_names), None
             if stored is not None:
                 key = stored.code_key(*map(str, constants_of(stored.survey, program)))
-            executable = compile_program(program, self, key=key, **self._options)
+            executable = compiling.compile_program(program, self, key=key, **self._options)
+            if self._options.get("watch"):
+                watched = tuple(spec.name for spec in executable.outputs[own:])
             if stored is not None:
                 keep_program(stored, program, entry_of(self, self._options, kept, form))
         else:
             program, executable = found
-        return Compilation(", ".join(shown), reason, program, executable)
+        self._warn_of_many(reason)
+        return Compilation(", ".join(shown), reason, program, executable, watched)
+
+    def _warn_of_many(self, reason: str) -> None:
+        """Warns of a function that is compiled again and again."""
+        count = len(self.compilations) + 1
+        if count == MANY:
+            name = getattr(self, "__name__", "the function")
+            advice = "weft.Spec in specs= makes sizes and numbers inputs"
+            text = f"{name} was compiled {count} times, now because of {reason} ({advice})"
+            warnings.warn(f"{users_line()}: {text}", RecompileWarning, stacklevel=2)
 
     def survey_parts(self) -> tuple[object, ...]:
         """What a program that calls it depends on."""
@@ -317,7 +339,8 @@ class Jitted:
     def _read(self, kept: Sequence[Any], form: Structure) -> interpret.SourceGraph:
         """The graph for arguments, as `_compile` has them."""
         arguments = unflatten(form, kept)
-        read = interpret.read_function(self.source_function, *arguments, writes=self._writes)
+        bound = {"writes": self._writes, "max_recursion": self._options.get("max_recursion")}
+        read = interpret.read_function(self.source_function, *arguments, **bound)
         if not self._acts:
             effects.drop_effects(read.module)
             read = replace(read, states=())
@@ -329,41 +352,6 @@ def _is_float(leaf: Any) -> bool:
     return isinstance(leaf, Tensor) and leaf.dtype.kind not in "biu"
 
 
-def imported(program: interpret.SourceGraph, name: str) -> ImportedModel:
-    """The graph of a program as front ends give it."""
-    main = program.module.body.block.first_op
-    assert main is not None, "a module holds the function"
-    names: list[tuple[str, ...]] = []
-    for side in ("input", "output"):
-        listed = cast("ArrayAttr[StringAttr]", main.attributes[f"{side}_names"])
-        names.append(tuple(each.data for each in listed))
-    return ImportedModel(program.module, program.recording.weights, name, names[0], names[1])
-
-
-def compile_program(
-    program: interpret.SourceGraph,
-    function: Callable[..., Any],
-    *,
-    options: Options | None,
-    threads: int | None,
-    trap_nan: bool = False,
-    key: str | None = None,
-    **changes: Unpack[Changes],
-) -> Executable:
-    """The native code of a function's program. The options are those of `weft.compile`."""
-    chosen = options_for(function, "source", options, changes)
-    source = imported(program, chosen.prefix)
-
-    def build(source: Any, options: Options) -> Executable:
-        return compile_cached(source, options, default_cache(os.environ), key=key).executable(
-            threads
-        )
-
-    if trap_nan:
-        return inside.build_trapped(source, chosen, (), build)
-    return build(source, chosen)
-
-
 def jit(
     function: Callable[..., Any] | None = None,
     *,
@@ -371,6 +359,7 @@ def jit(
     options: Options | None = None,
     threads: int | None = None,
     trap_nan: bool = False,
+    max_recursion: int | None = None,
     fallback: str = "error",
     **changes: Unpack[Changes],
 ) -> Any:
@@ -381,9 +370,11 @@ def jit(
     compiles again. `specs`, by position or name, are `weft.Spec`s for arguments whose sizes vary
     from call to call without compiling. What a function reads of its surroundings may change:
     arrays are read again in every call, another value of anything else compiles again.
-    `explain()` of the result says why that happened, and what became of each statement. With
+    `explain()` of the result says why that happened, and what became of each statement; the eighth
+    time RecompileWarning does. With
     `trap_nan` calls look at every value, and raise InputError that names the line which makes NaN
-    or an infinity out of numbers. The options are those of `weft.compile`.
+    or an infinity out of numbers. `max_recursion` bounds a recursion that a tensor ends: a call
+    that goes deeper raises RecursionError. The options are those of `weft.compile`.
 
     With `fallback="python"` statements that cannot be compiled are run by Python, and those around
     them are compiled in pieces, for the sizes of each call; `breaks` and `explain()` of the result
@@ -391,6 +382,7 @@ def jit(
     """
     require_keywords(changes)
     given = {"options": options, "threads": threads, "trap_nan": trap_nan, **changes}
+    given["max_recursion"] = max_recursion
     if fallback not in ("error", "python"):
         raise WeftError(f"jit requires fallback='error' or 'python', got {fallback!r}")
 
@@ -409,7 +401,7 @@ def read_model(function: Callable[..., Any], specs: Sequence[Any]) -> ImportedMo
     """
     kept = [kept_leaf(each, None) for each in specs]
     program = interpret.read_function(function, kept, {}, frozen=True)
-    model = imported(program, getattr(function, "__name__", "source").strip("<>"))
+    model = compiling.imported(program, getattr(function, "__name__", "source").strip("<>"))
     if not model.output_names:
         raise WeftError(f"{model.name} requires a tensor or number as its result, got none")
     return model

@@ -78,6 +78,8 @@ class Run(Struct, eq=False):
     """Arguments that the program may change, by identity: which input each is."""
     changed_arguments: dict[int, str] = field(default_factory=dict[int, str])
     """The inputs that it changes, and the line of the first change."""
+    max_recursion: int = MOST_CALLS
+    """Calls within each other, behind which the compiled program ends with an error."""
     tries: int = 0
     """How many `try` are around it."""
     lent: set[tuple[int, str]] = field(default_factory=set[tuple[int, str]])

@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from weft.array.complex_numbers import Complex
+from weft.compiler.driver.options import Options
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.weights import digest_of
 from weft.eager.tensor import Tensor, array_of
@@ -38,17 +39,22 @@ class ProgramMetadata(Struct, frozen=True):
     notes: tuple[str, ...]
 
 
+def chosen_options(function: Callable[..., Any], options: Mapping[str, Any]) -> Options:
+    """Those of a compilation, without those of `jit` itself."""
+    own = ("options", "threads", "trap_nan", "watch", "max_recursion")
+    changes: Any = {name: value for name, value in options.items() if name not in own}
+    return options_for(function, "source", options.get("options"), changes)
+
+
 def entry_of(
     function: Callable[..., Any], options: Mapping[str, Any], kept: Sequence[Any], form: Structure
 ) -> StoredProgram | None:
     """The entry of a function for arguments: a Spec for each tensor among them. None for one that
     no key tells apart.
     """
-    own = ("options", "threads", "trap_nan")
-    if options.get("trap_nan"):
+    if options.get("trap_nan") or options.get("watch"):
         return None
-    changes: Any = {name: value for name, value in options.items() if name not in own}
-    chosen = options_for(function, "source", options.get("options"), changes)
+    chosen = chosen_options(function, options)
     values = {"function": function, "arguments": tuple(kept), "form": form}
     return stored_program("jit", values, chosen, contents=False, allowed=_ALLOWED)
 

@@ -14,12 +14,14 @@ from weft.compiler.deferred import deferred
 from weft.dialects.errors import WeftError
 from weft.dialects.expr import Expr
 from weft.tracing.recognize import is_traced_tensor
+from weft.tracing.spec import Spec
 from weft.trees import Structure, flatten, leaves_of, tree_map, unflatten
 
 if TYPE_CHECKING:
     from xdsl.ir import Block
 
     from weft.dialects import graph
+    from weft.dialects.graph.core.types import TensorType
     from weft.dialects.graph.regions.control import ControlOp
     from weft.tracing import traced
     from weft.tracing.traced import Recording, Traced
@@ -55,8 +57,25 @@ def switch(number: Any, branches: Sequence[Function], *operands: Any) -> Any:
     return _results(number.recording, op, structure)
 
 
-def while_loop(condition: Function, body: Function, initial: Any) -> Any:
-    """The state, a tree, after as many rounds of `body` as `condition` holds of it."""
+def while_loop(
+    condition: Function,
+    body: Function,
+    initial: Any,
+    maximum_iterations: int | None = None,
+    shape_invariants: Any = None,
+) -> Any:
+    """The state, a tree, after as many iterations of `body` as `condition` holds of it, but at most
+    so many.
+
+    A tensor of the state has one shape in all iterations of a compiled loop, unless
+    `shape_invariants`, a tree like the state of `weft.Spec`, names a size: that one varies. Raises
+    WeftError, which names the line, for a state of another structure, shape or dtype.
+    """
+    if maximum_iterations is not None:
+        most, specs = maximum_iterations, shape_invariants
+        counted = None if specs is None else (Spec("int64"), specs)
+        ends, goes_on = _counted(most, condition, body)
+        return while_loop(ends, goes_on, (0, initial), None, counted)[1]
     state = initial
     while not is_traced_tensor(holds := condition(state)):
         if not holds:
@@ -64,17 +83,32 @@ def while_loop(condition: Function, body: Function, initial: Any) -> Any:
         state = body(state)
     recording = holds.recording
     leaves, structure = _carried(recording, state)
+    inner, varying = _invariants(recording, leaves, structure, shape_invariants)
     with region(recording) as test:
-        tree = _arguments(recording, test, leaves, structure)
+        tree = _arguments(recording, test, inner, structure)
         held = lifted(recording, condition(tree)).astype(bool)
         test.add_op(graph.ConditionOp.create(operands=[held.value]))
     with region(recording) as step:
-        tree = _arguments(recording, step, leaves, structure)
-        _end(recording, step, body(tree), leaves, structure)
+        tree = _arguments(recording, step, inner, structure)
+        _end(recording, step, body(tree), inner, structure, varying=varying)
     index, count = _names(recording)
-    op = graph.WhileOp.of(index, count, [each.value for each in leaves], test, step,
+    op = graph.WhileOp.of(index, count, [each.value for each in leaves], test, step, varying,
                     location=_line(recording))  # fmt: skip
     return _results(recording, op, structure)
+
+
+def _counted(most: int, condition: Function, body: Function) -> tuple[Function, Function]:
+    """A condition and a body of the number of the iteration and a state."""
+
+    def goes_on(counted: Any) -> Any:
+        number, state = counted
+        below = number < most
+        return below & condition(state) if is_traced_tensor(below) else below and condition(state)
+
+    def step(counted: Any) -> Any:
+        return counted[0] + 1, body(counted[1])
+
+    return goes_on, step
 
 
 def fori_loop(lower: Any, upper: Any, body: Function, initial: Any) -> Any:
@@ -131,12 +165,12 @@ def _rolled(body: Function, initial: Any, rows: Any, count: Expr) -> tuple[Any, 
     leaves, structure = _carried(recording, initial)
     index, _ = _names(recording)
     with region(recording) as step:
-        tree = _arguments(recording, step, leaves, structure)
+        tree = _arguments(recording, step, [each.type for each in leaves], structure)
         row = tree_map(lambda each: _row(lifted(recording, each), index), rows)
         state, y = body(tree, row)
         stacked, shape = flatten(y)
         values = [lifted(recording, each) for _, each in stacked]
-        _end(recording, step, state, leaves, structure, values)
+        _end(recording, step, state, [each.type for each in leaves], structure, values)
     carried = [each.value for each in leaves]
     op = graph.ForOp.of(count, index, carried, step, location=_line(recording))
     recording.builder().builder.insert(op)
@@ -158,13 +192,44 @@ def _carried(recording: Recording, state: Any) -> tuple[list[Traced], Structure]
     return [lifted(recording, leaf) for _, leaf in leaves], structure
 
 
+def _invariants(
+    recording: Recording, leaves: Sequence[Traced], structure: Structure, specs: Any
+) -> tuple[list[TensorType], list[str]]:
+    """The types of the state in all iterations, and the sizes that vary."""
+    before = [each.type for each in leaves]
+    if specs is None:
+        return before, []
+    found, shape = flatten(specs)
+    if shape != structure or not all(isinstance(each, Spec) for _, each in found):
+        rule = "shape_invariants requires a tree of weft.Spec like the state"
+        raise WeftError(f"{users_line()}: {rule}, got {specs!r}")
+    recording.loops += 1
+    names: dict[str, str] = {}
+    types: list[TensorType] = []
+    for (_, spec), first in zip(found, before, strict=True):
+        named = [each for each in spec.shape if isinstance(each, str)]
+        names |= {each: f"{each}_of_loop{recording.loops}" for each in named}
+        dims = (names[each] if isinstance(each, str) else each for each in spec.shape)
+        types.append(Spec(spec.dtype, tuple(dims)).type)
+        if not _fits(types[-1], first, [*names.values()]):
+            rule = "shape_invariants requires sizes that the state has in front of the loop"
+            raise WeftError(f"{users_line()}: {rule}, got {first} for {spec}")
+    return types, [*names.values()]
+
+
+def _fits(invariant: TensorType, given: TensorType, varying: Sequence[str]) -> bool:
+    """Whether a tensor has the dims that do not vary."""
+    if invariant.element != given.element or len(invariant.shape) != len(given.shape):
+        return False
+    pairs = zip(invariant.shape, given.shape, strict=True)
+    return all(wanted == dim or str(wanted) in varying for wanted, dim in pairs)
+
+
 def _arguments(
-    recording: Recording, block: Block, leaves: Sequence[Traced], structure: Structure
+    recording: Recording, block: Block, types: Sequence[TensorType], structure: Structure
 ) -> Any:
     """The state as a round sees it."""
-    found = [
-        traced.Traced(recording, block.insert_arg(each.type, len(block.args))) for each in leaves
-    ]
+    found = [traced.Traced(recording, block.insert_arg(each, len(block.args))) for each in types]
     return unflatten(structure, iter(found))
 
 
@@ -172,20 +237,21 @@ def _end(
     recording: Recording,
     block: Block,
     state: Any,
-    leaves: Sequence[Traced],
+    types: Sequence[TensorType],
     structure: Structure,
     stacked: Sequence[Traced] = (),
+    varying: Sequence[str] = (),
 ) -> None:
     """Hands on the state, which has the types of the one before, and what is stacked."""
     found, shape = flatten(state)
     if shape != structure:
         raise WeftError(f"{users_line()}: a loop requires a state of one structure, got two")
     values: list[Traced] = []
-    for (name, leaf), before in zip(found, leaves, strict=True):
+    for (name, leaf), before in zip(found, types, strict=True):
         value = lifted(recording, leaf)
-        if value.type != before.type:
+        if not _fits(before, value.type, varying):
             rule = f"a loop requires a state of one type{f' for {name}' if name else ''}"
-            raise WeftError(f"{users_line()}: {rule}, got {before.type} and {value.type}")
+            raise WeftError(f"{users_line()}: {rule}, got {before} and {value.type}")
         values.append(value)
     block.add_op(graph.YieldOp.create(operands=[each.value for each in (*values, *stacked)]))
 

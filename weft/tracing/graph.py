@@ -9,6 +9,7 @@ import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region
+from xdsl.utils.exceptions import VerifyException
 
 from weft.array.operators import users_line
 from weft.compiler.driver.extension import Extension
@@ -17,6 +18,7 @@ from weft.compiler.graph.share_weights import share_weights
 from weft.dialects.errors import TypeInferenceError, WeftError
 from weft.dialects.graph import OPS, CallOp
 from weft.dialects.weights import Array
+from weft.tracing.attributes import complete
 from weft.tracing.graph_html import graph_html
 from weft.tracing.traced import Dim, Recording, Traced, declared
 
@@ -53,15 +55,25 @@ class Graph:
         return self._recording.constant(np.asarray(array))
 
     def op(self, name: str, *operands: Traced, **attributes: Any) -> Traced:
-        """The first result of the operator of that name, without `graph.` in front.
+        """The first result of the operator of that name, without `graph.` in front. Attributes that
+        are absent have ONNX's defaults, where there are such.
 
-        Raises TypeInferenceError or UnsupportedError, which name the line of the program.
+        Raises WeftError, which names the line of the program.
         """
-        return self._recording.apply(name, *operands, **attributes)
+        return self.ops(name, *operands, **attributes)[0]
 
     def ops(self, name: str, *operands: Traced, **attributes: Any) -> list[Traced]:
         """All results of an operator."""
-        return self._recording.results(name, *operands, **attributes)
+        known, line = self._recording.ops.get(name), users_line()
+        if known is not None:
+            attributes = complete(known, attributes)
+        for each in operands:
+            if getattr(each, "recording", None) is not self._recording:
+                raise WeftError(f"{line}: {name} requires values of this graph, got {each!r}")
+        try:
+            return self._recording.results(name, *operands, **attributes)
+        except (ValueError, VerifyException) as error:
+            raise WeftError(f"{line}: graph.{name} requires other operands: {error}") from error
 
     def call(self, other: Graph, *operands: Traced) -> list[Traced]:
         """The outputs of another graph, as it is when first called, for these operands as its

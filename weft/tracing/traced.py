@@ -170,7 +170,7 @@ class Recording:
     def results(self, name: str, *operands: Traced, **attributes: Any) -> list[Traced]:
         """All results of an operator. Raises TypeInferenceError that names the line."""
         values = [operand.value for operand in operands]
-        given = {key: _attribute(key, value) for key, value in attributes.items()}
+        given = {key: attribute_of(key, value) for key, value in attributes.items()}
         try:
             op = self.builder().op(name, *values, **given)
         except (TypeInferenceError, UnsupportedError) as error:
@@ -201,14 +201,14 @@ def _is_array(part: Any) -> bool:
     return bool(getattr(part, "ndim", 0)) or getattr(part, "dtype", None) == np.bool_
 
 
-def _attribute(key: str, value: Any) -> Any:
+def attribute_of(key: str, value: Any) -> Any:
     """An attribute as graph operators take it: element types for dtypes."""
     if key == "to" and not isinstance(value, Attribute):
         return element_type(np.dtype(value))
     return value
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Traced(ArrayMethods):
     """A tensor of a graph in the making, with the operators and methods of NumPy's arrays; arrays
     and tensors with values become constants.
@@ -228,6 +228,10 @@ class Traced(ArrayMethods):
         if name == "value":
             raise lost(self, name)
         raise AttributeError(f"a traced tensor has no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        shape = ", ".join(map(str, self.shape))
+        return f"Traced([{shape}], dtype={self.dtype.name})"
 
     @property
     def type(self) -> TensorType:

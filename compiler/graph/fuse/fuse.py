@@ -18,6 +18,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from weft.compiler.graph.fuse.fuse_siblings import Group, fuse_siblings, join, note_refusal
+from weft.compiler.graph.match import is_row_of_slice
 from weft.compiler.graph.widen_halves import extends_factor
 from weft.compiler.target.target import PAGE
 from weft.dialects.context import Refusals, WeftContext
@@ -117,10 +118,12 @@ def _copy_for_each_user(op: TransposeOp | CastOp, block: Block) -> None:
 
 
 def _is_computed(op: GraphOp) -> bool:
-    """Whether the operator becomes (part of) a kernel;
-    constants and reshapes do not by themselves.
+    """Whether the operator becomes (part of) a kernel; constants and reshapes do not by themselves,
+    but for rows of slices.
     """
-    return not isinstance(op, (ConstantOp, ReshapeOp)) and len(op.results) == 1
+    if isinstance(op, ReshapeOp):
+        return is_row_of_slice(op)
+    return not isinstance(op, ConstantOp) and len(op.results) == 1
 
 
 def _is_light(op: GraphOp) -> bool:

@@ -4,7 +4,8 @@ results, so that what one computes is not read again by the other.
     s = a + b;  y = f(s);  z = g(s)      ->      s, y, z = fused(a, b)
 
 Such are elementwise operators, reductions over rows of what these compute, what inserts that into a
-tensor, and what reads a table at the indices that they compute.
+tensor, and what reads a table at the indices that they compute. Running totals of the same elements
+are one group as well: each element waits for the total before it, of one while the other is added.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct, field
 from xdsl.ir import Block, Operation, SSAValue
 
+from weft.compiler.graph.match import is_row_of_slice, only_user
 from weft.dialects.context import Refusals
 from weft.dialects.graph import GraphOp
 from weft.dialects.graph.core.elementwise import ElementwiseOp
 from weft.dialects.graph.core.types import ShapeAttr, type_of
 from weft.dialects.graph.ops.reduce import ReduceOp
+from weft.dialects.graph.ops.scan import ScanOp
 from weft.dialects.graph.reindexing.gather import AlongAxisIndexedOp, GatherElementsOp, GatherOp
 from weft.dialects.graph.reindexing.insert import InsertSliceOp
 from weft.dialects.graph.reindexing.movement import IndexMapOp
@@ -128,6 +131,35 @@ def fuse_siblings(
                 continue
             if refusals is not None:
                 _note_all(refusals, producer, group, f"as siblings: {reason}")
+    _join_scans(groups, position, readers)
+
+
+def _join_scans(
+    groups: dict[Operation, Group], position: Mapping[Operation, int], readers: _Readers
+) -> None:
+    """Joins groups of running totals along the same lines that read the same value."""
+    scans: list[Group] = []
+    for group in dict.fromkeys(groups.values()):
+        if not isinstance(group.anchor, ScanOp):
+            continue
+        for first in scans:
+            if _same_lines(first, group) and _may_wait(first, group, groups, position, readers):
+                join(first, group, groups, position)
+                scans.remove(first)
+                break
+        scans.append(group)
+
+
+def _same_lines(one: Group, other: Group) -> bool:
+    """Whether totals run along the same lines, of elements that one value takes part in."""
+    first, second = one.anchor, other.anchor
+    assert isinstance(first, ScanOp), "a group of running totals"
+    assert isinstance(second, ScanOp), "a group of running totals"
+    lines = ((each.result_type.dims, each.position, each.reverse) for each in (first, second))
+    read, also_read = (
+        {value for op in group.members for value in op.operands} for group in (one, other)
+    )
+    return len(set(lines)) == 1 and not read.isdisjoint(also_read)
 
 
 def note_refusal(
@@ -191,7 +223,13 @@ def _shape_of(group: Group) -> _Shape | None:
 
 
 def _all_have(members: Sequence[GraphOp], dims: ShapeAttr) -> bool:
-    return all(type_of(op.results[0]).dims == dims for op in members)
+    shapes = (type_of(op.results[0]).dims for op in members if not _is_moved_on(op))
+    return all(shape == dims for shape in shapes)
+
+
+def _is_moved_on(op: GraphOp) -> bool:
+    """Whether another movement alone reads a movement, at an index that follows from its own."""
+    return isinstance(op, IndexMapOp) and is_row_of_slice(only_user(op.result))
 
 
 def _are_last(axes: Sequence[int], rank: int) -> bool:
@@ -201,7 +239,7 @@ def _are_last(axes: Sequence[int], rank: int) -> bool:
 
 def _is_read_in_place(group: Group) -> bool:
     """Whether no movement in a group moves what the group computes."""
-    inside = {result for op in group.members for result in op.results}
+    inside = {result for op in group.members if not _is_moved_on(op) for result in op.results}
     moved = (op for op in group.members if isinstance(op, IndexMapOp | AlongAxisIndexedOp))
     return not any(op.operand in inside for op in moved)
 

@@ -18,7 +18,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from weft.compiler.graph.match import erase_unused, only_user
+from weft.compiler.graph.match import erase_unused, is_row_of_slice, only_user
 from weft.compiler.graph.simplify.evaluate_constants import constant_of, evaluate_constants
 from weft.compiler.graph.widen_halves import extends_factor
 from weft.dialects.context import weights_of
@@ -188,11 +188,13 @@ def _sink_reshapes(op: ElementwiseOp, reshape_users: ReshapeUsers) -> None:
 
 def _is_worth_it(reshape: ReshapeOp, user: ElementwiseOp, reshape_users: ReshapeUsers) -> bool:
     """Whether the reshape is of something computed and of the operator's shape, as it is of that of
-    all its users.
+    all its users. One row of a slice is read where it lies.
     """
     owner = reshape.operand.owner
     computed = isinstance(owner, GraphOp) and not isinstance(owner, ConstantOp)
-    if not computed or reshape.result_type.dims != user.result_type.dims:
+    if not computed or is_row_of_slice(reshape):
+        return False
+    if reshape.result_type.dims != user.result_type.dims:
         return False
     known = reshape_users.get(reshape, ())
     if not known or (len(known) > 1 and any(each.parent is None for each in known)):

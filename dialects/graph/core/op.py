@@ -132,11 +132,17 @@ class GraphOp(InferTypeOp):
         unknown = sorted(set(attributes) - set(known))
         assert not unknown, f"{cls.name} has no attributes {unknown}"
         properties = {
-            name: to_attribute(value, shape=known[name].constr == _SHAPE)
+            name: cls.property_of(name, value)
             for name, value in attributes.items()
             if value is not None
         }
         return cls.from_properties(operands, properties, location)
+
+    @classmethod
+    def property_of(cls, name: str, value: AttributeValue) -> Attribute:
+        """A value of an attribute as xDSL holds it."""
+        declared = cls.get_irdl_definition().properties[name]
+        return to_attribute(value, shape=declared.constr == _SHAPE)
 
     @classmethod
     def from_properties(

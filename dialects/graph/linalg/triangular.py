@@ -42,6 +42,11 @@ class SquareOp(GraphOp):
 
     REUSES_OPERANDS: ClassVar = True
 
+    @property
+    def rows(self) -> Expr:
+        """How many rows and columns the matrices have."""
+        return type_of(self.operands[0]).shape[-1]
+
     def _square(self) -> TensorType:
         source = type_of(self.operands[0])
         self.require_one_element(ELEMENTS, "f32 or f64")
@@ -140,11 +145,13 @@ class TriangularSolveOp(SquareOp):
     unit: BoolAttr = prop_def(BoolAttr)
 
     @property
-    def _is_lower(self) -> bool:
+    def is_lower(self) -> bool:
+        """Whether the lower triangle counts."""
         return bool(self.lower_half.value.data)
 
     @property
-    def _is_unit(self) -> bool:
+    def is_unit(self) -> bool:
+        """Whether the diagonal counts as 1."""
         return bool(self.unit.value.data)
 
     def infer(self) -> Sequence[TensorType]:
@@ -152,11 +159,11 @@ class TriangularSolveOp(SquareOp):
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         a, right = (each.astype(np.float64) for each in operands)
-        a = np.tril(a) if self._is_lower else np.triu(a)
+        a = np.tril(a) if self.is_lower else np.triu(a)
         size, found = a.shape[-1], np.zeros_like(right)
-        for k in range(size) if self._is_lower else reversed(range(size)):
+        for k in range(size) if self.is_lower else reversed(range(size)):
             line = right[..., k, :] - (a[..., k, None, :] @ found)[..., 0, :]
-            found[..., k, :] = line if self._is_unit else line / a[..., k, k, None]
+            found[..., k, :] = line if self.is_unit else line / a[..., k, k, None]
         return [found.astype(operands[1].dtype)]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
@@ -167,12 +174,12 @@ class TriangularSolveOp(SquareOp):
             with b.loops([size, columns]) as (i, j):
                 b.store(x, (*index, i, j), b.load(operands[1], (*index, i, j)))
             with b.loops([size], "k") as (step,):
-                k = step if self._is_lower else size - 1 - step
-                first = Expr.of(0) if self._is_lower else k + 1
+                k = step if self.is_lower else size - 1 - step
+                first = Expr.of(0) if self.is_lower else k + 1
                 with b.reduce([step], "add", "r") as (r,), b.loops([columns], "j") as (j,):
                     share = b.load(a, (*index, k, first + r)) * b.load(x, (*index, first + r, j))
                     b.store(x, (*index, k, j), b.load(x, (*index, k, j)) - share)
-                if not self._is_unit:
+                if not self.is_unit:
                     with b.loops([columns], "j") as (j,):
                         value = b.load(x, (*index, k, j)) / b.load(a, (*index, k, k))
                         b.store(x, (*index, k, j), value)
@@ -180,10 +187,10 @@ class TriangularSolveOp(SquareOp):
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """`db = a^-T * dx`, and the triangle of `-db * xT`."""
         a, x = Term(b, self.operand), Term(b, self.result)
-        attributes: dict[str, Any] = {"lower": not self._is_lower, "unit": self._is_unit}
+        attributes: dict[str, Any] = {"lower": not self.is_lower, "unit": self.is_unit}
         right = Term(b, b.triangular_solve(transposed(a).value, cotangents[0], **attributes))
-        diagonal = 0.0 if self._is_unit else 1.0
-        slopes = _of_triangle(-right.matmul(transposed(x)), lower=self._is_lower, diagonal=diagonal)
+        diagonal = 0.0 if self.is_unit else 1.0
+        slopes = _of_triangle(-right.matmul(transposed(x)), lower=self.is_lower, diagonal=diagonal)
         return [slopes.value, right.value]
 
     def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:

@@ -80,9 +80,20 @@ class RowMajorOp(IndexMapOp):
         return {**self.properties, "shape": results[0].dims}
 
     def source_index(self, index: Sequence[Expr]) -> Sequence[Expr]:
+        if self.keeps_dims():
+            dims = zip(index, self.result_type.shape, strict=True)
+            positions = (position for position, dim in dims if dim != 1)
+            shape = type_of(self.operand).shape
+            return [Expr.of(0) if dim == 1 else next(positions) for dim in shape]
         strides = row_major_strides(self.result_type.shape)
         terms = (position * stride for position, stride in zip(index, strides, strict=True))
         return unflatten(sum(terms, Expr.of(0)), type_of(self.operand).shape)
+
+    def keeps_dims(self) -> bool:
+        """Whether dims of 1 alone come or go."""
+        shapes = type_of(self.operand).shape, self.result_type.shape
+        source, result = ([dim for dim in shape if dim != 1] for shape in shapes)
+        return source == result
 
     def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
         return again(self, operands, b, shape=ShapeAttr((size, *self.result_type.shape)))

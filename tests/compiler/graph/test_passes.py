@@ -17,7 +17,7 @@ from tests.models.graph_writer import GraphWriter
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.pipeline import read_graph
 from weft.compiler.driver.session import Session
-from weft.compiler.graph import rematerialize, winograd
+from weft.compiler.graph import rematerialize, split_systems, winograd
 from weft.compiler.graph.decompose_transposed_conv import DecomposeTransposedConvPass
 from weft.compiler.graph.flush_subnormals import FlushSubnormalsPass
 from weft.compiler.graph.fuse.fuse_attention import FuseAttentionPass
@@ -31,6 +31,7 @@ from weft.compiler.graph.simplify.fold_constants import FoldConstantsPass
 from weft.compiler.graph.simplify.inline_calls import inline_calls
 from weft.compiler.graph.simplify.rewrite import RewritePass
 from weft.compiler.graph.simplify.unify_sizes import UnifySizesPass
+from weft.compiler.graph.split_systems import SplitSystemsPass
 from weft.compiler.graph.winograd import WinogradPass
 from weft.dialects.context import WeftContext
 from weft.dialects.errors import UnsupportedError
@@ -50,6 +51,7 @@ REWRITES_SUMS = (
     RecognizeNormsPass,
     DecomposeTransposedConvPass,
     FlushSubnormalsPass,
+    SplitSystemsPass,
     WinogradPass,
 )
 """Passes whose results may differ by a rounding."""
@@ -59,9 +61,12 @@ Step = Callable[..., SSAValue]
 
 @pytest.fixture(autouse=True, scope="module")
 def everything_pays():
-    """Small values are recomputed, small images filtered by Winograd's algorithm."""
+    """Small values are recomputed, small images filtered by Winograd's algorithm, small matrices
+    split.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rematerialize, "LEAST_BYTES", 1)
+        patch.setattr(split_systems, "BLOCK", 2)
         for cost in ("TRANSFORM_COST", "BYTE_COST", "STORED_COST"):
             patch.setattr(winograd, cost, 0.0)
         yield
@@ -103,6 +108,18 @@ def _quantized(b: GraphBuilder, x: SSAValue, w: SSAValue) -> SSAValue:
     real = b.mul(b.cast(b.sub(b.cast(levels, to=I32), zero), to=F32), one)
     factors = b.mul(b.cast(b.cast(b.mul(w, b.constant_of(8.0, F32)), to=I8), to=F32), one)
     return b.mul(b.matmul(real, factors), b.constant_of(2.0**-9, F32))
+
+
+def _solved(b: GraphBuilder, x: SSAValue, *, factored: bool) -> SSAValue:
+    """A system of matrices far from singular, whole or by a factor and its transpose."""
+    squares = b.mul(b.constant_of(0.1, F32), b.matmul(x, b.transpose(x, permutation=[0, 2, 1])))
+    one = b.expand(b.constant_of(1.0, F32), shape=type_of(squares).dims)
+    diagonal = b.trilu(b.trilu(one, upper=True, k=0), upper=False, k=0)
+    system = b.add(squares, diagonal)
+    if not factored:
+        return b.solve(system, x)
+    factor = b.cholesky(system)
+    return b.solve(b.transpose(factor, permutation=[0, 2, 1]), b.solve(factor, x))
 
 
 def _blocks(b: GraphBuilder, x: SSAValue, codes: SSAValue) -> SSAValue:
@@ -236,6 +253,8 @@ class _Graph:
                 return b.add(*(biased if number else parts)[:2])
             case "called":
                 return self.b.builder.insert(CallOp.of(self.function, [x])).results[0]
+            case "solved":
+                return _solved(b, b.tanh(x), factored=number > 0)
             case "nothing":
                 return b.neg(b.neg(b.mul(x, b.constant_of(1.0, F32))))
             case "twice":
@@ -279,6 +298,7 @@ KINDS = (
     "product",
     "products",
     "called",
+    "solved",
     "nothing",
     "twice",
     "attention",

@@ -288,13 +288,17 @@ def main() -> None:
     parser.add_argument("--shard", default="0/1", help="the shard's number and how many there are")
     parser.add_argument("--out", type=Path, default=Path("sweep.jsonl"))
     parser.add_argument("--names", nargs="*", help="functions; all by default")
+    parser.add_argument("--variations", nargs="*", help="of the arrays; all by default")
     arguments = parser.parse_args()
     number, count = map(int, arguments.shard.split("/"))
     counts = collections.Counter()
     with arguments.out.open("a") as file:
-        for case in [*cases(arguments.modes)][number::count]:
-            if arguments.names and case[0] not in arguments.names:
-                continue
+        asked = arguments.names, arguments.variations
+        chosen = [
+            case for case in cases(arguments.modes)
+            if all(not some or case[at] in some for at, some in zip((0, 2), asked, strict=True))
+        ]  # fmt: skip
+        for case in chosen[number::count]:
             found = outcome(*case)
             if found is None:
                 continue

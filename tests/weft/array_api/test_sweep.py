@@ -11,7 +11,14 @@ from weft.array_api.table import FOURIER, FUNCTIONS, LINALG
 HEAVY = {"eig", "eigvals", "roots", "poly", "svd", "lstsq", "polyfit", "pinv", "cond", "norm"}
 SAMPLE = {
     mode: random.Random(0).sample([case for case in cases([mode]) if case[0] not in HEAVY], count)
-    for mode, count in (("trace", 90), ("vmap", 40), ("source", 30), ("grad", 50), ("eager", 2))
+    for mode, count in (
+        ("trace", 90),
+        ("vmap", 40),
+        ("source", 30),
+        ("grad", 50),
+        ("eager", 2),
+        ("jit", 2),
+    )
 }
 
 

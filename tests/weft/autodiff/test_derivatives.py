@@ -1,5 +1,7 @@
 """Functions made of functions: gradients and their kin, on tensors with values and traced."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -267,3 +269,39 @@ def test_what_else_a_function_gives_is_handed_on(run):
     second, twice = run(weft.hessian(measured, has_aux=True), X)
     np.testing.assert_allclose(second, 2 * np.eye(4))
     np.testing.assert_allclose(twice, 2 * X)
+
+
+def _root(x):
+    return wnp.sum(wnp.sqrt(x))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: weft.grad(_root, trap_nan=True)(x),
+        lambda x: weft.vjp(_root, x, trap_nan=True),
+        lambda x: weft.jvp(_root, (x,), (x,), trap_nan=True),
+        lambda x: weft.hessian(_root, trap_nan=True)(x),
+        lambda x: weft.vmap(_root, trap_nan=True)(x.reshape(1, 2)),
+    ],
+)
+def test_trap_nan_names_the_operator(call):
+    call(np.asarray([1.0, 4.0]))
+    with pytest.raises(weft.InputError, match=r"got nan of graph\.sqrt at .*test_derivatives\.py"):
+        call(np.asarray([1.0, -4.0]))
+
+
+def test_trap_nan_looks_at_what_a_pullback_computes():
+    _, back = weft.vjp(_root, np.asarray([1.0, 0.0]), trap_nan=True)
+    with pytest.raises(weft.InputError, match="got an infinity"):
+        back(np.asarray(1.0))
+    with pytest.raises(weft.WeftError, match="requires tensors with values"):
+        weft.trace(weft.grad(_root, trap_nan=True), np.ones(2))
+
+
+@pytest.mark.parametrize("number", [float, math.cos, lambda x: x.item(), lambda x: x.tolist()])
+def test_numbers_of_python_would_lose_a_derivative(number):
+    with pytest.raises(weft.WeftError, match=r"test_derivatives\.py:\d+: .* is not being differ"):
+        weft.grad(lambda x: number(x) * x)(Tensor(2.0))
+    slope = weft.grad(lambda x: number(weft.stop_gradient(x)) * x)(Tensor(2.0))
+    assert float(slope) == number(Tensor(2.0))

@@ -206,3 +206,15 @@ def test_refuses(call, message):
 def test_refuses_an_axis_that_is_not_there():
     with pytest.raises(np.exceptions.AxisError, match="within 2 axes, got 2"):
         weft.vmap(energy, 2)(X)
+
+
+def test_what_a_function_hands_on_may_be_anything():
+    def energies(x):
+        return wnp.sum(x * x), {"half": x / 2, "name": "energy"}
+
+    values, aux = weft.vmap(energies, has_aux=True)(X)
+    np.testing.assert_allclose(values, (X * X).sum(1))
+    np.testing.assert_allclose(aux["half"], X / 2)
+    assert aux["name"] == "energy"
+    traced = weft.trace(lambda x: weft.vmap(lambda y: (y.sum(), y + 1), has_aux=True)(x)[1], X)
+    np.testing.assert_allclose(traced(X), X + 1)

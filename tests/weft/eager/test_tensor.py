@@ -189,7 +189,7 @@ def test_arrays_and_other_libraries_share_memory():
 def test_control_flow_of_python_is_differentiated():
     def power(x, limit: float):
         steps = 0
-        while float(x) < limit:
+        while x < limit:
             x, steps = x * x, steps + 1
         return x * float(steps)
 

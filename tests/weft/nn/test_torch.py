@@ -146,6 +146,8 @@ LOSSES = {
     "SmoothL1Loss": (f32(4, 3), f32(4, 3)),
     "SoftMarginLoss": (f32(4), SIGNS),
     "TripletMarginLoss": (f32(4, 3), f32(4, 3), f32(4, 3)),
+    "TripletMarginWithDistanceLoss": (f32(4, 3), f32(4, 3), f32(4, 3)),
+    "MultiLabelMarginLoss": (f32(2, 4), np.array([[2, 0, -1, 1], [3, -1, -1, -1]])),
 }
 
 

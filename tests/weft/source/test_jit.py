@@ -407,3 +407,36 @@ def test_tensors_of_arrays_of_the_surroundings():
     numbers = np.arange(3, dtype=np.float32)
     got = weft.jit(lambda x: x + weft.Tensor(numbers))(numbers)
     np.testing.assert_array_equal(got, numbers * 2)
+
+
+def _of_loops(x):
+    for _ in range(20):
+        x = x * 1.1
+        for _ in range(12):
+            x = weft.watch(x + 0.1, "inner")
+    return x.sum()
+
+
+def test_watched_values_of_loops_come_with_the_result():
+    found = weft.jit(_of_loops).watch("inner")
+    for x in (np.ones(2), np.ones(3)):
+        result, values = found(x)
+        assert result == pytest.approx(_of_loops(x))
+        assert [each.shape for each in values.values()] == [(20, len(x))] * 12
+        np.testing.assert_allclose(values["inner/11"][-1].sum(), result)
+    with pytest.raises(weft.OptionError, match=r"names of values \(inner\), got other"):
+        weft.jit(_of_loops).watch("other")(np.ones(2))
+
+
+def test_a_function_that_is_compiled_again_and_again_warns_once():
+    scaled = weft.jit(lambda x, factor: x * factor)
+    for number in range(1, 8):
+        scaled(np.ones(2), float(number))
+    with pytest.warns(weft.RecompileWarning, match="8 times, now because of factor: 8.0"):
+        scaled(np.ones(2), 8.0)
+    scaled(np.ones(2), 9.0)
+    assert repr(scaled) == "<weft.jit <lambda>: 9 compiled>"
+    given = weft.jit(lambda x, factor: x * factor, specs={"factor": weft.Spec("float64")})
+    for number in range(1, 10):
+        np.testing.assert_array_equal(given(np.ones(2), float(number)), np.full(2, number))
+    assert len(given.compilations) == 1

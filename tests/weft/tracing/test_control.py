@@ -71,6 +71,16 @@ def test_loops_stay_loops():
     ("program", "message"),
     [
         (lambda x: weft.while_loop(lambda y: y[0] < 9.0, lambda y: y[:2], x), "state of one type"),
+        (
+            lambda x: weft.while_loop(
+                lambda y: y[0] < 9.0, lambda y: y, x, shape_invariants=weft.Spec("float32", (9,))
+            ),
+            "sizes that the state has",
+        ),
+        (
+            lambda x: weft.while_loop(lambda y: y[0] < 9.0, lambda y: y, x, shape_invariants=3),
+            "a tree of weft.Spec",
+        ),
         (lambda x: weft.cond(x[0] > 0, lambda: x, lambda: x[0]), "results of one structure"),
         (lambda x: weft.fori_loop(0, 3, lambda i, y: (y, y), x), "state of one structure"),
         (lambda x: weft.scan(lambda h, _: (h, h), x), "rows or a length"),
@@ -79,3 +89,30 @@ def test_loops_stay_loops():
 def test_refusals_name_the_line(program, message: str):
     with pytest.raises(weft.WeftError, match=rf"test_control\.py:\d+: .*{message}"):
         weft.trace(program, X)
+
+
+def _doubled(x):
+    """An array that grows until it has ten elements, which only its values tell."""
+    state = weft.while_loop(
+        lambda state: state[1] < 10,
+        lambda state: (wnp.concat([state[0], state[0]]), state[1] * 2),
+        (x, wnp.sum(wnp.ones_like(x)).astype("int64")),
+        shape_invariants=(weft.Spec("float64", ("m",)), weft.Spec("int64")),
+    )
+    return state[0]
+
+
+def test_sizes_of_a_state_vary_where_a_spec_names_them():
+    x = np.arange(3.0)
+    for result in (_doubled(wnp.asarray(x)), weft.trace(_doubled, x)(x), weft.jit(_doubled)(x)):
+        np.testing.assert_array_equal(result, np.tile(x, 4))
+
+
+def test_a_loop_ends_after_so_many_iterations():
+    def grown(x):
+        return weft.while_loop(lambda y: y < 100.0, lambda y: y * 2.0, x, maximum_iterations=3)
+
+    for start, end in ((1.0, 8.0), (90.0, 180.0), (300.0, 300.0)):
+        x = np.asarray(start)
+        assert [float(f(x)) for f in (grown, weft.trace(grown, x), weft.jit(grown))] == [end] * 3
+    assert float(weft.grad(grown)(np.asarray(1.0))) == 8.0

@@ -184,3 +184,35 @@ def test_n2_sizes_of_names_that_graphs_do_not_have_are_refused(name: str):
     """N2"""
     with pytest.raises(weft.OptionError, match="requires names of sizes of letters"):
         weft.trace(lambda x: x, weft.Spec("float32", (name, 3)))
+
+
+def test_operators_by_hand_have_defaults():
+    g = weft.Graph()
+    x = g.input("x", "float32", (2, 3))
+    y = g.op("softmax", x)
+    assert repr(y) == "Traced([2, 3], dtype=float32)"
+    g.output("y", g.op("reduce_sum", g.op("leaky_relu", y), axes=[1]))
+    given = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_allclose(weft.compile(g)(given)[0], [1, 1], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "message"),
+    [
+        ("softmax", {"foo": 3}, r"attributes that it has \(axis\), got foo"),
+        ("softmax", {"axis": "a"}, "an attribute axis of another type, got 'a'"),
+        ("concat", {}, "the attribute axis, got none"),
+        ("transpose", {"permutation": [0, 1.5]}, "an attribute permutation of another type"),
+        ("add", {}, "2 to 2 operands, got 1"),
+        ("softmax", {"axis": 7}, "an axis from -2 to 1, got 7"),
+    ],
+)
+def test_operators_by_hand_refuse_with_the_line(name: str, attributes, message: str):
+    g = weft.Graph()
+    x = g.input("x", "float32", (2, 3))
+    with pytest.raises(
+        weft.WeftError, match=rf"test_trace\.py:\d+: graph\.{name} requires {message}"
+    ):
+        g.op(name, x, **attributes)
+    with pytest.raises(weft.WeftError, match="requires values of this graph"):
+        g.op("add", x, weft.Graph().input("y", "float32", (2, 3)))

@@ -24,12 +24,14 @@ from weft.eager.tensor import Tensor
 from weft.source.calls.builtin_functions import ALWAYS, BUILTINS
 from weft.source.calls.creation import CREATION, tensor_of
 from weft.source.calls.functions import Function, bind
+from weft.source.calls.generators import Generated, Managed, Resumed, is_generator
 from weft.source.calls.modules import METHODS as MODULE_METHODS
 from weft.source.expressions.conditions import refused_text
 from weft.source.expressions.iteration import Iterations, elements, stacked
 from weft.source.expressions.operations import made, native
 from weft.source.leaves import shown
 from weft.source.run import MOST_CALLS, RETURNED, VALUE, Frame, Run
+from weft.source.statements.requirements import end_with_error
 from weft.source.syntax import Location, code_of
 from weft.source.values import Array, Number, Spread
 from weft.tracing.printing import Text
@@ -66,15 +68,6 @@ class Interpreted:
         return self.run.call(self.run, self.function, arguments, named, self.run.location)
 
 
-@dataclass(frozen=True)
-class Managed:
-    """A context manager that a generator makes, which `with` reads."""
-
-    function: Any
-    arguments: Sequence[Any]
-    named: Mapping[str, Any]
-
-
 def call(
     run: Run, function: Any, arguments: Sequence[Any], named: Mapping[str, Any], location: Location
 ) -> Any:
@@ -86,6 +79,8 @@ def call(
             around = function.around
             frame = Frame(function.code, names, around, around.cells, around.globals)
             return enter(run, frame, location)
+        case Resumed():
+            return enter(run, function.frame, location)
         case Interpreted():
             return call(run, function.function, arguments, named, location)
         case partial():
@@ -146,10 +141,15 @@ def frame_of(
 
 
 def enter(run: Run, frame: Frame, location: Location) -> Any:
-    """Runs a call of a function that is read."""
+    """Runs a call of a function that is read; of a generator, what a loop runs."""
+    if frame.resume is None and is_generator(frame.code.node):
+        run.undo_log.make(frame.names)
+        return Generated(frame)
+    if run.depth > run.max_recursion:
+        end_with_error(run, f"RecursionError('more than {run.max_recursion} calls')", location)
     if run.depth >= MOST_CALLS:
         rule = f"calls within each other require a depth of at most {MOST_CALLS}"
-        advice = "end the recursion with a condition that is known while compiling"
+        advice = "end it with a condition that is known, or bound it with max_recursion="
         raise location.refuse(rule, "more", advice)
     run.depth += 1
     frame.names[RETURNED] = False

@@ -8,6 +8,7 @@ from types import FunctionType
 from typing import Any, Final
 
 from weft.source.calls.functions import Function
+from weft.source.calls.generators import Generated, collected, generate
 from weft.source.expressions.attributes import attribute
 from weft.source.expressions.comprehensions import (
     dict_comprehension,
@@ -39,7 +40,6 @@ def evaluate(run: Run, frame: Frame, node: ast.expr) -> Any:
 
 
 _ALTERNATIVES: Final[dict[type[ast.expr], str]] = {
-    ast.YieldFrom: "return a list",
     ast.Await: "call a plain function",
 }
 
@@ -193,6 +193,7 @@ def _call(run: Run, frame: Frame, node: ast.Call, location: Location) -> Any:
             named.update(value)
         else:
             named[keyword.arg] = value
+    arguments = collected(run, function, arguments, location)
     return run.call(run, function, arguments, named, location)
 
 
@@ -243,11 +244,19 @@ def _named(run: Run, frame: Frame, node: ast.NamedExpr, location: Location) -> A
 
 
 def _yield(run: Run, frame: Frame, node: ast.Yield, location: Location) -> None:
-    """What a context manager does in the middle: the body of its `with`."""
-    if frame.resume is None:
-        rule = "source mode requires expressions that it knows"
-        raise location.refuse(rule, "Yield", "return a list")
+    """What a generator does in the middle: the body of the loop over it, or of its `with`."""
+    assert frame.resume is not None, "a generator runs for something"
     frame.resume(None if node.value is None else evaluate(run, frame, node.value))
+
+
+def _yield_from(run: Run, frame: Frame, node: ast.YieldFrom, location: Location) -> Any:
+    assert frame.resume is not None, "a generator runs for something"
+    value = evaluate(run, frame, node.value)
+    if isinstance(value, Generated):
+        return generate(run, value, frame.resume, location)
+    for each in elements(run, value, location):
+        frame.resume(each)
+    return None
 
 
 _EXPRESSIONS: Final[dict[type[ast.expr], Callable[[Run, Frame, Any, Location], Any]]] = {
@@ -275,4 +284,5 @@ _EXPRESSIONS: Final[dict[type[ast.expr], Callable[[Run, Frame, Any, Location], A
     ast.FormattedValue: _formatted,
     ast.NamedExpr: _named,
     ast.Yield: _yield,
+    ast.YieldFrom: _yield_from,
 }

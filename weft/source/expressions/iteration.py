@@ -12,6 +12,7 @@ from msgspec import Struct
 from weft.array.complex_numbers import Complex
 from weft.dialects.errors import TypeInferenceError
 from weft.dialects.expr import Expr, maximum, minimum
+from weft.source.calls.generators import Generated
 from weft.source.expressions.indexing import item
 from weft.source.expressions.operators import binary
 from weft.source.leaves import shown
@@ -79,7 +80,8 @@ def elements(run: Run, value: Any, location: Location) -> list[Any]:
         return elements(run, run.captures.adopt(value, "an array"), location)
     method = getattr(type(value), "__iter__", None)
     if method is None and not hasattr(type(value), "__getitem__"):
-        raise location.refuse("a loop requires something with elements", shown(value))
+        advice = "list(...) of it?" if isinstance(value, Generated) else ""
+        raise location.refuse("a loop requires something with elements", shown(value), advice)
     found: list[Any] = []
     for each in value:
         found.append(run.captures.adopt(each, "an element"))

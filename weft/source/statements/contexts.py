@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from weft.source.calls.calls import Managed, enter, frame_of, is_read
+from weft.source.calls.calls import enter, frame_of, is_read
+from weft.source.calls.generators import Managed
 from weft.source.calls.modules import bound, is_bound
 from weft.source.leaves import shown
 from weft.source.run import Frame, Run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -14,6 +14,7 @@ from xdsl.ir import Block, SSAValue
 from weft.dialects.errors import TypeInferenceError
 from weft.dialects.expr import Expr
 from weft.dialects.graph import ConditionOp, ForOp, WhileOp, YieldOp
+from weft.source.calls.generators import ADVICE, Generated, Left, generate, yields
 from weft.source.expressions.conditions import as_condition
 from weft.source.expressions.iteration import Iterations, iterations_of
 from weft.source.expressions.operators import both, either, negated
@@ -113,11 +114,35 @@ def for_(run: Run, frame: Frame, node: ast.For) -> None:
     """A loop over something: `else` runs unless it was left with `break`."""
     location = Location(frame.code.file, node)
     source = Location(frame.code.file, node.iter)
-    iterations = iterations_of(run, run.evaluate(run, frame, node.iter), source)
+    value = run.evaluate(run, frame, node.iter)
+    iterations = None if isinstance(value, Generated) else iterations_of(run, value, source)
     with _loop(run, frame, node) as flags:
-        _for_iterations(run, frame, node, iterations, flags, location)
+        if iterations is None:
+            _for_generated(run, frame, node, value, flags, location)
+        else:
+            _for_iterations(run, frame, node, iterations, flags, location)
         leaves = run.flag(frame, flags.broken)
     _otherwise(run, frame, node, leaves, location)
+
+
+def _for_generated(
+    run: Run, frame: Frame, node: ast.For, generated: Generated, flags: Flags, location: Location
+) -> None:
+    """The body in place of each `yield`, until a flag that is known stops the loop."""
+
+    def body(value: Any) -> None:
+        flags.begin_iteration()
+        run.store(run, frame, node.target, value)
+        run.execute(run, frame, node.body)
+        stopped = flags.stopped()
+        if isinstance(stopped, Number):
+            rule = "a loop over a generator requires an end that no tensor decides"
+            raise location.refuse(rule, "a break or return under a condition on one", ADVICE)
+        if stopped:
+            raise Left
+
+    with suppress(Left):
+        generate(run, generated, body, location)
 
 
 def _for_iterations(
@@ -274,7 +299,7 @@ def _while_iterations(
         if not isinstance(test, bool):
             _roll_while(run, frame, node, holds, body, flags, location)
             return
-        if not iterations and _becomes_dynamic(run, holds, body, flags):
+        if not iterations and not yields(node.body) and _becomes_dynamic(run, holds, body, flags):
             roll = partial(_roll_while, run, frame, node, holds, body, flags, location)
             if attempt(run, roll) is None:
                 return

@@ -94,6 +94,14 @@ def _wave(size: Term, phase: Term) -> Term:
     return _defined(_times(size, phase), size.math("abs").equals(math.inf), size)
 
 
+def _grown(name: str, x: Term, wave: Term) -> Term:
+    """A function by its name, as the size of a wave: NaN where the wave is, if `x` is finite and
+    not 0. That the function overflows or is nearly 0 there is no limit.
+    """
+    inside = (x.math("abs") < math.inf) & x.equals(0).math("logical_not")
+    return (inside & _is_nan(wave)).where(math.nan, x.math(name))
+
+
 def _ordered(x: Term, y: Term) -> tuple[Term, Term]:
     """The greater and the lesser one of two, whose derivatives are those of one order at ties."""
     swaps = x < y
@@ -118,8 +126,9 @@ def magnitude(z: Pair) -> Term:
 
 def exponential(z: Pair) -> Pair:
     """`exp(z)`."""
-    size = z.real.math("exp")
-    return Pair(_wave(size, z.imag.math("cos")), _times(size, z.imag.math("sin")))
+    across, along = z.imag.math("cos"), z.imag.math("sin")
+    size = _grown("exp", z.real, across)
+    return Pair(_wave(size, across), _times(size, along))
 
 
 def exponential_minus_one(z: Pair) -> Pair:
@@ -128,7 +137,8 @@ def exponential_minus_one(z: Pair) -> Pair:
     grown = expm1(z.real)
     real = grown * z.imag.math("cos") - half * half * 2.0
     real = _defined(real, z.real.math("abs").equals(math.inf), grown)
-    return Pair(real, _times(z.real.math("exp"), z.imag.math("sin")))
+    wave = z.imag.math("sin")
+    return Pair(real, _times(_grown("exp", z.real, wave), wave))
 
 
 def logarithm(z: Pair) -> Pair:
@@ -169,13 +179,15 @@ def square_root(z: Pair) -> Pair:
 def sine(z: Pair) -> Pair:
     """`sin(z)`."""
     x, y = z.real, z.imag
-    return Pair(_times(x.math("sin"), y.math("cosh")), _wave(y.math("sinh"), x.math("cos")))
+    wave = x.math("cos")
+    return Pair(_times(x.math("sin"), y.math("cosh")), _wave(_grown("sinh", y, wave), wave))
 
 
 def cosine(z: Pair) -> Pair:
     """`cos(z)`."""
     x, y = z.real, z.imag
-    return Pair(_wave(y.math("cosh"), x.math("cos")), -_times(x.math("sin"), y.math("sinh")))
+    wave = x.math("cos")
+    return Pair(_wave(_grown("cosh", y, wave), wave), -_times(x.math("sin"), y.math("sinh")))
 
 
 def hyperbolic_sine(z: Pair) -> Pair:

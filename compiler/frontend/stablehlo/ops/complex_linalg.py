@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.compiler.frontend import matrices
 from weft.compiler.frontend.stablehlo.node import Node
 from weft.compiler.frontend.stablehlo.ops.complex_functions import Pair, quotient
 from weft.dialects.graph.core.algebra import Term, counted, joined
@@ -17,7 +16,8 @@ def complex_cholesky(node: Node) -> Sequence[Term]:
     """The triangular `l` with `a = l * lH`."""
     a = Pair(*node.operands)
     lower = node.flag("lower")
-    found = _read(matrices.cholesky(_blocks(a if lower else _adjoint(a))))
+    blocks = _blocks(a if lower else _adjoint(a))
+    found = _read(blocks.of(blocks.b.cholesky(blocks.value)))
     found = found if lower else _adjoint(found)
     return [found.real, found.imag]
 
@@ -39,7 +39,8 @@ def complex_triangular_solve(node: Node) -> Sequence[Term]:
         pivots = Pair(_diagonal(a.real), _diagonal(a.imag))
         a, b = _over(a, pivots), _over(b, pivots)
     columns = _rows(b.real, b.imag)
-    x = matrices.solve_triangular(_blocks(a), columns, lower=lower, unit=True)
+    solved = columns.b.triangular_solve(_blocks(a).value, columns.value, lower=lower, unit=True)
+    x = columns.of(solved)
     rank, size = len(x.shape), b.real.shape[-2]
     halves = x.reshape([*x.shape[:-2], size, 2, x.shape[-1]])
     parts = [halves.part(rank - 1, at, 1).reshape(b.real.shape) for at in (0, 1)]

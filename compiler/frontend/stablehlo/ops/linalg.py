@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.compiler.frontend import matrices
 from weft.compiler.frontend.stablehlo.node import Node
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.graph.core.algebra import Term
@@ -23,7 +22,7 @@ def cholesky(node: Node) -> Sequence[Term]:
     work = F32 if element in (F16, BF16) else element
     lower = node.flag("lower")
     x = (a if lower else transposed(a)).cast(work)
-    found = matrices.cholesky(x).cast(element)
+    found = x.of(x.b.cholesky(x.value)).cast(element)
     return [found if lower else transposed(found)]
 
 
@@ -41,7 +40,7 @@ def triangular_solve(node: Node) -> Sequence[Term]:
     if not left:
         a, b, lower = transposed(a), transposed(b), not lower
     unit = node.flag("unit_diagonal")
-    found = matrices.solve_triangular(a, b, lower=lower, unit=unit)
+    found = a.of(a.b.triangular_solve(a.value, b.value, lower=lower, unit=unit))
     return [(found if left else transposed(found)).cast(element)]
 
 

@@ -79,7 +79,7 @@ def cholesky_ex(
 ) -> tuple[Term, Term]:
     """The triangular factor, and the number of the first column that is not positive."""
     _checked(x)
-    found = matrices.cholesky(transposed(x) if upper else x)
+    found = x.of(b.cholesky((transposed(x) if upper else x).value))
     info = _first(_diagonal(found).math("is_nan"))
     return (transposed(found) if upper else found), info
 
@@ -130,7 +130,7 @@ def solve_triangular(
     if 0 in x.shape:
         return x if left else transposed(x)
     a = a.expand([*lead, *a.shape[-2:]])
-    found = matrices.solve_triangular(a, x, lower=not upper, unit=unitriangular)
+    found = x.of(b.triangular_solve(a.value, x.value, lower=not upper, unit=unitriangular))
     return found if left else transposed(found)
 
 

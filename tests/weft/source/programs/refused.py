@@ -189,8 +189,8 @@ def changes_transposed(x):
     return x
 
 
-def yields(x):
-    yield x  #: expressions that it knows | return a list
+def yields(x):  #: results require values | list(...) of it?
+    yield x
 
 
 def uses_with(x):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import numpy as np
 from msgspec import Struct
@@ -121,7 +121,6 @@ class Kernel:
             return found(*arrays)
         except (TypeInferenceError, UnsupportedError, InputError) as error:
             _fail(error)
-            raise
 
     def abstract_values_of(self, arrays: Sequence[Array]) -> list[AbstractValue]:
         """What the results are; where no sizes have been seen yet, for these arrays."""
@@ -169,11 +168,12 @@ def kernel_of(template: Template, abstract_values: Sequence[AbstractValue]) -> K
     return found
 
 
-def _fail(error: Exception) -> None:
-    """Raises the error with the line of the user's program, unless it has it."""
+def _fail(error: Exception) -> NoReturn:
+    """Raises the error with the line of the user's program, if it lacks that."""
     line, text = users_line(), str(error).removeprefix(f"{PREFIX} ")
-    if not text.startswith(line):
-        raise type(error)(f"{line}: {text}") from error
+    if text.startswith(line):
+        raise error
+    raise type(error)(f"{line}: {text}") from error
 
 
 def _base_of(template: Template) -> tuple[Operator | Composite | Program, int]:

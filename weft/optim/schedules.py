@@ -20,7 +20,7 @@ def multistep(start: float, steps: Sequence[int], factor: float = 0.1) -> Rate:
     """`start`, times a factor behind each of these steps."""
 
     def rate(step: Any) -> Any:
-        passed = sum((wnp.where(step > float(each), 1.0, 0.0) for each in steps), 0.0 * step)
+        passed = sum((wnp.where(step > float(each), 1.0, 0.0 * step) for each in steps), 0.0 * step)
         return start * factor**passed
 
     return rate

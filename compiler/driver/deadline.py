@@ -34,9 +34,9 @@ def deadline(budget: Budget) -> Generator[None]:
             yield
     else:
         alarm = _Alarm(budget)
-        signal.signal(signal.SIGALRM, alarm)
-        signal.setitimer(signal.ITIMER_REAL, budget.timeout, AGAIN)
-        try:
+        try:  # which a short time ends before the block begins
+            signal.signal(signal.SIGALRM, alarm)
+            signal.setitimer(signal.ITIMER_REAL, budget.timeout, AGAIN)
             yield
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)

@@ -6,14 +6,11 @@ from __future__ import annotations
 
 import re
 from importlib import import_module
-from textwrap import dedent
 from typing import Any
 
 from griffe import Attribute, Docstring, Extension, Module, Object
 
-PARAGRAPHS = re.compile(r"\n\s*\n")
-LAID_OUT = re.compile(r"^ |\S  +\S|^->", re.MULTILINE)
-"""What prose never has and what loops, texts of the IR and tables do: columns."""
+from tests.reference.docstrings import markdown_of
 
 DOCUMENTED = re.compile(r"^(option|part)\(|^field\(.*'help':", re.DOTALL)
 """Values of fields whose documentation is in their metadata."""
@@ -37,16 +34,3 @@ def help_of(field: Attribute) -> str:
     assert field.parent is not None, "a field stands in a class"
     record = getattr(import_module(field.module.path), field.parent.name)
     return record.__dataclass_fields__[field.name].metadata["help"]
-
-
-def markdown_of(docstring: str) -> str:
-    """Paragraphs that are laid out in columns become blocks of code, brackets no links."""
-    return "\n\n".join(map(_paragraph, PARAGRAPHS.split(docstring)))
-
-
-def _paragraph(text: str) -> str:
-    if LAID_OUT.search(text):
-        return f"```text\n{dedent(text)}\n```"
-    pieces = text.split("`")  # every second one is code
-    pieces[::2] = [re.sub(r"([\[<*_])", r"\\\1", each) for each in pieces[::2]]
-    return "`".join(pieces)

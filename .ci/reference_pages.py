@@ -1,7 +1,10 @@
-"""A hook of mkdocs: a page of reference for each module, which mkdocstrings fills."""
+"""A hook of mkdocs: pages of the public names with their examples, and a page of reference for each
+module, which mkdocstrings fills.
+"""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -9,10 +12,16 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("weft", "dialects", "compiler")
+sys.path.insert(0, str(ROOT))
+
+from tests.reference import pages  # noqa: E402
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the pages to those of docs/."""
+    for module in pages.MODULES:
+        text = pages.page_of(module)
+        files.append(File.generated(config, f"api/{module}.md", content=text))
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             inside = path.relative_to(ROOT / "weft" if package == "weft" else ROOT)

@@ -10,17 +10,17 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, Final
 
 import numpy as np
 
 import weft
-import weft.numpy as wnp
 from tests.reference.docstrings import markdown_of
 from tests.weft.array_api.examples import GIVEN, evaluated, examples
 from weft.array.methods import METHODS
@@ -39,6 +39,10 @@ MODULES: Final = (
 
 OF_ARRAYS: Final = frozenset((*dir(np.ndarray), *METHODS, "numpy"))
 """What a tensor has for users; what else it has is for weft."""
+
+
+PLAIN: Final = (int, float, str, np.bool_, NoneType, UnionType)
+"""Types of constants, which are shown themselves."""
 
 
 @dataclass(frozen=True)
@@ -95,11 +99,18 @@ def _public(owner: Any) -> list[str]:
 
 
 def _entry(module: str, name: str, value: Any, example: str) -> Entry:
-    described = callable(value) or isinstance(value, ModuleType | property)
-    docstring = inspect.getdoc(value) or "" if described else f"`{value!r}`"
-    docstring = SAMPLE_LINE.sub("", docstring).strip()
+    docstring = SAMPLE_LINE.sub("", _described(value)).strip()
     members = tuple(_members(value)) if inspect.isclass(value) else ()
     return Entry(name, _signature(f"{module}.{name}", value), docstring, members, example)
+
+
+def _described(value: Any) -> str:
+    """A docstring; of a constant what it is, and of a namespace what is in it."""
+    if isinstance(value, SimpleNamespace):
+        return ", ".join(f"`{each}`" for each in sorted(vars(value)))
+    if isinstance(value, PLAIN):
+        return f"`{value!r}`"
+    return inspect.getdoc(value) or ""
 
 
 class _Text(str):
@@ -128,6 +139,8 @@ def _plain(parameter: inspect.Parameter) -> inspect.Parameter:
     default = parameter.default
     if inspect.isfunction(default) or inspect.isclass(default) and default is not parameter.empty:
         default = _Text(default.__name__)
+    elif " at 0x" in repr(default):
+        default = _Text("...")
     return parameter.replace(annotation=_annotation(parameter.annotation), default=default)
 
 
@@ -193,7 +206,8 @@ def _parts(text: str) -> list[str]:
 
 def _shown(expression: str) -> str:
     """What an expression gives, as tensors show it: by NumPy, which weft is tested against."""
-    with np.printoptions(precision=4), np.errstate(all="ignore"):
+    with np.printoptions(precision=4), np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         return repr(_tensors(evaluated(expression, np, GIVEN)))
 
 

@@ -117,6 +117,7 @@ multiply = _binary("mul", np.multiply)
 maximum, minimum = _binary("max", np.maximum), _binary("min", np.minimum)
 pow = _binary("pow", np.power)
 matmul = _binary("matmul", np.matmul)
+matmul.__doc__ = "Products of matrices, of stacks of them, broadcast to each other, and of vectors."
 equal, less, greater = (
     _binary(name, _numpy) for name, _numpy in
     (("equal", np.equal), ("less", np.less), ("greater", np.greater))

@@ -231,6 +231,22 @@ def test_time_is_up_inside_a_regular_expression():
         weft.compile(net.model, cache=False, timeout=1)
 
 
+def test_time_that_is_up_before_the_block_begins_leaves_no_signal(monkeypatch):
+    """B1: the signal comes while the timer is set."""
+    set_timer = signal.setitimer
+
+    def at_once(which: int, seconds: float, interval: float = 0.0) -> None:
+        set_timer(which, seconds, interval)
+        if seconds:
+            signal.raise_signal(signal.SIGALRM)
+
+    monkeypatch.setattr(signal, "setitimer", at_once)
+    with pytest.raises(BudgetError), deadline(Budget(timeout=60.0)):
+        pass
+    assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
 def test_time_is_up_inside_code_that_hears_nothing():
     """B1: LLVM does not come back before it is done; who waits for it does."""
     slept: list[float] = []

@@ -243,6 +243,7 @@ def test_trees_have_gradients_like_them():
         (lambda x: Tensor("text"), weft.WeftError, "requires numbers"),
         (lambda x: wnp.tensordot(x, x[:1], axes=1), weft.WeftError, "inner dims are equal"),
         (lambda x: x[Tensor([True, False])], IndexError, "boolean index"),
+        (lambda x: weft.nn.LayerNorm(4)(x.astype(np.float64)), weft.WeftError, "one element type"),
     ],
 )
 def test_errors_name_the_line(act, kind: type[Exception], message: str):

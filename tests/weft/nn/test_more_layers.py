@@ -188,6 +188,9 @@ def test_schedules():
     rate = weft.optim.schedules.warmup(3, weft.optim.schedules.cosine(1.0, 4))
     rates = [float(rate(np.float32(step))) for step in (1, 3, 4, 6, 9)]
     np.testing.assert_allclose(rates, [0.25, 0.75, 1.0, 0.5, 0.0], atol=1e-6)
+    steps = weft.optim.schedules.multistep(1.0, [3])(Tensor(np.float32([3.0, 4.0])))
+    assert steps.dtype == np.float32  # or parameters of float32 would not stay so
+    np.testing.assert_allclose(steps, [1.0, 0.1], atol=1e-6)
 
 
 def test_checkpoints_of_trees(tmp_path):

@@ -165,7 +165,7 @@ class _Rank:
             for value in op.operands:
                 owner = root(value).owner
                 if isinstance(owner, WeightOp):
-                    found[owner.key.data] = _bytes(owner.result)
+                    found[owner.key.data] = _bytes(value)
         return sum(found.values())
 
     def _block(self, block: Block, times: int) -> Iterator[tuple[Operation, int]]:

@@ -175,12 +175,19 @@ os.write(1, b"%d\\n" % (resident() - before))  # in one piece
 """How many bytes a first call adds to what a process has in memory."""
 
 
-def test_a_rank_loads_the_weights_of_its_stage_alone(tmp_path: Path):
-    """Of four layers of 4 MB two each."""
+ALTERNATING = [f"--shard=w{n}={',model' if n % 2 == 0 else 'model'}" for n in range(4)]
+"""Columns of a layer and rows of the next one."""
+
+
+@pytest.mark.parametrize(
+    "cut", [["--mesh=stage=2", "--stage=relu1=1"], ["--mesh=model=2", *ALTERNATING]]
+)
+def test_a_rank_loads_its_part_of_the_weights_alone(cut: list[str], tmp_path: Path):
+    """Of four layers of 4 MB two each, or half of each."""
     onnx.save(layers(1024), tmp_path / "net.onnx")
     (tmp_path / "growth.py").write_text(GROWTH)
     words = ["compile", str(tmp_path / "net.onnx"), "-o", str(tmp_path / "net.so")]
-    assert main([*words, "--mesh", "stage=2", "--stage", "relu1=1"]) == 0
+    assert main([*words, *cut]) == 0
     launch = "import sys; from weft.cli.main import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", launch, "launch", "-n", "2", "--all-output"]
     done = subprocess.run(

@@ -18,6 +18,8 @@ from weft.compiler.deferred import deferred
 from weft.compiler.driver.options import FunctionChanges, Options
 from weft.compiler.machine.artifact.artifact import Compiled, check_runs_on
 from weft.compiler.machine.artifact.cache import default_cache
+from weft.compiler.machine.artifact.compiler_digest import compiler_digest
+from weft.compiler.machine.artifact.store import cache_key
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.errors import OptionError, WeftError
@@ -302,12 +304,14 @@ class _Making(Struct, frozen=True):
         return executable
 
     def build(self, source: Any, options: Options, key: str | None = None) -> Executable:
-        """Compiles a graph, of ranks of one process once."""
+        """Compiles a graph, of ranks once."""
+        content = _content(source, options) if self.options.mesh else None
+        if content is not None:
+            key = cache_key([*content, compiler_digest()])
 
         def compile_it() -> Compiled:
             return compile_cached(source, options, default_cache(os.environ), key=key)
 
-        content = _content(source, options) if self.options.mesh else None
         return self.loaded(
             compile_it() if content is None else self.world.once(content, compile_it)
         )

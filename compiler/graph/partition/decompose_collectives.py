@@ -133,8 +133,8 @@ def _slice(op: ShardSliceOp, b: GraphBuilder) -> SSAValue:
 
 
 def _row(op: ShardSliceOp, b: GraphBuilder) -> SSAValue | None:
-    """The part of a weight, which may be the part of one along other axes: of `[a, n * k, b]` the
-    row of `[n, a, k, b]`, which is computed while compiling. None of another value.
+    """The part of a weight, which may be the part of one along other axes: of `[m, a, n * k, b]`
+    the row of `[m, n, a, k, b]`, which is computed while compiling. None of another value.
     """
     source = op.operand.owner
     if isinstance(source, ShardRowOp):
@@ -144,10 +144,11 @@ def _row(op: ShardSliceOp, b: GraphBuilder) -> SSAValue | None:
     else:
         return None
     shape, axis, before = type_of(op.operand).shape, op.position, op.mesh.parts(axes)
-    blocks = b.reshape(held, shape=[Expr.of(before), *_blocks(shape, axis, op.parts)])
-    others = [at for at in range(1, len(shape) + 2) if at != axis + 1]
-    ordered = b.transpose(blocks, permutation=[0, axis + 1, *others])
-    rows = b.reshape(ordered, shape=[Expr.of(before * op.parts), *type_of(op.result).shape])
+    rows = b.reshape(held, shape=[Expr.of(before), *_blocks(shape, axis, op.parts)])
+    if axis > 0:
+        others = [at for at in range(1, len(shape) + 2) if at != axis + 1]
+        rows = b.transpose(rows, permutation=[0, axis + 1, *others])
+    rows = b.reshape(rows, shape=[Expr.of(before * op.parts), *type_of(op.result).shape])
     row = ShardRowOp.of(rows, op.mesh, (*axes, *op.axis_names), op.location)
     return b.builder.insert(row).result
 

@@ -142,6 +142,25 @@ class Step:
         leaves = enumerate(self._flattened(arguments))
         return self.executable.profile([self.part(n, leaf) for n, (_, leaf) in leaves], calls=calls)
 
+    def whole(self, *arguments: Any) -> tuple[Any, ...]:
+        """The first arguments as trees of whole tensors, of which each rank of a mesh has its part,
+        such as the state that a call returned: for checkpoints, which steps on other meshes take.
+        All ranks have to ask for the same. Raises WeftError for other trees.
+        """
+        leaves, structure = self.leading(arguments)
+        parts = ((number, self.part(number, leaf)) for number, (_, leaf) in enumerate(leaves))
+        placed = self._placement
+        found = (part if placed is None else placed.whole(number, part) for number, part in parts)
+        return tuple(unflatten(structure, map(Tensor, found)).values())
+
+    def leading(self, arguments: Sequence[Any]) -> tuple[list[tuple[str, Any]], Structure]:
+        """The leaves of the first arguments, and their trees. Raises WeftError for other trees."""
+        names = [name for name, _ in self._inputs.below[: len(arguments)]]
+        leaves, structure = flatten(dict(zip(names, arguments, strict=True)))
+        if structure.below != self._inputs.below[: len(arguments)]:
+            raise WeftError(f"{users_line()}: a step requires trees as in its examples, got others")
+        return leaves, structure
+
     def start(self, *donated: Any) -> Running:
         """The step with its first arguments, those that it donates, in memory of its own, which
         each call brings up to date.
@@ -191,10 +210,7 @@ class Running:
     """
 
     def __init__(self, step: Step, inputs: Structure, outputs: Structure, donated: Sequence[Any]):
-        names = [name for name, _ in inputs.below[: len(donated)]]
-        leaves, structure = flatten(dict(zip(names, donated, strict=True)))
-        if structure.below != inputs.below[: len(donated)]:
-            raise WeftError(f"{users_line()}: a step requires trees as in its examples, got others")
+        leaves, structure = step.leading(donated)
         self._executable, self._part = step.executable, step.part
         self._elsewhere = _elsewhere(step.executable)
         self._held = [

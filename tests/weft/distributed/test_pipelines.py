@@ -105,10 +105,13 @@ def test_training_follows_one_rank(stages: int, data: int):
     def run():
         mesh = Mesh(stage=stages, data=data)
         found, own, step = trained(mesh, rows)
-        return weft.rank() // data, found, own, step.executable.metadata["mesh"]
+        described = step.executable.metadata["mesh"]
+        return weft.rank() // data, found, own, step.whole(own)[0], described
 
-    for stage, found, own, described in weft.simulate(stages * data, run):
+    for stage, found, own, whole, described in weft.simulate(stages * data, run):
         np.testing.assert_allclose(found, losses, rtol=1e-5)
+        for name, value in parameters.items():
+            np.testing.assert_allclose(whole[name], np.asarray(value), rtol=1e-5, atol=1e-6)
         for name, ranks in zip(sorted(own), described["output_ranks"], strict=False):
             if stage in ranks:
                 np.testing.assert_allclose(

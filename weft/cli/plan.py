@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec.structs import asdict
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.utils.hints import isa
 
 from weft.cli.model import add_compile_options, progressing_from
 from weft.cli.parser import command_parser
@@ -18,11 +20,13 @@ from weft.cli.terminal import show
 from weft.compiler.driver.pipeline import plan_model
 from weft.compiler.graph.partition.read_mesh import read_mesh
 from weft.compiler.loop_to_llvm.program.emit import workspace_bytes
+from weft.compiler.program.describe import describe_collectives
 from weft.compiler.program.memory.plan_memory import buffer_bytes
 from weft.compiler.program.predict_step import Prediction, Program, predict_step, program_of
 from weft.compiler.target.wire import Wire
 from weft.dialects.errors import OptionError
-from weft.dialects.loop.program import donated_pairs
+from weft.dialects.loop.dynamic import SubviewOp, weight_of
+from weft.dialects.loop.program import INPUTS_CUT, OUTPUTS_CUT, ProgramOp, donated_pairs
 from weft.dialects.loop.types import buffer_type_of
 
 _EXAMPLES: Final = """\
@@ -30,6 +34,9 @@ examples:
   weft plan model.onnx --mesh data=64,model=8 --shard x=data --alpha 2us --beta 12GB/s
   weft plan vit.onnx --mesh stage=2 --stage /blocks.5/Add_1=1 --alpha 30us --beta 1.1GB/s
 """
+
+MOST_COLLECTIVES: Final = 16
+"""Collectives that are shown one by one."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -84,6 +91,8 @@ def _described(what: Program, found: Prediction) -> dict[str, Any]:
         "bound_share": slowest.parts[bound] / total if total else 0.0,
         "workspace_bytes": workspace,
         "argument_bytes": handed,
+        "cut": dict(_cut(what.program)),
+        "collectives": describe_collectives(what.program),
         "stages": [
             {
                 **asdict(each),
@@ -93,6 +102,38 @@ def _described(what: Program, found: Prediction) -> dict[str, Any]:
             for each, weights in zip(found.ranks, found.weights, strict=True)
         ],
     }
+
+
+def _cut(program: ProgramOp) -> Iterator[tuple[str, str]]:
+    """The axes of each dim of inputs and outputs that are cut, and how many parts weights have."""
+    written = [
+        each.data
+        for name in (INPUTS_CUT, OUTPUTS_CUT)
+        if isa(listed := program.attributes.get(name), ArrayAttr[StringAttr])
+        for each in listed
+    ]
+    for argument, axes in zip(program.body.block.args, written, strict=False):
+        if axes:
+            yield argument.name_hint or "output", axes
+    for op in program.walk():
+        if isinstance(op, SubviewOp) and (weight := weight_of(op.result)) is not None:
+            parts = buffer_type_of(weight.result).shape[0]
+            yield weight.key.data, f"{parts} parts, as each rank reads one"
+
+
+def _together(found: Mapping[str, Any]) -> Sequence[Sequence[object]]:
+    """What ranks do together: those with the most bytes, for nodes, and what all others are."""
+    collectives: Sequence[Mapping[str, Any]] = found["collectives"]
+    most = sorted(collectives, key=lambda each: -each["bytes"])
+    rows: list[Sequence[object]] = [
+        [each["operation"], each["ranks"], shown_bytes(each["bytes"]), each["node"] or ""]
+        for each in most[:MOST_COLLECTIVES]
+    ]
+    rest = most[MOST_COLLECTIVES:]
+    if rest:
+        total = shown_bytes(sum(each["bytes"] for each in rest))
+        rows.append([f"{len(rest)} others", "", total, ""])
+    return rows
 
 
 def _shown(found: Mapping[str, Any], arguments: argparse.Namespace) -> str:
@@ -116,7 +157,13 @@ def _shown(found: Mapping[str, Any], arguments: argparse.Namespace) -> str:
         each_stage.append([number, *times, each["messages"], shown_bytes(each["sent"])])
     wire = f"messages of {arguments.alpha} and {arguments.beta}"
     head = f"{found['ranks']} ranks{mesh} of {arguments.threads} threads, {wire}"
-    return f"{head}\n{table(rows)}\n\na rank in one call\n{table(each_stage)}"
+    text = f"{head}\n{table(rows)}\n\na rank in one call\n{table(each_stage)}"
+    if found["cut"]:
+        text += f"\n\nwhat is cut\n{table(list(found['cut'].items()))}"
+    if found["collectives"]:
+        heads = ["operation", "ranks", "bytes", "for the node"]
+        text += f"\n\nwhat ranks do together\n{table([heads, *_together(found)])}"
+    return text
 
 
 def _time(seconds: float) -> str:

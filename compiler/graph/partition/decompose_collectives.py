@@ -16,7 +16,7 @@ from collections.abc import Sequence, Set
 from itertools import pairwise
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, NameLoc, NoneAttr
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
@@ -141,6 +141,7 @@ def _row(op: ShardSliceOp, b: GraphBuilder) -> SSAValue | None:
         held, axes = source.operand, source.axis_names
     elif isinstance(source, ConstantOp) and source.key is not None:
         held, axes = op.operand, ()
+        b.location = NameLoc(source.key, NoneAttr())  # by which what is computed of it is known
     else:
         return None
     shape, axis, before = type_of(op.operand).shape, op.position, op.mesh.parts(axes)

@@ -6,6 +6,7 @@ what the model of the wire predicts.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -311,8 +312,12 @@ def test_the_model_predicts_calls_over_a_slow_wire(options):
 def test_plans_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     onnx.save(layers(), tmp_path / "net.onnx")
     words = ["plan", str(tmp_path / "net.onnx"), "--alpha", "2us", "--beta", "12GB/s"]
-    assert main([*words, "--mesh", "data=4,model=2", "--shard", "x=data,model"]) == 0
+    cuts = ["--shard", "x=data,model", "--shard", "w2=,model"]
+    assert main([*words, "--mesh", "data=4,model=2", *cuts]) == 0
     shown = capsys.readouterr().out
+    assert re.search(r"x +data,model\n", shown)
+    assert "2 parts, as each rank reads one" in shown
+    assert re.search(r"all_reduce +2 +\d+ B", shown)
     assert "8 ranks (data = 4, model = 2)" in shown
     assert "bound by" in shown
     assert main([*words, "--mesh", "stage=2", "--stage", "relu1=1", "--json"]) == 0

@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.utils.hints import isa
 
-from weft.cli.model import add_compile_options, progressing_from
+from weft.cli.arrays import random_inputs
+from weft.cli.model import add_compile_options, executable_from, progressing_from
 from weft.cli.parser import command_parser
 from weft.cli.table import shown_bytes, table
 from weft.cli.terminal import show
@@ -23,7 +25,7 @@ from weft.compiler.loop_to_llvm.program.emit import workspace_bytes
 from weft.compiler.program.describe import describe_collectives
 from weft.compiler.program.memory.plan_memory import buffer_bytes
 from weft.compiler.program.predict_step import Prediction, Program, predict_step, program_of
-from weft.compiler.target.wire import Wire
+from weft.compiler.target.wire import MEMORY, Wire
 from weft.dialects.errors import OptionError
 from weft.dialects.loop.dynamic import SubviewOp, weight_of
 from weft.dialects.loop.program import INPUTS_CUT, OUTPUTS_CUT, ProgramOp, donated_pairs
@@ -34,6 +36,9 @@ examples:
   weft plan model.onnx --mesh data=64,model=8 --shard x=data --alpha 2us --beta 12GB/s
   weft plan vit.onnx --mesh stage=2 --stage /blocks.5/Add_1=1 --alpha 30us --beta 1.1GB/s
 """
+
+MEASURED_CALLS: Final = 8
+"""Of which the fastest counts."""
 
 MOST_COLLECTIVES: Final = 16
 """Collectives that are shown one by one."""
@@ -55,6 +60,12 @@ def parser() -> argparse.ArgumentParser:
         "--beta", default="12GB/s", metavar="RATE", help="bytes of a wire, 12GB/s by default"
     )
     made.add_argument("--threads", type=int, default=1, help="of each rank, one by default")
+    made.add_argument(
+        "--measure",
+        action="store_true",
+        help="call the model on this machine alone first; calls of ranks then take as many times "
+        "what the model of the CPU says as these did",
+    )
     made.add_argument("--json", action="store_true", help="everything, as one JSON object")
     add_compile_options(made)
     return made
@@ -65,12 +76,33 @@ def run(arguments: argparse.Namespace) -> None:
     wire = Wire.written(arguments.alpha, arguments.beta)
     if arguments.threads < 1:
         raise OptionError(f"plan requires a thread or more, got {arguments.threads}")
+    what = _program(arguments)
+    if arguments.measure:
+        what = replace(what, scale=_measured_scale(arguments))
+    found = _described(what, predict_step(what, wire))
+    show(json.dumps(found, indent=1) if arguments.json else _shown(found, arguments))
+
+
+def _program(arguments: argparse.Namespace) -> Program:
+    """The planned program of the command line's model and mesh."""
     with progressing_from(arguments) as start:
         session = start()
         module = plan_model(arguments.model, session).module
-    what = program_of(module, read_mesh(session.options.mesh), arguments.threads)
-    found = _described(what, predict_step(what, wire))
-    show(json.dumps(found, indent=1) if arguments.json else _shown(found, arguments))
+    return program_of(module, read_mesh(session.options.mesh), arguments.threads)
+
+
+def _measured_scale(arguments: argparse.Namespace) -> float:
+    """How many times as long as predicted calls of the model on one rank take."""
+    alone = argparse.Namespace(**vars(arguments), random_dim=[])
+    alone.mesh = alone.shard = alone.stage = None
+    executable = executable_from(alone)
+    inputs = random_inputs(executable.inputs, 0, alone)
+    times: list[float] = []
+    for _ in range(1 + MEASURED_CALLS):
+        begin = time.perf_counter()
+        executable(**inputs)
+        times.append(time.perf_counter() - begin)
+    return min(times[1:]) / predict_step(_program(alone), MEMORY).step
 
 
 def _described(what: Program, found: Prediction) -> dict[str, Any]:
@@ -87,6 +119,7 @@ def _described(what: Program, found: Prediction) -> dict[str, Any]:
         "ranks": what.mesh.ranks if what.mesh else 1,
         "first_s": found.first,
         "step_s": found.step,
+        "scale": what.scale,
         "bound": bound,
         "bound_share": slowest.parts[bound] / total if total else 0.0,
         "workspace_bytes": workspace,
@@ -138,10 +171,12 @@ def _together(found: Mapping[str, Any]) -> Sequence[Sequence[object]]:
 
 def _shown(found: Mapping[str, Any], arguments: argparse.Namespace) -> str:
     stages: Sequence[Mapping[str, Any]] = found["stages"]
+    scaled = [["measured", f"{found['scale']:.3g} of what the model says"]]
     mesh = f" ({found['mesh']})" if found["mesh"] else ""
     rows = [
         ["step", _time(found["step_s"])],
         ["first call", _time(found["first_s"])],
+        *(scaled if arguments.measure else []),
         ["bound by", f"{found['bound']}, {100 * found['bound_share']:.0f} % of the slowest rank"],
         ["sent by a rank", shown_bytes(max(each["sent"] for each in stages))],
         ["memory of a rank", shown_bytes(max(each["memory_bytes"] for each in stages))],

@@ -5,6 +5,7 @@ what the model of the wire predicts.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -320,7 +321,13 @@ def test_plans_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert re.search(r"all_reduce +2 +\d+ B", shown)
     assert "8 ranks (data = 4, model = 2)" in shown
     assert "bound by" in shown
-    assert main([*words, "--mesh", "stage=2", "--stage", "relu1=1", "--json"]) == 0
+    stages = ["--mesh", "stage=2", "--stage", "relu1=1", "--json"]
+    times: list[tuple[float, float]] = []
+    for more in ([], ["--measure"]):
+        assert main([*words, *stages, *more]) == 0
+        found = json.loads(capsys.readouterr().out)
+        times.append((found["scale"], found["stages"][0]["computing"]))
+    assert times[1][1] == pytest.approx(times[1][0] * times[0][1])
     assert main([*words[:2], "--beta", "12"]) == 1
     assert "beta requires a number in one of B/s, kB/s, MB/s, GB/s, got '12'" in (
         capsys.readouterr().err

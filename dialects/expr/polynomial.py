@@ -95,7 +95,7 @@ class Expr:
             return other._times(times)
         terms = dict(self.terms)
         add_terms(terms, other.terms, times)
-        return _rejoin(terms)
+        return _rejoin(terms) if self.has_operators() or other.has_operators() else _plain(terms)
 
     def __rsub__(self, other: ExprLike) -> Expr:
         return Expr.of(other) - self
@@ -206,7 +206,7 @@ class Expr:
     ) -> Expr:
         """The expression, which has no operators, with atoms replaced: as most are, in one pass."""
         terms: dict[Monomial, int] = {}
-        replaced = False
+        replaced = joined = False
         for monomial, factor in self.terms.items():
             if values.keys().isdisjoint(monomial):
                 add_terms(terms, {monomial: factor}, 1)
@@ -215,8 +215,12 @@ class Expr:
             factors = [values.get(atom) or Expr.atom(atom) for atom in monomial]
             if ranges is not None:
                 factors = [each.simplify(ranges) for each in factors]
-            add_terms(terms, reduce(lambda left, right: right * left, factors).terms, factor)
-        return _rejoin(terms) if replaced else self
+            product = reduce(lambda left, right: right * left, factors)
+            joined = joined or product.has_operators()
+            add_terms(terms, product.terms, factor)
+        if not replaced:
+            return self
+        return _rejoin(terms) if joined else _plain(terms)
 
     def _mentions(self, values: Mapping[Atom, Expr]) -> bool:
         if any(atom in values for atom in self.atoms()):
@@ -411,11 +415,20 @@ def _dominates(operator: str, winner: Expr, loser: Expr, ranges: Mapping[Atom, R
     return low is not None and low >= 0
 
 
+def _plain(terms: dict[Monomial, int]) -> Expr:
+    """The sum, which is known to have neither quotients nor remainders nor extrema."""
+    total = Expr(terms)
+    total._operators = False  # pyright: ignore[reportPrivateUsage]
+    return total
+
+
 def _rejoin(terms: dict[Monomial, int]) -> Expr:
     """The sum, put together where it has quotients, remainders or extrema."""
-    total = Expr(terms)
-    if not total.has_operators():
-        return total
+    kinds = set(map(type, chain.from_iterable(terms)))
+    if OPERATORS.isdisjoint(kinds):
+        return _plain(terms)
+    if Quotient not in kinds and Extremum not in kinds:
+        return Expr(terms)
     together = _with_extrema(terms)
     pair = join_quotients(together)
     return Expr(together) if pair is None else Expr(pair[0]) + Expr(pair[1])

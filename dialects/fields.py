@@ -62,13 +62,13 @@ class _PlainClass(ABCMeta):
     __subclasscheck__ = type.__subclasscheck__
 
 
-def _tell_quickly(kind: type[Any]) -> None:
+def _tell_quickly(abstract: type[Any]) -> None:
     """Has instances of an abstract class, of those derived from it and of those to come be told
     quickly.
     """
-    if type(kind) is ABCMeta:
-        kind.__class__ = _PlainClass
-    for each in type.__subclasses__(kind):
+    if type(abstract) is ABCMeta:
+        abstract.__class__ = _PlainClass
+    for each in type.__subclasses__(abstract):
         _tell_quickly(each)
 
 
@@ -95,8 +95,8 @@ def quicken(operations: Iterable[type[Operation]]) -> None:
     through their regions, and look for no defaults where none are; operations and values are hashed
     by identity as objects are, and they and attributes told by class, without a call of Python's.
     """
-    for kind in (Attribute, Block, Operation, Region, SSAValue):
-        _tell_quickly(kind)
+    for abstract in (Attribute, Block, Operation, Region, SSAValue):
+        _tell_quickly(abstract)
     for hashed in (SSAValue, Block, IRDLOperation):
         hashed.__hash__ = object.__hash__
     for each in operations:

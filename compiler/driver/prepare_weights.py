@@ -41,7 +41,7 @@ def prepare_weights(keys: Sequence[WeightKey], weights: WeightStore, options: Op
     """
     arrays = {key: weights[key] for key in weights}
     names = _transform_names(keys)
-    transforms = {name: _placed(buffer_type) for buffer_type, name in names.items()}
+    transforms = {name: _weight_transform(buffer_type) for buffer_type, name in names.items()}
     made = Weights(_weight_sources(keys, weights, names), arrays, transforms)
     return made if options.artifact.weights == CALLER else share_equal(made)
 
@@ -81,7 +81,7 @@ def _transform_names(keys: Sequence[WeightKey]) -> dict[BufferType, str]:
     return {each: kernel_symbol(_PREPARE, kernel.sym_name.data) for each, kernel in kernels}
 
 
-def _placed(buffer_type: BufferType) -> WeightTransform:
+def _weight_transform(buffer_type: BufferType) -> WeightTransform:
     """How this process brings a tensor into the layout, a part of it at a time where that permits
     it.
     """

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.compiler.machine.weights.placing import place
+from weft.compiler.machine.weights.lay_out import lay_out
 from weft.dialects.expr import Expr
 from weft.dialects.weights import BLOCK_BYTES, Array, byte_blocks
 
@@ -83,7 +83,7 @@ class Weights(Struct, frozen=True):
             return np.ascontiguousarray(array)
         transform = self.transforms[source.transform]
         target = _aligned_zeros(source.elements, array.dtype)
-        place(array.reshape(transform.shape), transform.address, target)
+        lay_out(array.reshape(transform.shape), transform.address, target)
         return target
 
     def pieces(self, source: WeightSource) -> Iterator[Array]:
@@ -102,7 +102,7 @@ class Weights(Struct, frozen=True):
             part = array[(*leading, slice(start, start + indices))]
             filled = -(-part.shape[slicing.axis] // slicing.step)
             target = np.zeros(filled * slicing.elements, array.dtype)
-            place(part, transform.address, target)
+            lay_out(part, transform.address, target)
             yield target.view(np.uint8)
 
     def bytes(self, source: WeightSource) -> int:

@@ -13,7 +13,7 @@ from weft.dialects.expr import Atom, Expr, Operand, Quotient, Remainder
 from weft.dialects.weights import Array
 
 
-def place(source: Array, address: Expr, target: Array) -> None:
+def lay_out(source: Array, address: Expr, target: Array) -> None:
     """Writes each element of a tensor to the position in dense storage that `address` gives for its
     indices, the operands of the expression; no two elements have the same.
 

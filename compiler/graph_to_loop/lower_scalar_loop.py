@@ -89,7 +89,10 @@ class ScalarLoopLowering:
         return self.kernel
 
     def _is_view(self, op: Operation) -> bool:
+        """Whether an operator does nothing but move, which those do that are lowered as all are."""
         if not isinstance(op, IndexMapOp) or isinstance(op, AssumeOp):
+            return False
+        if type(op).lower is not IndexMapOp.lower:
             return False
         size = type_of(op.result).size.constant
         return size is None or size > self.views

@@ -6,15 +6,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.compiler.machine.weights.lay_out import lay_out
-from weft.dialects.expr import Expr
+from weft.compiler.deferred import deferred
 from weft.dialects.weights import BLOCK_BYTES, Array, byte_blocks
+
+if TYPE_CHECKING:
+    from weft.compiler.machine.weights import lay_out
+    from weft.dialects.expr import Expr
+else:
+    lay_out = deferred("weft.compiler.machine.weights.lay_out")
 
 ALIGNMENT = 64
 
@@ -83,7 +88,7 @@ class Weights(Struct, frozen=True):
             return np.ascontiguousarray(array)
         transform = self.transforms[source.transform]
         target = _aligned_zeros(source.elements, array.dtype)
-        lay_out(array.reshape(transform.shape), transform.address, target)
+        lay_out.lay_out(array.reshape(transform.shape), transform.address, target)
         return target
 
     def pieces(self, source: WeightSource) -> Iterator[Array]:
@@ -102,7 +107,7 @@ class Weights(Struct, frozen=True):
             part = array[(*leading, slice(start, start + indices))]
             filled = -(-part.shape[slicing.axis] // slicing.step)
             target = np.zeros(filled * slicing.elements, array.dtype)
-            lay_out(part, transform.address, target)
+            lay_out.lay_out(part, transform.address, target)
             yield target.view(np.uint8)
 
     def bytes(self, source: WeightSource) -> int:

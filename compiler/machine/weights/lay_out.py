@@ -41,7 +41,7 @@ def lay_out(source: Array, address: Expr, target: Array) -> None:
         as_strided(target[begin:], sizes, strides)[...] = read.reshape(sizes)
 
 
-def _operands(source: Array) -> list[Operand]:
+def _operands(source: Array) -> list[Atom]:
     return [Operand(axis) for axis in range(source.ndim)]
 
 

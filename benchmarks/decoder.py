@@ -1,10 +1,13 @@
-"""A decoder with weights of 4 bits in blocks of 32, one step at a time, beside onnxruntime.
+"""A decoder with weights of 4 or 8 bits in blocks of 32, one step at a time, beside onnxruntime and
+llama.cpp.
 
-    python -m benchmarks.decoder -o OUT.jsonl [--layers 24] [--past 128]
+    python -m benchmarks.decoder -o OUT.jsonl [--layers 24] [--past 128] [--bits 4]
+        [--activations float] [--llama FOLDER]
 
 By default some 430 million random parameters: MatMulNBits, GroupQueryAttention with four heads of
-keys, rotary embeddings and no biases. Processor time of one thread; a step, the peer's and a loop
-that reads as many bytes take turns.
+keys, rotary embeddings and no biases. Processor time of one thread; a step, the peers' and a loop
+that reads as many bytes take turns. llama.cpp, whose activations are int8, gets the same weights as
+GGUF where the package `gguf` is installed, and FOLDER has node_modules with node-llama-cpp.
 """
 
 from __future__ import annotations
@@ -14,9 +17,11 @@ import json
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import onnx
@@ -25,6 +30,9 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 import weft
+from benchmarks.decoder_gguf import Llama
+from benchmarks.decoder_gguf import blocks as gguf_blocks
+from benchmarks.decoder_gguf import write as write_gguf
 from weft.bench.limits import READ, UNROLLED, compiled_loops, touched_memory
 from weft.compiler.machine.codegen.host import host_target
 
@@ -34,15 +42,29 @@ WIDTH, INNER, HEADS, KEYS, SIZE = 1024, 4096, 16, 4, 64
 WORDS, BLOCK, LONGEST = 32000, 32, 2048
 ROUNDS: Final = 15
 MICROSOFT: Final = "com.microsoft"
+TOKEN: Final = 7
+
+
+class Case(NamedTuple):
+    """A decoder, and how many steps are before the one that is measured."""
+
+    layers: int
+    past: int
+    bits: int
+    activations: str
 
 
 class Writer:
-    """Nodes and weights of the decoder; `bytes` are those of codes and scales."""
+    """Nodes and weights of the decoder; `bytes` are those of codes and scales, `stored` are the
+    weights as GGUF has them.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, bits: int, activations: str) -> None:
         self.nodes: list[onnx.NodeProto] = []
         self.weights: list[onnx.TensorProto] = []
+        self.stored: dict[str, Array] = {}
         self.bytes = 0
+        self._bits, self._level = bits, 4 if activations == "int8" else 0
         self._rng = np.random.default_rng(1)
 
     def add(self, op: str, inputs: list[str], outputs: list[str], **attributes: Any) -> str:
@@ -58,27 +80,32 @@ class Writer:
         return name
 
     def linear(self, x: str, name: str, depth: int, columns: int) -> str:
-        """A product with a weight of 4 bits."""
-        blocks = depth // BLOCK
-        codes = self._rng.integers(0, 256, (columns, blocks, BLOCK // 2), np.uint8)
-        scales = self._rng.uniform(0.5, 1.5, (columns * blocks,)) / (4 * depth**0.5)
-        scales = scales.astype(np.float32)
+        """A product with a weight of a few bits, whose scales are numbers of f16."""
+        blocks, bits = depth // BLOCK, self._bits
+        numbers = self._rng.integers(0, 1 << bits, (columns, blocks, BLOCK), np.uint8)
+        codes = numbers if bits == 8 else numbers[..., ::2] | numbers[..., 1::2] << 4
+        scales = self._rng.uniform(8, 24, (columns * blocks,)) / (depth**0.5 * (1 << bits))
+        scales = scales.astype(np.float16).astype(np.float32)
+        self.stored[name] = gguf_blocks(numbers, scales, bits)
         self.bytes += codes.nbytes + scales.nbytes
         operands = [x, self.weight(f"{name}.w", codes), self.weight(f"{name}.s", scales)]
-        sizes = {"K": depth, "N": columns, "bits": 4, "block_size": BLOCK}
+        sizes = {"K": depth, "N": columns, "bits": bits, "block_size": BLOCK}
+        sizes["accuracy_level"] = self._level
         return self.add("MatMulNBits", operands, [name], **sizes)
 
     def norm(self, x: str, name: str) -> str:
         """A root mean square normalisation."""
-        scale = self.weight(f"{name}.g", np.ones(WIDTH, np.float32))
+        self.stored[name] = np.ones(WIDTH, np.float32)
+        scale = self.weight(f"{name}.g", self.stored[name])
         return self.add("SimplifiedLayerNormalization", [x, scale], [name], axis=-1, epsilon=1e-5)
 
 
-def build(layers: int, past: int) -> tuple[onnx.ModelProto, int]:
-    """The decoder, and the bytes of weights that a step reads."""
-    net = Writer()
+def build(layers: int, past: int, bits: int, activations: str) -> tuple[onnx.ModelProto, Writer]:
+    """The decoder, and the weights that it has."""
+    net = Writer(bits, activations)
     rng = np.random.default_rng(2)
-    table = net.weight("table", rng.standard_normal((WORDS, WIDTH), np.float32))
+    net.stored["table"] = rng.standard_normal((WORDS, WIDTH), np.float32)
+    table = net.weight("table", net.stored["table"])
     angles = np.outer(np.arange(LONGEST), 1e4 ** (-np.arange(SIZE // 2) / (SIZE // 2)))
     for name, of in (("cos", np.cos), ("sin", np.sin)):
         net.weight(name, of(angles).astype(np.float32))
@@ -99,7 +126,7 @@ def build(layers: int, past: int) -> tuple[onnx.ModelProto, int]:
             outputs.append(value(f"n{each}{n}", TensorProto.FLOAT, [1, KEYS, past + 1, SIZE]))
     graph = helper.make_graph(net.nodes, "decoder", inputs, outputs, net.weights)
     opsets = [helper.make_opsetid("", 21), helper.make_opsetid(MICROSOFT, 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=10), net.bytes
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10), net
 
 
 def layer(net: Writer, x: str, n: int) -> str:
@@ -130,11 +157,8 @@ def read_loop(size: int) -> Callable[[], object]:
     return lambda: executable(x, x, once)
 
 
-def measure(layers: int, past: int, folder: Path) -> dict[str, Any]:
-    """The row: milliseconds of a step, bytes of weights and caches, and what can be read."""
-    model, weights = build(layers, past)
-    path = folder / "decoder.onnx"
-    onnx.save(model, path, save_as_external_data=True, location="decoder.bin")
+def inputs(layers: int, past: int, total: int) -> dict[str, Array]:
+    """The operands of a step behind `total - 1` others."""
     rng = np.random.default_rng(3)
     shape = (1, KEYS, past, SIZE)
     feeds: dict[str, Array] = {
@@ -142,35 +166,81 @@ def measure(layers: int, past: int, folder: Path) -> dict[str, Any]:
         for n in range(layers)
         for each in "kv"
     }
-    feeds |= {"ids": np.array([[7]]), "seqlens": np.array([past], np.int32)}
-    feeds["total"] = np.array(past + 1, np.int32)
-    start = time.process_time()
-    executable = weft.compile(path, threads=1, cache=False)
-    compile_s = time.process_time() - start
+    counts = {"seqlens": np.array([total - 1], np.int32), "total": np.array(total, np.int32)}
+    return feeds | {"ids": np.array([[TOKEN]])} | counts
+
+
+def session(path: Path) -> onnxruntime.InferenceSession:
+    """A model in onnxruntime, on one thread."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 3
-    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    size = weights + sum(each.nbytes for each in feeds.values())
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def save(model: onnx.ModelProto, folder: Path, name: str) -> Path:
+    """The model as a file, with its weights beside it."""
+    path = folder / f"{name}.onnx"
+    onnx.save(model, path, save_as_external_data=True, location=f"{name}.bin")
+    return path
+
+
+def difference(left: Array, right: Array) -> float:
+    """The greatest difference, in parts of the greatest number."""
+    return float(np.abs(left - right).max() / np.abs(right).max())
+
+
+def first_step(case: Case, folder: Path, llama: Llama) -> dict[str, Any]:
+    """How far logits of the first step are from llama.cpp's, less the mean of each, and whether the
+    greatest is the same. Of llama.cpp only logarithms of probabilities are known.
+    """
+    path = save(build(case.layers, 1, case.bits, case.activations)[0], folder, "first")
+    feeds = inputs(case.layers, 1, 1)
+    (given,) = (np.asarray(each).ravel() for each in weft.compile(path, threads=1)(**feeds)[:1])
+    theirs = llama.log_probabilities(TOKEN)
+    apart = difference(given - given.mean(), theirs - theirs.mean())
+    return {"difference_llama": apart, "argmax_llama": bool(given.argmax() == theirs.argmax())}
+
+
+def measure(case: Case, folder: Path, llama: Path | None) -> dict[str, Any]:
+    """The row: milliseconds of a step, bytes of weights and caches, and what can be read."""
+    model, net = build(case.layers, case.past, case.bits, case.activations)
+    path, feeds = save(model, folder, "decoder"), inputs(case.layers, case.past, case.past + 1)
+    start = time.process_time()
+    executable = weft.compile(path, threads=1)
+    compile_s = time.process_time() - start
+    size = net.bytes + sum(each.nbytes for each in feeds.values())
+    other = session(path)
     calls: dict[str, Callable[[], Any]] = {
         "weft": lambda: executable(**feeds),
-        "onnxruntime": lambda: session.run(None, feeds),
+        "onnxruntime": lambda: other.run(None, feeds),
         "read": read_loop(size),
     }
     given, theirs = (np.asarray(calls[name]()[0]) for name in ("weft", "onnxruntime"))
-    spent: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(ROUNDS):
-        for name, call in calls.items():
-            start = time.process_time()
-            call()
-            spent[name].append(time.process_time() - start)
-    row: dict[str, Any] = {name: 1e3 * median(times) for name, times in spent.items()}
-    return row | {
-        "bytes": size,
-        "share_of_bandwidth": row["read"] / row["weft"],
-        "ratio": row["onnxruntime"] / row["weft"],
-        "difference": float(np.abs(given - theirs).max() / np.abs(theirs).max()),
-        "compile_s": compile_s,
-    }
+    row: dict[str, Any] = {"bytes": size, "compile_s": compile_s}
+    row["difference"] = difference(given, theirs)
+    with ExitStack() as opened:
+        measured = {name: partial(_seconds, call) for name, call in calls.items()}
+        if llama is not None:
+            write_gguf(folder / "decoder.gguf", net.stored, case.bits, {"q": HEADS, "k": KEYS})
+            process = opened.enter_context(Llama(folder / "decoder.gguf", llama))
+            row |= first_step(case, folder, process)
+            for _ in range(case.past):
+                process.step(TOKEN)
+            measured["llama"] = partial(process.step, TOKEN)
+        spent: dict[str, list[float]] = {name: [] for name in measured}
+        for _ in range(ROUNDS):
+            for name, seconds in measured.items():
+                spent[name].append(seconds())
+    row |= {name: 1e3 * median(times) for name, times in spent.items()}
+    best = min(row[name] for name in ("onnxruntime", "llama") if name in row)
+    return row | {"share_of_bandwidth": row["read"] / row["weft"], "ratio": best / row["weft"]}
+
+
+def _seconds(call: Callable[[], Any]) -> float:
+    """Seconds of processor time of a call."""
+    start = time.process_time()
+    call()
+    return time.process_time() - start
 
 
 def main() -> None:
@@ -179,12 +249,16 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--layers", type=int, default=24)
     parser.add_argument("--past", type=int, default=128)
-    arguments = parser.parse_args()
+    parser.add_argument("--bits", type=int, default=4, choices=(4, 8))
+    parser.add_argument("--activations", default="float", choices=("float", "int8"))
+    parser.add_argument("--llama", type=Path, help="a folder with node-llama-cpp")
+    chosen = parser.parse_args()
+    case = Case(chosen.layers, chosen.past, chosen.bits, chosen.activations)
     with tempfile.TemporaryDirectory() as scratch:
-        row = measure(arguments.layers, arguments.past, Path(scratch))
-    line = json.dumps({"layers": arguments.layers, "past": arguments.past, **row})
+        row = measure(case, Path(scratch), chosen.llama)
+    line = json.dumps({**case._asdict(), **row})
     print(line)
-    with arguments.output.open("a") as file:
+    with chosen.output.open("a") as file:
         file.write(f"{line}\n")
 
 

@@ -1,8 +1,9 @@
-"""Quantised networks and products of bytes beside onnxruntime, in processor time of one thread.
+"""Quantised networks and products of bytes beside onnxruntime, and OpenVINO where that is
+installed, in processor time of one thread.
 
     python -m benchmarks.quantized -o OUT.jsonl [--models FOLDER] [--only PATTERN]
 
-Both run in turns in one process. Networks have random weights and are quantised by onnxruntime's
+All run in turns in one process. Networks have random weights and are quantised by onnxruntime's
 own tools; their errors are relative to the largest output of the network in f32, over a few inputs.
 """
 
@@ -15,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -120,7 +122,7 @@ def network(name: str, form: str, folder: Path) -> tuple[Path, Path]:
     return source, target
 
 
-def peer(model: bytes | Path) -> Callable[[Inputs], list[Array]]:
+def onnxruntime_run(model: bytes | Path) -> Callable[[Inputs], list[Array]]:
     """A model in onnxruntime, on one thread."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
@@ -129,29 +131,53 @@ def peer(model: bytes | Path) -> Callable[[Inputs], list[Array]]:
     return lambda inputs: list(session.run(None, inputs))
 
 
-def in_turns(first: Run, second: Run) -> tuple[float, float]:
-    """Milliseconds of processor time of two calls, the medians of rounds that alternate."""
-    spent: tuple[list[float], list[float]] = ([], [])
-    for run in (first, second):
+def openvino_run(model: Path) -> Callable[[Inputs], list[Array]]:
+    """A model in OpenVINO, on one thread. What is not quantised is computed in f32: in bf16, which
+    is the default on processors that have it, these networks are refused.
+    """
+    import openvino
+
+    options = {"INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": "f32"}
+    compiled = openvino.Core().compile_model(model, "CPU", options)
+    request = compiled.create_infer_request()
+    return lambda inputs: [np.array(each) for each in request.infer(dict(inputs)).values()]
+
+
+def peers(model: Path) -> dict[str, Callable[[Inputs], list[Array]]]:
+    """A model in each engine that is there."""
+    found = {"onnxruntime": onnxruntime_run(model)}
+    if find_spec("openvino") is not None:
+        found["openvino"] = openvino_run(model)
+    return found
+
+
+def in_turns(runs: Mapping[str, Run]) -> dict[str, float]:
+    """Milliseconds of processor time of each call, the medians of rounds that alternate."""
+    spent: dict[str, list[float]] = {name: [] for name in runs}
+    for run in runs.values():
         run()
-    while len(spent[0]) < LEAST_ROUNDS or min(map(sum, spent)) < SECONDS:
-        for times, run in zip(spent, (first, second), strict=True):
+    while min(map(len, spent.values())) < LEAST_ROUNDS or min(map(sum, spent.values())) < SECONDS:
+        for name, run in runs.items():
             start = time.process_time()
             run()
-            times.append(time.process_time() - start)
-    return median(spent[0]) * 1e3, median(spent[1]) * 1e3
+            spent[name].append(time.process_time() - start)
+    return {name: median(times) * 1e3 for name, times in spent.items()}
 
 
 def measure_product(size: int) -> dict[str, Any]:
     """The row of a product, whose sums are exact."""
     model, inputs = product(size)
-    executable, other = weft.compile(model, threads=1), peer(model)
+    executable, other = weft.compile(model, threads=1), onnxruntime_run(model)
     (given,), (theirs,) = executable(**inputs), other(inputs)
-    own, ort = in_turns(lambda: list(executable.run(inputs).values()), lambda: other(inputs))
+    times = in_turns(
+        {
+            "weft": lambda: list(executable.run(inputs).values()),
+            "onnxruntime": lambda: other(inputs),
+        }
+    )
     return {
-        "weft": own,
-        "onnxruntime": ort,
-        "weft_gops": 2e-6 * size**3 / own,
+        **times,
+        "weft_gops": 2e-6 * size**3 / times["weft"],
         "peak_gops": measure_byte_gops(1),
         "same": bool((given == theirs).all()),
     }
@@ -160,28 +186,25 @@ def measure_product(size: int) -> dict[str, Any]:
 def measure_network(name: str, form: str, folder: Path) -> dict[str, Any]:
     """The row of a network: times, and errors beside those of onnxruntime."""
     plain, quantised = network(name, form, folder)
-    exact, other = peer(plain), peer(quantised)
     executable = weft.compile(quantised, threads=1)
+    engines = {"weft": lambda inputs: list(executable.run(inputs).values()), **peers(quantised)}
     examples = [NETWORKS[name][1](seed) for seed in range(EXAMPLES)]
-    answers = [
-        [np.asarray(run(example)[0]) for example in examples]
-        for run in (exact, lambda inputs: list(executable(**inputs)), other)
-    ]
-    own, ort = in_turns(
-        lambda: list(executable.run(examples[0]).values()), lambda: other(examples[0])
-    )
-    return {"weft": own, "onnxruntime": ort, **_agreement(*answers)}
+    exact, answers = onnxruntime_run(plain), {}
+    wanted = np.stack([exact(example)[0] for example in examples])
+    for engine, run in engines.items():
+        answers[engine] = np.stack([run(example)[0] for example in examples])
+    times = in_turns({engine: partial(run, examples[0]) for engine, run in engines.items()})
+    return {**times, **_agreement(wanted, answers)}
 
 
-def _agreement(exact: list[Array], given: list[Array], theirs: list[Array]) -> dict[str, Any]:
+def _agreement(wanted: Array, answers: Mapping[str, Array]) -> dict[str, Any]:
     """Errors, and how often the greatest output is that of the network in f32."""
     row: dict[str, Any] = {}
-    wanted = np.stack(exact)
-    for side, answers in (("weft", given), ("onnxruntime", theirs)):
-        each = np.stack(answers)
-        row[f"{side}_error"] = float(np.abs(each - wanted).max() / np.abs(wanted).max())
-        row[f"{side}_argmax"] = float((each.argmax(-1) == wanted.argmax(-1)).mean())
-    apart = np.abs(np.stack(given) - np.stack(theirs)).max() / np.abs(wanted).max()
+    size = np.abs(wanted).max()
+    for engine, each in answers.items():
+        row[f"{engine}_error"] = float(np.abs(each - wanted).max() / size)
+        row[f"{engine}_argmax"] = float((each.argmax(-1) == wanted.argmax(-1)).mean())
+    apart = np.abs(answers["weft"] - answers["onnxruntime"]).max() / size
     return {**row, "apart": float(apart)}
 
 
@@ -207,7 +230,8 @@ def main() -> None:
             if not re.search(arguments.only, name):
                 continue
             row = measure()
-            ratio = row["onnxruntime"] / row["weft"]
+            best = min(row[engine] for engine in ("onnxruntime", "openvino") if engine in row)
+            ratio = best / row["weft"]
             line = json.dumps({"case": name, "ratio": round(ratio, 3), **row})
             print(line, flush=True)
             with arguments.output.open("a") as file:

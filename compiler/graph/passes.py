@@ -14,6 +14,7 @@ from weft.compiler.graph.fuse.fuse_matmuls import FuseMatmulsPass
 from weft.compiler.graph.fuse.fuse_quantized import FuseQuantizedPass
 from weft.compiler.graph.fuse.recognize_gelu import RecognizeGeluPass
 from weft.compiler.graph.fuse.recognize_norms import RecognizeNormsPass
+from weft.compiler.graph.narrow_scales import NarrowScalesPass
 from weft.compiler.graph.partition.bucket_collectives import BucketCollectivesPass
 from weft.compiler.graph.partition.cut_stages import CutStagesPass
 from weft.compiler.graph.partition.decompose_collectives import DecomposeCollectivesPass
@@ -58,6 +59,7 @@ SIMPLIFYING_PASSES: tuple[type[ModulePass], ...] = (
     WidenHalvesPass,  # before patterns of operators are looked for; not with strict_fp
     FoldConstantsPass,  # sizes and constants: everything later sees simpler operators
     RewritePass,  # on constants, so after folding
+    NarrowScalesPass,  # of constants
     FlushSubnormalsPass,  # of weights that others are folded into; not with strict_fp
     DecomposeTransposedConvPass,  # filters are constants by now
     DropPaddingTapsPass,  # of its convolutions too; not with strict_fp

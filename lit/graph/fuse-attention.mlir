@@ -97,3 +97,54 @@ func.func @main(%q: !graph.tensor<[1, 2, 32, 8], f32>, %k: !graph.tensor<[1, 2, 
   %y = graph.matmul %w, %v : (!graph.tensor<[1, 2, 32, 32], f32>, !graph.tensor<[1, 2, 32, 8], f32>) -> !graph.tensor<[1, 2, 32, 8], f32>
   func.return %y : !graph.tensor<[1, 2, 32, 8], f32>
 }
+
+// -----
+
+// Queries of a group, few of them, are rows of one product that reads the keys of their group once; so are their weights.
+// CHECK-LABEL: func.func @group
+// CHECK-NOT: graph.expand
+// CHECK: %[[K:[a-z_0-9]+]] = graph.reshape %{{.*}} {shape = #graph.shape<[1, 2, n, 8]>}
+// CHECK-NEXT: %[[Q:[a-z_0-9]+]] = graph.reshape %q {shape = #graph.shape<[1, 2, 4, 8]>}
+// CHECK-NEXT: %[[KT:[a-z_0-9]+]] = graph.transpose %[[K]] {permutation = array<i64: 0, 1, 3, 2>}
+// CHECK-NEXT: %[[S:[a-z_0-9]+]] = graph.matmul %[[Q]], %[[KT]]
+// CHECK-NEXT: graph.reshape %[[S]] {shape = #graph.shape<[1, 4, 2, n]>}
+// CHECK-NEXT: %[[P:[a-z_0-9]+]] = graph.softmax
+// CHECK: %[[V:[a-z_0-9]+]] = graph.reshape %{{.*}} {shape = #graph.shape<[1, 2, n, 8]>}
+// CHECK-NEXT: %[[R:[a-z_0-9]+]] = graph.reshape %[[P]] {shape = #graph.shape<[1, 2, 4, n]>}
+// CHECK-NEXT: %[[Y:[a-z_0-9]+]] = graph.matmul %[[R]], %[[V]]
+// CHECK-NEXT: graph.reshape %[[Y]] {shape = #graph.shape<[1, 4, 2, 8]>}
+// CHECK-NEXT: func.return
+func.func @group(%q: !graph.tensor<[1, 4, 2, 8], f32>, %k: !graph.tensor<[1, 2, n, 8], f32>, %v: !graph.tensor<[1, 2, n, 8], f32>) -> !graph.tensor<[1, 4, 2, 8], f32> {
+  %k1 = graph.reshape %k {shape = #graph.shape<[1, 2, 1, n, 8]>} : (!graph.tensor<[1, 2, n, 8], f32>) -> !graph.tensor<[1, 2, 1, n, 8], f32>
+  %k2 = graph.expand %k1 {shape = #graph.shape<[1, 2, 2, n, 8]>} : (!graph.tensor<[1, 2, 1, n, 8], f32>) -> !graph.tensor<[1, 2, 2, n, 8], f32>
+  %k3 = graph.reshape %k2 {shape = #graph.shape<[1, 4, n, 8]>} : (!graph.tensor<[1, 2, 2, n, 8], f32>) -> !graph.tensor<[1, 4, n, 8], f32>
+  %kt = graph.transpose %k3 {permutation = array<i64: 0, 1, 3, 2>} : (!graph.tensor<[1, 4, n, 8], f32>) -> !graph.tensor<[1, 4, 8, n], f32>
+  %s = graph.matmul %q, %kt : (!graph.tensor<[1, 4, 2, 8], f32>, !graph.tensor<[1, 4, 8, n], f32>) -> !graph.tensor<[1, 4, 2, n], f32>
+  %p = graph.softmax %s {axis = 3 : i64} : (!graph.tensor<[1, 4, 2, n], f32>) -> !graph.tensor<[1, 4, 2, n], f32>
+  %v1 = graph.reshape %v {shape = #graph.shape<[1, 2, 1, n, 8]>} : (!graph.tensor<[1, 2, n, 8], f32>) -> !graph.tensor<[1, 2, 1, n, 8], f32>
+  %v2 = graph.expand %v1 {shape = #graph.shape<[1, 2, 2, n, 8]>} : (!graph.tensor<[1, 2, 1, n, 8], f32>) -> !graph.tensor<[1, 2, 2, n, 8], f32>
+  %v3 = graph.reshape %v2 {shape = #graph.shape<[1, 4, n, 8]>} : (!graph.tensor<[1, 2, 2, n, 8], f32>) -> !graph.tensor<[1, 4, n, 8], f32>
+  %y = graph.matmul %p, %v3 : (!graph.tensor<[1, 4, 2, n], f32>, !graph.tensor<[1, 4, n, 8], f32>) -> !graph.tensor<[1, 4, 2, 8], f32>
+  func.return %y : !graph.tensor<[1, 4, 2, 8], f32>
+}
+
+// -----
+
+// Batches that follow each other are not those of one matrix where each of its repetitions is behind all of them, nor
+// is there one product where the other factor has no batches.
+// CHECK-LABEL: func.func @tiled
+// CHECK: graph.expand
+// CHECK: graph.matmul %x, %
+// CHECK: graph.expand
+// CHECK: graph.matmul %w, %
+func.func @tiled(%x: !graph.tensor<[4, 1, 8], f32>, %w: !graph.tensor<[1, 8], f32>, %k: !graph.tensor<[2, 8, n], f32>) -> (!graph.tensor<[4, 1, n], f32>, !graph.tensor<[4, 1, n], f32>) {
+  %a1 = graph.reshape %k {shape = #graph.shape<[1, 2, 8, n]>} : (!graph.tensor<[2, 8, n], f32>) -> !graph.tensor<[1, 2, 8, n], f32>
+  %a2 = graph.expand %a1 {shape = #graph.shape<[2, 2, 8, n]>} : (!graph.tensor<[1, 2, 8, n], f32>) -> !graph.tensor<[2, 2, 8, n], f32>
+  %a3 = graph.reshape %a2 {shape = #graph.shape<[4, 8, n]>} : (!graph.tensor<[2, 2, 8, n], f32>) -> !graph.tensor<[4, 8, n], f32>
+  %a = graph.matmul %x, %a3 : (!graph.tensor<[4, 1, 8], f32>, !graph.tensor<[4, 8, n], f32>) -> !graph.tensor<[4, 1, n], f32>
+  %b1 = graph.reshape %k {shape = #graph.shape<[2, 1, 8, n]>} : (!graph.tensor<[2, 8, n], f32>) -> !graph.tensor<[2, 1, 8, n], f32>
+  %b2 = graph.expand %b1 {shape = #graph.shape<[2, 2, 8, n]>} : (!graph.tensor<[2, 1, 8, n], f32>) -> !graph.tensor<[2, 2, 8, n], f32>
+  %b3 = graph.reshape %b2 {shape = #graph.shape<[4, 8, n]>} : (!graph.tensor<[2, 2, 8, n], f32>) -> !graph.tensor<[4, 8, n], f32>
+  %b = graph.matmul %w, %b3 : (!graph.tensor<[1, 8], f32>, !graph.tensor<[4, 8, n], f32>) -> !graph.tensor<[4, 1, n], f32>
+  func.return %a, %b : !graph.tensor<[4, 1, n], f32>, !graph.tensor<[4, 1, n], f32>
+}

@@ -96,3 +96,36 @@ loop.kernel @positive(%x: !loop.buffer<[1, 32, 5, 5], f32, [d0, (d1 floordiv 8),
     }
   }
 }
+
+// -----
+
+// What is computed in front of a reduction over rows of blocks has vectors as that has: both would share the loop over
+// blocks, in which no schedule looks for loops without.
+// CHECK-LABEL: loop.kernel @sum_of_powers
+// CHECK-NOT: 0 to 1 {
+// CHECK: loop.for %{{.*}} vector(
+// CHECK-NEXT: loop.load %x
+// CHECK-NEXT: math.exp
+// CHECK: loop.for %{{.*}} = 0 to 1 {
+// CHECK: loop.for %{{.*}} reduction(add)
+loop.kernel @sum_of_powers[n](%x: !loop.buffer<[8, n], f32, [(d0 floordiv 8), d1, (d0 mod 8)] in [1, n, 8]>, %p: !loop.buffer<[8, n], f32, [(d0 floordiv 8), d1, (d0 mod 8)] in [1, n, 8]>, %t: !loop.buffer<[8], f32>) {
+  loop.for %c = 0 to 8 {
+    loop.for %k = 0 to n {
+      %a = loop.load %x[%c, %k] : !loop.buffer<[8, n], f32, [(d0 floordiv 8), d1, (d0 mod 8)] in [1, n, 8]>
+      %d = math.exp %a : f32
+      loop.store %d, %p[%c, %k] : !loop.buffer<[8, n], f32, [(d0 floordiv 8), d1, (d0 mod 8)] in [1, n, 8]>
+    }
+  }
+  loop.for %c = 0 to 8 {
+    %0 = arith.constant 0.0 : f32
+    loop.store %0, %t[%c] : !loop.buffer<[8], f32>
+  }
+  loop.for %c = 0 to 8 {
+    loop.for %k = 0 to n reduction(add) {
+      %a = loop.load %p[%c, %k] : !loop.buffer<[8, n], f32, [(d0 floordiv 8), d1, (d0 mod 8)] in [1, n, 8]>
+      %b = loop.load %t[%c] : !loop.buffer<[8], f32>
+      %s = arith.addf %b, %a : f32
+      loop.store %s, %t[%c] : !loop.buffer<[8], f32>
+    }
+  }
+}

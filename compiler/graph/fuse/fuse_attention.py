@@ -10,6 +10,9 @@
 Scalar factors of the operands become one of the scores, zeros that are added to them go; transposes
 and expansions that nobody else uses join the group as well. Its kernel keeps a block of rows of the
 scores at a time, which never goes to main memory.
+
+Attentions of fewer rows stay products and a softmax; the products of a group of queries share keys
+and values, which are read once.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from weft.compiler.graph.fuse.fuse import build_group
+from weft.compiler.graph.fuse.share_repeated import share_repeated
 from weft.compiler.graph.match import only_user
 from weft.dialects.graph import OPS_BY_NAME, ConstantOp, GraphOp, ReshapeOp
 from weft.dialects.graph.core.builder import GraphBuilder
@@ -55,6 +59,9 @@ class FuseAttentionPass(ModulePass):
 
 def fuse_attention(block: Block) -> None:
     """Groups the attentions of a block."""
+    for product in [op for op in block.ops if isinstance(op, MatmulOp)]:
+        if _row_count(product.lhs) < FEWEST_ROWS:
+            share_repeated(product)
     for softmax in [op for op in block.ops if isinstance(op, SoftmaxOp)]:
         _drop_zeros(softmax)
         path = _back_to_scores(softmax)
@@ -81,8 +88,14 @@ def _attention_around(softmax: SoftmaxOp) -> list[GraphOp] | None:
 
 def _fits_blocks(softmax: SoftmaxOp) -> bool:
     """Whether there are rows enough for a block, of which the second cache holds the scores."""
-    rows, columns = (dim.constant for dim in type_of(softmax.operand).shape[-2:])
-    return (rows or FEWEST_ROWS) >= FEWEST_ROWS and (columns or 0) <= LONGEST_ROW
+    columns = type_of(softmax.operand).shape[-1].constant
+    return _row_count(softmax.operand) >= FEWEST_ROWS and (columns or 0) <= LONGEST_ROW
+
+
+def _row_count(value: SSAValue) -> int:
+    """The rows of each matrix of a value; as many as a block takes where only a call knows."""
+    shape = type_of(value).shape
+    return (shape[-2].constant if len(shape) > 1 else 1) or FEWEST_ROWS
 
 
 def _on_to_result(softmax: SoftmaxOp) -> list[GraphOp] | None:

@@ -369,7 +369,12 @@ def _levels(loop: ForOp) -> list[ForOp]:
 
 def unscheduled(kernel: KernelOp) -> list[ForOp]:
     """The nests of a kernel that no schedule has marked."""
-    return [nest for nest in child_loops(kernel) if not any(_is_marked(op) for op in nest.walk())]
+    return [nest for nest in child_loops(kernel) if not is_scheduled(nest)]
+
+
+def is_scheduled(nest: ForOp) -> bool:
+    """Whether a schedule has marked a loop of the nest."""
+    return any(_is_marked(op) for op in nest.walk())
 
 
 def _is_marked(op: Operation) -> bool:

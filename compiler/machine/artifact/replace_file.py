@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import stat
 import tempfile
@@ -13,13 +14,37 @@ from typing import BinaryIO, Final, cast
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import Buffer
 
 from weft.dialects.errors import ArtifactError
 
 Bytes = npt.NDArray[np.uint8]
 
+LARGE_PAGE: Final = 2 << 20
+"""Bytes of the pages that processors have beside the small ones."""
+
 _BLOCK: Final = 1 << 20
 """Bytes that are compared at a time, which stay in a cache meanwhile."""
+
+
+class _LargePages(io.BufferedRandom):
+    """A file that is written in whole large pages: Linux keeps it in such pages then, as far as its
+    file system has them, and whoever maps it reads through fewer entries of the TLB.
+    """
+
+    def __init__(self, raw: io.FileIO) -> None:
+        super().__init__(raw, LARGE_PAGE)
+
+    def write(self, content: Buffer, /) -> int:
+        """Writes all of the content."""
+        data = memoryview(content).cast("B")
+        end = self.tell() + len(data)
+        while (left := end - self.tell()) > 0:
+            piece = min(left, LARGE_PAGE - self.tell() % LARGE_PAGE)
+            super().write(data[len(data) - left :][:piece])
+            if self.tell() % LARGE_PAGE == 0:
+                self.flush()
+        return len(data)
 
 
 @contextlib.contextmanager
@@ -31,8 +56,8 @@ def replacing(path: Path, mode: int = 0o644) -> Generator[BinaryIO]:
         rule = "requires a folder that can be written"
         raise ArtifactError(f"{path} {rule}, got {error.strerror}") from error
     try:
-        with os.fdopen(descriptor, "w+b") as out:
-            yield out
+        with _LargePages(io.FileIO(descriptor, "w+b")) as out:
+            yield cast("BinaryIO", out)
         os.chmod(name, mode)
         os.replace(name, path)
     except BaseException:

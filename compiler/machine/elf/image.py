@@ -6,6 +6,7 @@ from typing import BinaryIO, Final
 
 from msgspec import Struct, field
 
+from weft.compiler.machine.artifact.replace_file import LARGE_PAGE
 from weft.compiler.machine.elf import records as elf
 from weft.compiler.machine.elf.checksum_trailer import checksum_trailer
 
@@ -129,7 +130,8 @@ class Image:
         offset = address = self._headers_size
         for index, segment in enumerate(self._segments):
             if index:
-                address = elf.align_up(address, self._page) + offset % self._page
+                page = self._page_of(segment)
+                address = elf.align_up(address, page) + offset % page
             for section in segment.sections:
                 address = elf.align_up(address, section.alignment)
                 offset = elf.align_up(offset, section.alignment)
@@ -138,6 +140,14 @@ class Image:
                     section.size = -address % self._page
                 offset += section.file_size
                 address += section.memory_size
+
+    def _page_of(self, segment: Segment) -> int:
+        """The page of a segment: a large one where it is read from the file and has several, for
+        which the loader has to map it where offsets in them are those in the file.
+        """
+        is_read = not segment.flags & (elf.PF_W | elf.PF_X)
+        size = sum(section.file_size for section in segment.sections)
+        return max(self._page, LARGE_PAGE) if is_read and size >= 2 * LARGE_PAGE else self._page
 
     def _load(self, segment: Segment) -> elf.ProgramHeader:
         first, last = segment.sections[0], segment.sections[-1]
@@ -154,7 +164,7 @@ class Image:
             address,
             file_end - start,
             last.address + last.memory_size - address,
-            self._page,
+            self._page_of(segment),
         )
 
     def _program_headers(self) -> list[elf.ProgramHeader]:

@@ -1,11 +1,13 @@
 """Files that are written anew only where they would change."""
 
+import io
 import os
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
 
-from weft.compiler.machine.artifact.replace_file import rewriting
+from weft.compiler.machine.artifact.replace_file import LARGE_PAGE, replacing, rewriting
 from weft.dialects.errors import ArtifactError
 
 PIECES = (bytes(1 << 20), b"", b"middle", bytes(range(256)) * 5000)
@@ -86,3 +88,24 @@ def test_a_file_that_somebody_cuts_off_meanwhile_is_refused(tmp_path: Path):
     path.write_bytes(WHOLE)
     with pytest.raises(ArtifactError, match="requires that nobody else writes the file"):
         cut_off_while_writing(path)
+
+
+def test_large_pages_are_written_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    written: list[int] = []
+
+    class Recording(io.FileIO):
+        def write(self, data, /):
+            written.append(len(data))
+            return super().write(data)
+
+    monkeypatch.setattr(io, "FileIO", Recording)
+    sizes = (100, 3 * LARGE_PAGE, 5, LARGE_PAGE - 200, LARGE_PAGE + 1)
+    pieces = [bytes([n]) * size for n, size in enumerate(sizes)]
+    with replacing(tmp_path / "file") as out:
+        for piece in pieces:
+            assert out.write(piece) == len(piece)
+        out.seek(10, os.SEEK_CUR)  # a hole
+        out.write(b"end")
+    assert (tmp_path / "file").read_bytes() == b"".join(pieces) + bytes(10) + b"end"
+    ends = [*accumulate(written)][:4]
+    assert ends == [LARGE_PAGE * n for n in range(1, 5)]

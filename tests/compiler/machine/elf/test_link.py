@@ -269,6 +269,15 @@ def test_weights_beyond_two_gigabytes_are_reached(tmp_path):
     assert path.stat().st_blocks * 512 < 1 << 20
 
 
+@pytest.mark.parametrize(("count", "alignment"), [(1 << 20, "0x200000"), (1 << 8, "0x1000")])
+def test_many_weights_may_be_mapped_by_large_pages(tmp_path, count, alignment):
+    blobs = [floats("weights", np.ones(count, np.float32)), floats("more", np.ones(1, np.float32))]
+    path = link_file(tmp_path / "lib.so", WEIGHTED, exports=["weight"], weights=blobs)
+    load = [line.split() for line in readelf(path, "-lW").splitlines() if "LOAD" in line][-1]
+    assert load[-1] == alignment
+    assert (int(load[1], 16) - int(load[2], 16)) % int(alignment, 16) == 0
+
+
 @native
 def test_weights_are_not_writable(tmp_path):
     source = WEIGHTED + "define ptr @address() { ret ptr @weights }"

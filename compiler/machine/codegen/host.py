@@ -40,6 +40,7 @@ class HostCpu(Struct, frozen=True):
         return calibration_path(self.name, self.features)
 
 
+@cache
 def host_cpu() -> HostCpu:
     """The CPU that LLVM detects."""
     triple, name = llvm_text("GetProcessTriple"), llvm_text("GetHostCPUName")
@@ -69,6 +70,7 @@ def _has_permission() -> bool:
     return ctypes.CDLL(None).syscall(_ARCH_PRCTL, _REQUEST_STATE, _TILE_DATA) == 0
 
 
+@cache
 def _cache_sizes() -> dict[str, int]:
     """Data cache sizes by field of Target; what the system does not tell keeps its default."""
     sizes: dict[str, int] = {}

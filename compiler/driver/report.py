@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 from msgspec import Struct, field
+from xdsl.dialects.builtin import ModuleOp
 
 
 class PassRecord(Struct, frozen=True):
@@ -26,7 +27,7 @@ class PassRecord(Struct, frozen=True):
 class Report(Struct):
     """What happened while compiling: seconds by stage, what each pass did, operators
     by name in the optimised graph; the schedules of each kernel, those that refused it, and steps.
-    `clock` returns seconds.
+    `clock` returns seconds; `counted` has the operators behind the last pass, and its module.
     """
 
     seconds: dict[str, float] = field(default_factory=dict[str, float])
@@ -36,6 +37,7 @@ class Report(Struct):
     refused: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     steps: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     clock: Callable[[], float] = time.perf_counter
+    counted: tuple[ModuleOp | None, Counter[str]] = (None, Counter())
 
     @contextmanager
     def stage(self, name: str) -> Generator[None]:
@@ -46,15 +48,23 @@ class Report(Struct):
 
     @contextmanager
     def module_pass(
-        self, name: str, count: Callable[[], Counter[str]], notes: list[str]
+        self,
+        name: str,
+        module: ModuleOp,
+        count: Callable[[ModuleOp], Counter[str]],
+        notes: list[str],
     ) -> Generator[None]:
-        """Records the pass that runs until the end of the block; `count` counts operators, and
-        `notes` are what passes add to.
+        """Records the pass that runs on a module until the end of the block; `count` counts its
+        operators, unless they were behind the pass before, and `notes` are what passes add to.
         """
         told = len(notes)
-        before, start = count(), self.clock()
+        last, before = self.counted
+        if last is not module:
+            before = count(module)
+        start = self.clock()
         yield
-        seconds, after = self.clock() - start, count()
+        seconds, after = self.clock() - start, count(module)
+        self.counted = module, after
         self.add(name, seconds)
         differ = {each: after[each] - before[each] for each in sorted({*before, *after})}
         changes = {each: by for each, by in differ.items() if by}

@@ -4,9 +4,11 @@ or every fact of a processor that was detected.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Attribute
 
 from weft.compiler.target import TARGETS
 from weft.compiler.target.target import Target
@@ -14,6 +16,9 @@ from weft.dialects.errors import OptionError
 from weft.dialects.module_attributes import read_record, record_attribute
 
 TARGET: Final = "weft.target"
+
+_KEPT: Final = 8
+"""How many targets are kept with their attributes: a compilation asks for the same ones often."""
 
 GENERIC: Final = Target(
     name="generic",
@@ -37,6 +42,11 @@ def target_of(module: ModuleOp) -> Target:
     attribute = module.attributes.get(TARGET, StringAttr(GENERIC.name))
     if isinstance(attribute, StringAttr):
         return named_target(attribute.data)
+    return _read(attribute)
+
+
+@lru_cache(_KEPT)
+def _read(attribute: Attribute) -> Target:
     return read_record(Target, attribute, TARGET)
 
 
@@ -52,5 +62,10 @@ def named_target(name: str) -> Target:
 
 def set_target(module: ModuleOp, target: Target) -> None:
     """Notes the target on a module: its name where that says all."""
+    module.attributes[TARGET] = _attribute(target)
+
+
+@lru_cache(_KEPT)
+def _attribute(target: Target) -> Attribute:
     is_named = target in (*TARGETS, GENERIC)
-    module.attributes[TARGET] = StringAttr(target.name) if is_named else record_attribute(target)
+    return StringAttr(target.name) if is_named else record_attribute(target)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from weft.compiler.frontend import matrices
 from weft.compiler.frontend.stablehlo.node import Node
+from weft.compiler.frontend.stablehlo.ops.movement import stretched
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.types import BF16, F16, F32, FLOATS
@@ -30,6 +31,7 @@ def cholesky(node: Node) -> Sequence[Term]:
 def triangular_solve(node: Node) -> Sequence[Term]:
     """`x` with `op(a) * x = b` or `x * op(a) = b`, a triangular."""
     a, b = node.operands
+    b = beside(b, a)
     element = a.type.element
     if element not in FLOATS:
         raise UnsupportedError(f"requires floats, got {element}")
@@ -43,6 +45,11 @@ def triangular_solve(node: Node) -> Sequence[Term]:
     unit = node.flag("unit_diagonal")
     found = matrices.solve_triangular(a, b, lower=lower, unit=unit)
     return [(found if left else transposed(found)).cast(element)]
+
+
+def beside(b: Term, a: Term) -> Term:
+    """`b`, whose stack of matrices is required to be as large as that of `a`."""
+    return stretched(b, [*a.shape[:-2], *b.shape[-2:]])
 
 
 LINALG = {"cholesky": cholesky, "triangular_solve": triangular_solve}

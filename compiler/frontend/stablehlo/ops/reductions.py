@@ -62,6 +62,8 @@ def reduce(node: Node) -> Sequence[Term]:
     if is_identity(body, starts[0]):
         return [found]
     start = starts[0].expand(found.shape)
+    if body in _OPERATORS and found.type.element != BOOL:  # which knows parts of complex numbers
+        return [found.of(found.b.op(_OPERATORS[body], start.value, found.value).results[0])]
     return [each.expand(found.shape) for each in node.applied([start, found])]
 
 

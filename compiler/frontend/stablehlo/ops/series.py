@@ -121,8 +121,9 @@ def _is_pole(q: Term) -> Term:
 
 def zeta(s: Term, q: Term) -> Term:
     """CHLO's zeta function: at poles infinite for even `s` and 1, and else not defined."""
-    at_pole = is_even(s).where(math.inf, s.equals(1.0).where(math.inf, math.nan))
-    return _is_pole(q).where(at_pole, hurwitz_zeta(s, q))
+    odd = (is_even(s) | s.equals(1.0)).math("logical_not")
+    found = _is_pole(q).where(math.inf, hurwitz_zeta(s, q))
+    return (_is_pole(q) & odd).where(math.nan, found)
 
 
 def polygamma(n: Term, x: Term) -> Term:

@@ -57,7 +57,7 @@ def keras_models() -> dict[str, Callable[[], Any]]:
         ),
         "norms": stacked(
             image, layers.Conv2D(16, 3), layers.GroupNormalization(4), layers.Activation("silu"),
-            layers.UnitNormalization(), layers.AveragePooling2D(), layers.Flatten(),
+            layers.UnitNormalization(), layers.AveragePooling2D(2), layers.Flatten(),
         ),
         "conv1d": stacked(
             line, layers.Conv1D(16, 3, dilation_rate=2, padding="causal"), layers.ELU(),

@@ -125,8 +125,9 @@ def export(folder: Path) -> None:
 
     def of_keras(model: Any, path: Path) -> None:
         x = drawn(model.input_shape, model.inputs[0].dtype)
+        y = np.asarray(model(x, training=False))
         model.export(str(path), format="onnx", verbose=False)
-        np.savez(path.with_suffix(".npz"), x=x, y0=np.asarray(model(x, training=False)))
+        np.savez(path.with_suffix(".npz"), x=x, y0=y)
 
     def of_function(function: Any, signature: list[Any], path: Path) -> None:
         x = drawn((4, 8), "float32")

@@ -23,6 +23,7 @@ from weft.compiler.graph.partition.propagate_shardings import PropagateShardings
 from weft.compiler.graph.partition.simplify_collectives import SimplifyCollectivesPass
 from weft.compiler.graph.rematerialize import RematerializePass
 from weft.compiler.graph.schedule_memory import ScheduleMemoryPass
+from weft.compiler.graph.select_values import SelectValuesPass
 from weft.compiler.graph.simplify.cse_dce import CseDcePass
 from weft.compiler.graph.simplify.deduplicate_constants import DeduplicateConstantsPass
 from weft.compiler.graph.simplify.fold_constants import FoldConstantsPass
@@ -70,6 +71,7 @@ SIMPLIFYING_PASSES: tuple[type[ModulePass], ...] = (
 
 GROUPING_PASSES: tuple[type[ModulePass], ...] = (
     InlineRegionsPass,  # after the last pass that merges equal operators
+    SelectValuesPass,  # behind derivatives and probes, which follow the side that is taken
     RematerializePass,  # what is computed twice here stays so for the same reason
     UnrollElementwisePass,  # it makes larger kernels, before they are grouped
     FuseMatmulsPass,  # biases stand right behind their products now

@@ -72,6 +72,10 @@ class ControlLowering(ABC):
     def write_to(self, value: SSAValue, target: SSAValue) -> None:
         """Lets the operator that computes a value write it to the target, where it may."""
 
+    @abstractmethod
+    def is_one_kernel(self, op: Operation) -> bool:
+        """Whether an operator of the block is a loop that becomes one kernel."""
+
     def add(self, op: Op) -> Op:
         """Adds an operation to the program."""
         if self.location is not None:
@@ -222,7 +226,7 @@ class ControlLowering(ABC):
         keeps it.
         """
         for op in block.ops:
-            if not isinstance(op, RepeatOp):
+            if not isinstance(op, RepeatOp) or self.is_one_kernel(op):
                 continue
             for init, argument, result in zip(
                 op.operands_, op.repeated.block.args, op.results_, strict=False

@@ -32,6 +32,7 @@ from weft.compiler.graph_to_loop.naive_kernels import (
     lower_group,
     symbols_of,
 )
+from weft.compiler.graph_to_loop.scalar_loops import ScalarLoop, lower_scalar_loop
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import Expr
 from weft.dialects.graph import (
@@ -41,6 +42,7 @@ from weft.dialects.graph import (
     ConstantOp,
     ControlOp,
     EffectOp,
+    ForOp,
     FusedOp,
     GraphOp,
     HostCallOp,
@@ -90,11 +92,20 @@ class GraphToLoopPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         options = code_options(op)
-        lower_module(op, strict=options.strict_fp, max_iterations=options.max_iterations)
+        lower_module(
+            op,
+            strict=options.strict_fp,
+            max_iterations=options.max_iterations,
+            naive=options.naive,
+        )
 
 
 def lower_module(
-    module: ModuleOp, *, strict: bool = False, max_iterations: int | None = None
+    module: ModuleOp,
+    *,
+    strict: bool = False,
+    max_iterations: int | None = None,
+    naive: bool = False,
 ) -> None:
     """Replaces the graph function in the module by a program and kernels."""
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
@@ -102,7 +113,7 @@ def lower_module(
         raise UnsupportedError(
             f"weft-graph-to-loop requires one graph function, got {len(functions)}"
         )
-    kernels, program = _Lowering(functions[0], strict, max_iterations).run()
+    kernels, program = _Lowering(functions[0], strict, max_iterations, naive).run()
     functions[0].detach()
     functions[0].erase()
     module.body.block.add_ops([*kernels, program])
@@ -117,12 +128,16 @@ class _Lowering(ControlLowering):
     function: FuncOp
     strict: bool
     max_iterations: int | None = None
+    naive: bool = False
     run_time_sizes: set[str] = field(default_factory=set[str])
     location: LocationAttr | None = None
     communications: int = 0
     kernels: dict[str, KernelOp] = field(default_factory=dict[str, KernelOp])
     buffers: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     lowered: dict[Hashable, SharedKernel] = field(default_factory=dict[Hashable, SharedKernel])
+    scalar_loops: dict[ForOp, ScalarLoop | None] = field(
+        default_factory=dict[ForOp, "ScalarLoop | None"]
+    )
 
     def run(self) -> tuple[list[KernelOp], ProgramOp]:
         """The kernels, each once, and the program that calls them."""
@@ -232,6 +247,8 @@ class _Lowering(ControlLowering):
                 self._lower_host_call(op)
             case EffectOp():
                 self.lower_effect(op)
+            case ForOp() if self.is_one_kernel(op):
+                self._lower_scalar_loop(op)
             case ControlOp():
                 self.lower_control(op)
             case ReturnOp() | YieldOp() | ConditionOp():
@@ -341,6 +358,24 @@ class _Lowering(ControlLowering):
             kernel = lower_group(group, inside, constants, strict=self.strict)
             self.lowered[key] = self._share(kernel, weights)
         self._call(self.lowered[key], arguments, location_of(group))
+
+    def is_one_kernel(self, op: Operation) -> bool:
+        if isinstance(op, ForOp) and not self.naive and op not in self.scalar_loops:
+            members = (each for each in op.walk() if isinstance(each, GraphOp))
+            if not self.checks.in_place(members):
+                self.scalar_loops[op] = lower_scalar_loop(
+                    op, strict=self.strict, max_iterations=self.max_iterations
+                )
+        return isinstance(op, ForOp) and self.scalar_loops.get(op) is not None
+
+    def _lower_scalar_loop(self, op: ForOp) -> None:
+        """Calls the kernel that a loop has become."""
+        found = self.scalar_loops[op]
+        assert found is not None, "the loop is one kernel"
+        kernel, values = found
+        arguments = [*map(self.buffers.__getitem__, values), *map(self._fresh, op.results_)]
+        weights = tuple(n for n, value in enumerate(arguments) if isinstance(value.owner, WeightOp))
+        self._call(self._share(kernel, weights), arguments, self.location)
 
     def _share(self, kernel: KernelOp, weights: Sequence[int]) -> SharedKernel:
         """Gives a kernel its name, or finds the one that is like it, and says what its sizes are in

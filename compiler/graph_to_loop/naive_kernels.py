@@ -40,7 +40,7 @@ def lower_group(
     tensor_types = [type_of(value) for value in (*arguments, *yielded)]
     kernel = KernelOp.of(
         kernel_stem(group.members),
-        _group_symbols(group, tensor_types),
+        sizes_of(group.members, tensor_types),
         [buffer_of(each) for each in tensor_types],
     )
     kernel.location = location_of(group) or kernel.location
@@ -48,10 +48,10 @@ def lower_group(
     builder = LoopBuilder(block, strict=strict)
     buffers: dict[SSAValue, SSAValue] = dict(zip((*arguments, *yielded), block.args, strict=True))
     for value, constant in constants.items():
-        _bind_constant(builder, buffers, value, constant)
+        bind_constant(builder, buffers, value, constant)
     for op in group.members:
         if isinstance(op, ConstantOp) and op.result not in buffers:
-            _bind_constant(builder, buffers, op.result, op)
+            bind_constant(builder, buffers, op.result, op)
             continue
         for result in op.results:
             if result not in buffers:
@@ -64,7 +64,7 @@ def lower_group(
     return kernel
 
 
-def _bind_constant(
+def bind_constant(
     builder: LoopBuilder, buffers: dict[SSAValue, SSAValue], value: SSAValue, constant: ConstantOp
 ) -> None:
     """A splat is no buffer at all; other literals are written to a temporary."""
@@ -123,10 +123,10 @@ def symbols_of(tensor_types: Sequence[TensorType]) -> list[str]:
     )
 
 
-def _group_symbols(group: FusedOp, arguments: Sequence[TensorType]) -> list[str]:
-    """The sizes that a group's kernel needs: those of its types, and of its attributes."""
-    inner = [type_of(result) for op in group.members for result in op.results]
-    attributes = (value for op in group.members for value in op.properties.values())
+def sizes_of(members: Sequence[GraphOp], arguments: Sequence[TensorType]) -> list[str]:
+    """The sizes that a kernel of operators needs: those of its types, and of their attributes."""
+    inner = [type_of(result) for op in members for result in op.results]
+    attributes = (value for op in members for value in op.properties.values())
     dims = [dim for value in attributes if isinstance(value, ShapeAttr) for dim in value.data or ()]
     names = [*symbols_of([*arguments, *inner]), *(name for dim in dims for name in dim.symbols())]
     return list(dict.fromkeys(names))

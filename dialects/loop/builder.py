@@ -6,14 +6,14 @@ with b.loops(shape, "ij") as (i, j):
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 from xdsl.builder import Builder
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from weft.dialects.expr import Expr, ExprLike
+from weft.dialects.expr import Atom, Expr, ExprLike
 from weft.dialects.expr_text import INDEX
 from weft.dialects.loop.arithmetic import IndexOp
 from weft.dialects.loop.ops import AllocOp, ForOp, IfOp, LoadOp, StoreOp
@@ -21,6 +21,9 @@ from weft.dialects.loop.scalar import Number, Scalar, compute_type, constant
 from weft.dialects.loop.types import buffer, buffer_type_of
 
 Index = Sequence[ExprLike]
+IndexMap = Callable[[Sequence[Expr]], Sequence[Expr]]
+"""What an index of one tensor is in another one."""
+
 Buffers = Sequence[SSAValue]
 """Of the operands or the results of an operator that is lowered."""
 
@@ -35,6 +38,13 @@ class LoopBuilder:
         self.builder = Builder(InsertPoint.at_end(block))
         self.strict = strict
         self._literals: dict[SSAValue, Number] = {}
+        self._views: dict[SSAValue, tuple[SSAValue, IndexMap]] = {}
+        self.sizes: dict[Atom, Expr] = {}
+        """What named sizes are here, where they are no sizes of the kernel."""
+
+    def _known(self, expr: ExprLike) -> Expr:
+        expr = Expr.of(expr)
+        return expr.substitute(self.sizes) if self.sizes else expr
 
     @contextmanager
     def loops(
@@ -66,7 +76,7 @@ class LoopBuilder:
             if extent == 1:
                 indices.append(Expr.of(0))
                 continue
-            loop = self.builder.insert(ForOp.of(0, extent, reduction=reduction))
+            loop = self.builder.insert(ForOp.of(0, self._known(extent), reduction=reduction))
             loop.index.name_hint = names[position % len(names)] + (
                 "" if position < len(names) else str(position)
             )
@@ -90,7 +100,10 @@ class LoopBuilder:
         element = buffer_type_of(source).element
         if source in self._literals:
             return self.constant(self._literals[source], element)
-        op = self.builder.insert(LoadOp.of(source, [Expr.of(expr) for expr in index]))
+        if source in self._views:
+            viewed, moved = self._views[source]
+            return self.load(viewed, moved([Expr.of(expr) for expr in index]))
+        op = self.builder.insert(LoadOp.of(source, [self._known(expr) for expr in index]))
         return Scalar(self.builder, op.result, element).cast(compute_type(element))
 
     def store(self, target: SSAValue, index: Index, value: Scalar) -> None:
@@ -100,7 +113,7 @@ class LoopBuilder:
             f"a store of {value.element} needs a cast to {element}"
         )
         self.builder.insert(
-            StoreOp.of(value.cast(element).value, target, [Expr.of(expr) for expr in index])
+            StoreOp.of(value.cast(element).value, target, [self._known(expr) for expr in index])
         )
 
     def constant(self, number: Number, element: Attribute) -> Scalar:
@@ -111,7 +124,7 @@ class LoopBuilder:
         """The value of an integer expression, of index type or cast to an
         integer or float element type.
         """
-        op = self.builder.insert(IndexOp.of(expr))
+        op = self.builder.insert(IndexOp.of(self._known(expr)))
         value = Scalar(self.builder, op.result, INDEX)
         return value if element is None else value.cast(element)
 
@@ -126,6 +139,20 @@ class LoopBuilder:
         value = AllocOp.of(buffer(shape, element)).result
         self._literals[value] = number
         return value
+
+    def view(
+        self, source: SSAValue, index: IndexMap, shape: Sequence[ExprLike], element: Attribute
+    ) -> SSAValue:
+        """A stand-in for a buffer with elements of another one: a load of it loads from that, at
+        what its index is there.
+        """
+        value = AllocOp.of(buffer(shape, element)).result
+        self._views[value] = source, index
+        return value
+
+    def is_view(self, buffer: SSAValue) -> bool:
+        """Whether a buffer is such a stand-in."""
+        return buffer in self._views
 
     def temporary(self, shape: Sequence[ExprLike], element: Attribute, name: str = "t") -> SSAValue:
         """A buffer that lives for this kernel, shared by all of its loops."""

@@ -337,3 +337,28 @@ func.func @turned(%v: !graph.tensor<[2, 3, 4, 5], f32>, %p: !graph.tensor<[2, 4,
   %g = graph.transpose %f {permutation = array<i64: 0, 3, 1, 2>} : (!graph.tensor<[2, 4, 5, 6], f32>) -> !graph.tensor<[2, 6, 4, 5], f32>
   func.return %d, %g : !graph.tensor<[2, 6, 4, 5], f32>, !graph.tensor<[2, 6, 4, 5], f32>
 }
+
+// -----
+
+// What is added to a small part of a tensor is added there.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[OLD:[0-9a-z]+]] = graph.slice %x {starts = #graph.shape<[3]>, sizes = #graph.shape<[1]>
+// CHECK: %[[NEW:[0-9a-z]+]] = graph.add %[[OLD]], %u
+// CHECK: graph.insert_slice %x, %[[NEW]] {starts = #graph.shape<[3]>
+func.func @main(%x: !graph.tensor<[9], f32>, %u: !graph.tensor<[1], f32>) -> !graph.tensor<[9], f32> {
+  %z = graph.scatter_slice %u {shape = #graph.shape<[9]>, starts = #graph.shape<[3]>, steps = array<i64: 1>} : (!graph.tensor<[1], f32>) -> !graph.tensor<[9], f32>
+  %y = graph.add %x, %z : (!graph.tensor<[9], f32>, !graph.tensor<[9], f32>) -> !graph.tensor<[9], f32>
+  func.return %y : !graph.tensor<[9], f32>
+}
+
+// -----
+
+// Large parts are added with their zeros, in one pass.
+// CHECK-LABEL: func.func @main
+// CHECK: graph.scatter_slice
+// CHECK-NOT: graph.insert_slice
+func.func @main(%x: !graph.tensor<[9], f32>, %u: !graph.tensor<[3], f32>) -> !graph.tensor<[9], f32> {
+  %z = graph.scatter_slice %u {shape = #graph.shape<[9]>, starts = #graph.shape<[3]>, steps = array<i64: 1>} : (!graph.tensor<[3], f32>) -> !graph.tensor<[9], f32>
+  %y = graph.add %x, %z : (!graph.tensor<[9], f32>, !graph.tensor<[9], f32>) -> !graph.tensor<[9], f32>
+  func.return %y : !graph.tensor<[9], f32>
+}

@@ -117,7 +117,7 @@ class Recording:
         if array.dtype.kind == "c":
             return complex_of(array, self.constant)
         b = self.builder()
-        constant = ConstantOp.stored("constant", array, self.weights, b.location)
+        constant = ConstantOp.computed("constant", array, self.weights, b.location)
         return Traced(self, b.builder.insert(constant).results[0])
 
     def array(self, value: SSAValue) -> Traced:

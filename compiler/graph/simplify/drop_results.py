@@ -105,11 +105,27 @@ def _live(op: RepeatOp) -> list[int]:
             continue
         reached.add(value)
         if isinstance(value, OpResult):
-            pending += [each for inner in value.op.walk() for each in inner.operands]
+            pending += _needed_for(value)
         elif isinstance(value, BlockArgument) and value.block.parent_op() is op:
             live.add(value.index)
             pending.append(handed[value.index])
+        elif isinstance(value, BlockArgument) and isinstance(
+            inner := value.block.parent_op(), RepeatOp
+        ):
+            pending += [inner.operands[value.index], yielded(inner.repeated)[value.index]]
     return sorted(live)
+
+
+def _needed_for(result: OpResult) -> list[SSAValue]:
+    """The values that a result depends on, of what a branch or a loop hands on only its own."""
+    op, number = result.op, result.index
+    match op:
+        case BranchOp():
+            return [*op.operands, *(yielded(region)[number] for region in op.regions)]
+        case RepeatOp():
+            return [*op.operands[number : number + 1], yielded(op.repeated)[number]]
+        case _:
+            return [each for inner in op.walk() for each in inner.operands]
 
 
 def _acting(op: RepeatOp) -> Iterator[Operation]:

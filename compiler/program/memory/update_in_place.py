@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 from xdsl.context import Context
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, ModuleOp, StringAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -26,8 +25,9 @@ from xdsl.utils.hints import isa
 
 from weft.compiler.program.memory.buffer_uses import BufferUses, Order
 from weft.compiler.program.memory.in_place import in_place_arguments
+from weft.dialects.loop.copies import copying_store, only_copies
 from weft.dialects.loop.dynamic import CopyOp, root
-from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp
+from weft.dialects.loop.ops import AllocOp, StoreOp
 from weft.dialects.loop.program import (
     ORIGIN,
     UPDATES,
@@ -40,8 +40,6 @@ from weft.dialects.loop.program import (
 
 NameKernel = Callable[[KernelOp], object]
 """Names a kernel after what it does; handed in by the pipeline."""
-
-CASTS = (arith.ExtFOp, arith.TruncFOp)
 
 
 class WriteStatesPass(ModulePass):
@@ -274,28 +272,9 @@ def _copied(kernel: KernelOp) -> Iterator[tuple[int, int]]:
 
 def _copying_stores(operand: BlockArgument) -> list[StoreOp]:
     """The stores of the nests that copy parts of an operand; none if anything else reads it."""
-    stores = [_copying_store(use.operation) for use in operand.uses]
+    stores = [copying_store(use.operation) for use in operand.uses]
     found = [store for store in stores if store is not None]
     return found if len(found) == len(stores) else []
-
-
-def _copying_store(load: Operation) -> StoreOp | None:
-    """The store of what was loaded at its own index."""
-    if not isinstance(load, LoadOp):
-        return None
-    value: SSAValue = load.result
-    while (user := _only_user(value)) is not None and isinstance(user, CASTS):
-        value = user.results[0]
-    if not isinstance(user, StoreOp) or user.value is not value or user.index != load.index:
-        return None
-    if value.type != load.result.type or user.parent is not load.parent:
-        return None
-    return user
-
-
-def _only_user(value: SSAValue) -> Operation | None:
-    users = [use.operation for use in value.uses]
-    return users[0] if len(users) == 1 else None
 
 
 def _are_first(stores: Sequence[StoreOp], kernel: KernelOp) -> bool:
@@ -304,14 +283,7 @@ def _are_first(stores: Sequence[StoreOp], kernel: KernelOp) -> bool:
     nests = [_top(store) for store in stores]
     others = {_top(use.operation) for use in stores[0].buffer.uses}.difference(nests)
     last = max(map(order, nests))
-    return all(map(_only_copies, nests)) and all(order(each) > last for each in others)
-
-
-def _only_copies(nest: Operation) -> bool:
-    """Whether all that a nest does is one load and one store."""
-    inside = [op for op in nest.walk() if not isinstance(op, (ForOp, LoadOp, StoreOp, *CASTS))]
-    accesses = [op for op in nest.walk() if isinstance(op, (LoadOp, StoreOp))]
-    return not inside and len(accesses) == 2
+    return all(map(only_copies, nests)) and all(order(each) > last for each in others)
 
 
 def _top(op: Operation) -> Operation:

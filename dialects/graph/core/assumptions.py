@@ -34,8 +34,12 @@ def holds_in_loops(pair: tuple[Expr, Expr], iterations: Mapping[str, Expr]) -> b
 
         n = max(n, i + 1) where i < n: for i = n - 1 - rest, max(n, n - rest) is n
     """
-    values: dict[Atom, Expr] = {
-        Symbol(name): count - 1 - Expr.of(f"{name}.rest") for name, count in iterations.items()
-    }
-    one, other = (size.substitute(values) for size in pair)
-    return one == other
+    one, other = pair
+    if one == other:
+        return True
+    for name in iterations.keys() & {*one.symbols(), *other.symbols()}:
+        # An index is at least 0, and at most what is left of a number that another may decide.
+        values: dict[Atom, Expr] = {Symbol(name): iterations[name] - 1 - Expr.of(f"{name}.rest")}
+        if holds_in_loops((one.substitute(values), other.substitute(values)), iterations):
+            return True
+    return False

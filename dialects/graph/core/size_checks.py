@@ -47,7 +47,7 @@ class SizeChecks:
     def in_place(self, members: Iterable[GraphOp]) -> list[Pair]:
         """What is checked in front of these operators."""
         pairs = [pair for pair in assumed(members) if not self._holds(pair)]
-        return [pair for pair in pairs if not holds_in_loops(pair, self._mentioned(pair))]
+        return [pair for pair in pairs if not holds_in_loops(pair, self._iterations)]
 
     def _holds(self, pair: Pair) -> bool:
         """Whether bounds, or what is checked first, prove the pair."""
@@ -71,10 +71,6 @@ class SizeChecks:
 
     def _is_found(self, pair: Pair) -> bool:
         return any(not self._found.isdisjoint(size.symbols()) for size in pair)
-
-    def _mentioned(self, pair: Pair) -> dict[str, Expr]:
-        names = {name for size in pair for name in size.symbols()}
-        return {name: count for name, count in self._iterations.items() if name in names}
 
 
 def assumed(ops: Iterable[GraphOp]) -> dict[Pair, str]:

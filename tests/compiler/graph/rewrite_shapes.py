@@ -62,6 +62,14 @@ def _slice(random: Random, shape: Shape) -> Plan:
     return [[dim + random.randint(0, 2) for dim in shape]], box
 
 
+def _scattered(random: Random, shape: Shape) -> Plan:
+    """A line along one axis at most."""
+    whole = random.randrange(len(shape) + 1)
+    source = [dim if axis == whole else 1 for axis, dim in enumerate(shape)]
+    starts = [0 if axis == whole else random.randrange(dim) for axis, dim in enumerate(shape)]
+    return [source], lambda *_: {"shape": shape, "starts": starts, "steps": [1] * len(shape)}
+
+
 def _line(random: Random, dim: int) -> tuple[int, int, int]:
     """A start, a size and a step within an axis."""
     step, start = random.choice((1, 1, 1, 2, -1)), random.randrange(dim)
@@ -182,6 +190,7 @@ PLANS: dict[str, Callable[[Random, Shape], Plan]] = {
     "expand": _expand,
     "reshape": _reshape,
     "slice": _slice,
+    "scatter_slice": _scattered,
     "split": _split,
     "concat": _along,
     "gather": _along,

@@ -202,7 +202,9 @@ class _Graph:
         total = b.reduce_sum(x, axes=[0, 1, 2], keepdims=False)
         condition = b.less(zero, (total, zero, b.constant_of(1.0, F32))[number])
         ways = self.inside([], lambda b: b.tanh(x)), self.inside([], lambda b: b.neg(x))
-        return b.builder.insert(IfOp.of(condition, *ways)).results[0]
+        found = b.builder.insert(IfOp.of(condition, *ways)).results[0]
+        signs = self.inside([], lambda b: zero), self.inside([], lambda b: b.neg(total))
+        return b.add(found, b.builder.insert(IfOp.of(condition, *signs)).results[0])
 
     def blocks(self, x: SSAValue, number: int) -> SSAValue:
         codes = (np.arange(24 * 24).reshape(24, 24) % (3 + number) - 1).astype(np.int8)

@@ -29,7 +29,14 @@ from weft.dialects.graph.ops.comparison import WhereOp
 from weft.dialects.graph.ops.matmul import MatmulOp
 from weft.dialects.graph.ops.sort import ArgsortOp
 from weft.dialects.graph.reindexing.gather import GatherElementsOp, GatherOp
-from weft.dialects.graph.reindexing.slicing import ConcatOp, SliceOp, SplitOp, exprs, offsets
+from weft.dialects.graph.reindexing.slicing import (
+    ConcatOp,
+    ScatterSliceOp,
+    SliceOp,
+    SplitOp,
+    exprs,
+    offsets,
+)
 
 x, y = Value("x"), Value("y")
 indices = Value("indices", is_constant=True)
@@ -88,6 +95,19 @@ def _slice_of_slice(m: Match) -> Term | None:
     starts = tuple(first + start * step for first, start, step, _ in pairs)
     steps = tuple(step * by for _, _, step, by in pairs)
     return Box(inner.source, starts, outer.sizes, steps).of(m)
+
+
+def _sum_in_box(m: Match) -> Term | None:
+    """The sum where the box is, which is a small part of the tensor; elsewhere zeros were added."""
+    scattered = m.op("scattered", ScatterSliceOp)
+    tensor_type, part_type = type_of(m["x"].value), type_of(scattered.operand)
+    whole, part = tensor_type.size.constant, part_type.size.constant
+    if tensor_type != scattered.result_type or not whole or part is None or 4 * part > whole:
+        return None
+    starts, steps = exprs(scattered.starts), ints(scattered.steps)
+    box = Box(m["x"].value, starts, part_type.shape, steps).of(m) + m["y"]
+    changed = m.b.insert_slice(m["x"].value, box.value, starts=scattered.starts, steps=list(steps))
+    return Term(m.b, changed)
 
 
 def _slice_of_concat(m: Match) -> Term | None:
@@ -324,6 +344,12 @@ order = graph.argsort(y).named("order")
 
 MOVEMENTS = (
     Rewrite("slice of slice", graph.slice(graph.slice(x).named("inner")), _slice_of_slice),
+    Rewrite(
+        "sum with a scattered part",
+        graph.add(x, graph.scatter_slice(y).named("scattered").alone()),
+        _sum_in_box,
+        exact=False,
+    ),
     Rewrite("slice of concat", graph.slice(graph.concat().named("whole")), _slice_of_concat),
     Rewrite(
         "slice of several parts",

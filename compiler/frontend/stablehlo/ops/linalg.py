@@ -31,7 +31,7 @@ def cholesky(node: Node) -> Sequence[Term]:
 def triangular_solve(node: Node) -> Sequence[Term]:
     """`x` with `op(a) * x = b` or `x * op(a) = b`, a triangular."""
     a, b = node.operands
-    b = beside(b, a)
+    b = of_stack(b, a)
     element = a.type.element
     if element not in FLOATS:
         raise UnsupportedError(f"requires floats, got {element}")
@@ -47,7 +47,7 @@ def triangular_solve(node: Node) -> Sequence[Term]:
     return [(found if left else transposed(found)).cast(element)]
 
 
-def beside(b: Term, a: Term) -> Term:
+def of_stack(b: Term, a: Term) -> Term:
     """`b`, whose stack of matrices is required to be as large as that of `a`."""
     return stretched(b, [*a.shape[:-2], *b.shape[-2:]])
 

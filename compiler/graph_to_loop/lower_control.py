@@ -223,7 +223,7 @@ class ControlLowering(ABC):
 
     def prepare_states(self, block: Block) -> None:
         """Lets operators of a block write what only a loop of the block starts from where that loop
-        keeps it.
+        keeps it; a loop that alone reads what one around it carries keeps it where that does.
         """
         for op in block.ops:
             if not isinstance(op, RepeatOp) or self.is_one_kernel(op):
@@ -231,7 +231,11 @@ class ControlLowering(ABC):
             for init, argument, result in zip(
                 op.operands_, op.repeated.block.args, op.results_, strict=False
             ):
-                if init.has_one_use() and not mentions(type_of(argument), self.run_time_sizes):
+                if not init.has_one_use() or mentions(type_of(argument), self.run_time_sizes):
+                    continue
+                if init.owner is block and isinstance(block.parent_op(), RepeatOp):
+                    self.buffers[result] = self.buffers[init]
+                else:
                     self.buffers[result] = self._holder(result, ())
                     self.write_to(init, self.buffers[result])
 
@@ -335,7 +339,7 @@ class ControlLowering(ABC):
         moved = [
             (position, value)
             for position, value in enumerate(values)
-            if value is not arguments[position]
+            if self.buffers[value] is not states[position]
         ]
         roots = {root(state) for state in states}
         sources: dict[int, SSAValue] = {}

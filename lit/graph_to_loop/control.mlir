@@ -56,3 +56,31 @@ func.func @main(%k: !graph.tensor<[], i64>, %x: !graph.tensor<[n], f32>) -> !gra
   %y = graph.expand %x {shape = #graph.shape<[m, n]>} : (!graph.tensor<[n], f32>) -> !graph.tensor<[m, n], f32>
   func.return %y : !graph.tensor<[m, n], f32>
 }
+
+// -----
+
+// A loop that alone reads what one around it carries changes it where that one keeps it.
+// CHECK-LABEL: loop.program @main[n]
+// CHECK: loop.copy %x, %y
+// CHECK-NEXT: loop.for
+// CHECK-NEXT: loop.bind_symbol "i"
+// CHECK-NEXT: loop.for
+// CHECK-NEXT: loop.bind_symbol "j"
+// CHECK-NEXT: %[[NEXT:[a-z0-9_]+]] = loop.alloc workspace
+// CHECK-NEXT: loop.call @exp_{{[0-9a-f]+}}[n](%y, %[[NEXT]])
+// CHECK-NEXT: loop.copy %[[NEXT]], %y
+// CHECK-NEXT: }
+// CHECK-NEXT: }
+// CHECK-NEXT: }
+func.func @main(%x: !graph.tensor<[n], f32>) -> !graph.tensor<[n], f32> {
+  %y = graph.for %x {count = #graph.shape<[4]>, index = "i"} : (!graph.tensor<[n], f32>) -> !graph.tensor<[n], f32> {
+  ^outer(%p: !graph.tensor<[n], f32>):
+    %q = graph.for %p {count = #graph.shape<[5]>, index = "j"} : (!graph.tensor<[n], f32>) -> !graph.tensor<[n], f32> {
+    ^inner(%r: !graph.tensor<[n], f32>):
+      %e = graph.exp %r : (!graph.tensor<[n], f32>) -> !graph.tensor<[n], f32>
+      graph.yield %e : !graph.tensor<[n], f32>
+    }
+    graph.yield %q : !graph.tensor<[n], f32>
+  }
+  func.return %y : !graph.tensor<[n], f32>
+}

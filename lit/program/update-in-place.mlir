@@ -222,3 +222,66 @@ loop.kernel @scatter_0(%x: !loop.buffer<[4, 8], f32>, %k: !loop.buffer<[], i64>,
 loop.program @main(%k: !loop.buffer<[], i64>, %u: !loop.buffer<[8], f32>, %s: !loop.buffer<[4, 8], f32>, %y: !loop.buffer<[4, 8], f32>) inputs 3 {
   loop.call @scatter_0(%s, %k, %u, %y) : !loop.buffer<[4, 8], f32>, !loop.buffer<[], i64>, !loop.buffer<[8], f32>, !loop.buffer<[4, 8], f32>
 }
+
+// -----
+
+// What is read before a small part is changed is read where the result is.
+// CHECK-LABEL: loop.kernel @part_{{[0-9a-f]+}}(%a0: !loop.buffer<[8], f32>)
+// CHECK: loop.load %a0[%i + 1]
+// CHECK: loop.store %w_1, %a0[%k]
+// CHECK-LABEL: loop.program @main
+// CHECK: loop.call @part_{{[0-9a-f]+}}(%s)
+// CHECK-NEXT: }
+loop.kernel @part_0(%x: !loop.buffer<[8], f32>, %y: !loop.buffer<[8], f32>) {
+  %t = loop.alloc workspace : !loop.buffer<[3], f32>
+  loop.for %i = 0 to 3 {
+    %v = loop.load %x[%i + 1] : !loop.buffer<[8], f32>
+    %w = arith.addf %v, %v : f32
+    loop.store %w, %t[%i] : !loop.buffer<[3], f32>
+  }
+  loop.for %j = 0 to 5 {
+    %v = loop.load %x[%j + 3] : !loop.buffer<[8], f32>
+    loop.store %v, %y[%j + 3] : !loop.buffer<[8], f32>
+  }
+  loop.for %k = 0 to 3 {
+    %w = loop.load %t[%k] : !loop.buffer<[3], f32>
+    loop.store %w, %y[%k] : !loop.buffer<[8], f32>
+  }
+}
+loop.program @main[n](%s: !loop.buffer<[8], f32>) inputs 0 {
+  loop.for %i = 0 to n {
+    %t = loop.alloc workspace : !loop.buffer<[8], f32>
+    loop.call @part_0(%s, %t) : !loop.buffer<[8], f32>, !loop.buffer<[8], f32>
+    loop.copy %t, %s : !loop.buffer<[8], f32>
+  }
+}
+
+// -----
+
+// Where most is changed, the copy of the rest costs less than keeping what is read apart.
+// CHECK-LABEL: loop.program @main
+// CHECK: loop.call @most_0(%s, %t)
+// CHECK-NEXT: loop.copy %t, %s
+loop.kernel @most_0(%x: !loop.buffer<[8], f32>, %y: !loop.buffer<[8], f32>) {
+  %t = loop.alloc workspace : !loop.buffer<[5], f32>
+  loop.for %i = 0 to 5 {
+    %v = loop.load %x[%i + 1] : !loop.buffer<[8], f32>
+    %w = arith.addf %v, %v : f32
+    loop.store %w, %t[%i] : !loop.buffer<[5], f32>
+  }
+  loop.for %j = 0 to 3 {
+    %v = loop.load %x[%j + 5] : !loop.buffer<[8], f32>
+    loop.store %v, %y[%j + 5] : !loop.buffer<[8], f32>
+  }
+  loop.for %k = 0 to 5 {
+    %w = loop.load %t[%k] : !loop.buffer<[5], f32>
+    loop.store %w, %y[%k] : !loop.buffer<[8], f32>
+  }
+}
+loop.program @main[n](%s: !loop.buffer<[8], f32>) inputs 0 {
+  loop.for %i = 0 to n {
+    %t = loop.alloc workspace : !loop.buffer<[8], f32>
+    loop.call @most_0(%s, %t) : !loop.buffer<[8], f32>, !loop.buffer<[8], f32>
+    loop.copy %t, %s : !loop.buffer<[8], f32>
+  }
+}

@@ -25,9 +25,10 @@ from xdsl.utils.hints import isa
 
 from weft.compiler.program.memory.buffer_uses import BufferUses, Order
 from weft.compiler.program.memory.in_place import in_place_arguments
+from weft.dialects.expr import Expr, product
 from weft.dialects.loop.copies import copying_store, only_copies
 from weft.dialects.loop.dynamic import CopyOp, root
-from weft.dialects.loop.ops import AllocOp, StoreOp
+from weft.dialects.loop.ops import AllocOp, StoreOp, enclosing_loops
 from weft.dialects.loop.program import (
     ORIGIN,
     UPDATES,
@@ -36,6 +37,7 @@ from weft.dialects.loop.program import (
     KernelOp,
     ProgramOp,
     donated_pairs,
+    size_ranges,
 )
 
 NameKernel = Callable[[KernelOp], object]
@@ -169,7 +171,7 @@ def _updating_call(
 ) -> CallOp:
     """The call of a kernel without the operand of a pair, whose result holds it already."""
     operand, result = pair
-    updating = _without_copy(kernels[call.kernel], operand)
+    updating = _without_copy(kernels[call.kernel], operand, result)
     name_kernel(updating)
     name = updating.sym_name.data
     kernels.setdefault(name, updating)
@@ -255,35 +257,53 @@ def _programs(module: ModuleOp) -> list[ProgramOp]:
 
 
 def _copied(kernel: KernelOp) -> Iterator[tuple[int, int]]:
-    """The operands that a kernel reads only to copy them, or parts of them, to a result first, with
-    the results.
+    """The operands that a kernel copies, or parts of them, to a result first, with the results.
+    Where it reads them otherwise, before it changes the result, the copies are the larger part: to
+    change a result that is read would else take an intermediate buffer for nothing.
     """
     for operand in kernel.body.block.args:
-        stores = _copying_stores(operand)
+        stores, reads = _copies_and_reads(operand)
         targets = {store.buffer for store in stores}
         if len(targets) != 1 or len(kernel.body.block.ops) == len(stores):
             continue  # or it does nothing else
         (target,) = targets
         if not isinstance(target, BlockArgument) or target.owner is not kernel.body.block:
             continue
-        if operand.type == target.type and _are_first(stores, kernel):
+        if operand.type == target.type and _are_first(stores, reads, kernel):
             yield operand.index, target.index
 
 
-def _copying_stores(operand: BlockArgument) -> list[StoreOp]:
-    """The stores of the nests that copy parts of an operand; none if anything else reads it."""
-    stores = [copying_store(use.operation) for use in operand.uses]
-    found = [store for store in stores if store is not None]
-    return found if len(found) == len(stores) else []
+def _copies_and_reads(operand: BlockArgument) -> tuple[list[StoreOp], list[Operation]]:
+    """The stores of the nests that copy parts of an operand, and what else reads it."""
+    stores: list[StoreOp] = []
+    reads: list[Operation] = []
+    for user in [use.operation for use in operand.uses]:
+        store = copying_store(user)
+        if store is not None and isinstance(store.buffer, BlockArgument):
+            stores.append(store)
+        else:
+            reads.append(user)
+    return stores, reads
 
 
-def _are_first(stores: Sequence[StoreOp], kernel: KernelOp) -> bool:
-    """Whether nothing touches the target of copies before their nests, which do only that."""
+def _are_first(stores: Sequence[StoreOp], reads: Sequence[Operation], kernel: KernelOp) -> bool:
+    """Whether nothing touches the target of copies before their nests, which do only that, and the
+    nests that read otherwise.
+    """
     order = Order(kernel.body.block)
     nests = [_top(store) for store in stores]
     others = {_top(use.operation) for use in stores[0].buffer.uses}.difference(nests)
-    last = max(map(order, nests))
-    return all(map(only_copies, nests)) and all(order(each) > last for each in others)
+    last = max(order(each) for each in (*nests, *map(_top, reads)))
+    if not all(map(only_copies, nests)) or any(order(each) <= last for each in others):
+        return False
+    changes = [use.operation for use in stores[0].buffer.uses if _top(use.operation) in others]
+    more = _iterations(stores) - _iterations(changes)
+    return not reads or (more.range(size_ranges(kernel))[0] or -1) >= 0
+
+
+def _iterations(ops: Sequence[Operation]) -> Expr:
+    """How often all of some operations run."""
+    return sum((product(loop.extent for loop in enclosing_loops(op)) for op in ops), Expr.of(0))
 
 
 def _top(op: Operation) -> Operation:
@@ -294,15 +314,18 @@ def _top(op: Operation) -> Operation:
     return op
 
 
-def _without_copy(kernel: KernelOp, operand: int) -> KernelOp:
+def _without_copy(kernel: KernelOp, operand: int, result: int) -> KernelOp:
     """The kernel without its operand, for a result that holds it already."""
     made = kernel.clone()
     made.properties["sym_name"] = StringAttr(kernel.sym_name.data.rpartition("_")[0])
     block = made.body.block
-    for store in _copying_stores(block.args[operand]):
+    stores, reads = _copies_and_reads(block.args[operand])
+    for store in stores:
         nest = _top(store)
         nest.detach()
         nest.erase()
+    if reads:
+        block.args[operand].replace_all_uses_with(block.args[result])
     block.erase_arg(block.args[operand])
     weights = made.attributes.get(WEIGHTS)
     if isa(weights, ArrayAttr[IntAttr]):

@@ -52,10 +52,11 @@ loop.kernel @few(%x: !loop.buffer<[64, 3], f32>, %y: !loop.buffer<[64], f32>) {
 
 // -----
 
-// Each element needs the one before: the loop stays as it is.
+// Each element needs the one before, which is kept in a register: the loop stays as it is.
 // CHECK-LABEL: loop.kernel @carried
-// CHECK-NEXT: loop.for %i = 0 to 64 {
-// CHECK-NEXT: loop.load %y[%i]
+// CHECK-NEXT: %[[S:.+]] = loop.alloc scratch
+// CHECK: loop.for %i = 0 to 64 {
+// CHECK-NEXT: loop.load %[[S]][]
 loop.kernel @carried(%y: !loop.buffer<[65], f32>) {
   loop.for %i = 0 to 64 {
     %v = loop.load %y[%i] : !loop.buffer<[65], f32>

@@ -4,6 +4,7 @@ Structure first, marks last: what restructures a loop refuses one that is alread
 or unrolled.
 """
 
+from weft.compiler.loop.primitives.carrying import carry_store
 from weft.compiler.loop.primitives.eliminating import eliminate_dead_stores
 from weft.compiler.loop.primitives.fusing import (
     compute_at,
@@ -53,6 +54,7 @@ PRIMITIVES = (
     compute_at,
     compute_inline,
     forward_store,
+    carry_store,
     eliminate_dead_buffer,
     eliminate_empty_loop,
     eliminate_dead_stores,

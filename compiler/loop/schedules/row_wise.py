@@ -26,6 +26,7 @@ from weft.compiler.loop.nest import (
 )
 from weft.compiler.loop.primitives import (
     block_reduction,
+    carry_store,
     collapse,
     forward_store,
     prefetch,
@@ -148,10 +149,21 @@ def apply(loop: ForOp, target: Target) -> None:
             _apply_in_blocks(loop, target)
             return
     vectorize_innermost(loop, target)
+    _carry_stores(loop)
     loop = parallelize_outermost(loop)
     row = perfect_nest(loop)[-1]
     _jam_vectors(row, target)
     _prefetch_next_row(row, target)
+
+
+def _carry_stores(loop: ForOp) -> None:
+    """Keeps in registers what loops that go from element to element store for the next one."""
+    for inner in [loop, *loops_in(loop)]:
+        for load in [op for op in inner.body.block.ops if isinstance(op, LoadOp)]:
+            moves = any(inner.index in dim.atoms() for dim in load.index)
+            if moves and not isinstance(load.buffer.owner, AllocOp):
+                with suppress(IllegalSchedule):
+                    carry_store(load)
 
 
 def _store_in_results(row: ForOp) -> None:

@@ -1,28 +1,19 @@
-"""Random loops over elements of tensors: a kernel that one becomes does what its graph means, and so
-does the machine code.
-"""
+"""Random loops over elements of tensors: a kernel that one becomes does what its graph means."""
 
 from random import Random
 
 import numpy as np
-import pytest
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from tests.compiler.loop.interpreter import run_kernel
-from tests.support.oracle import function_of
-from weft.compiler.driver.options import Options
-from weft.compiler.driver.pipeline import compile_module
 from weft.compiler.graph_to_loop.scalar_loops import lower_scalar_loop
-from weft.compiler.machine.codegen.host import host_target
 from weft.dialects.expr import Expr
 from weft.dialects.graph import OPS_BY_NAME, ForOp, IfOp
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.evaluate import evaluate_block
 from weft.dialects.graph.core.types import F64, ShapeAttr, tensor, type_of
 from weft.dialects.graph.regions.fused import YieldOp
-from weft.dialects.weights import WeightStore
 
 LONG, FEW, ONE = tensor([80], F64), tensor([3], F64), tensor([], F64)
 KINDS = (LONG, FEW, ONE)
@@ -30,7 +21,6 @@ KINDS = (LONG, FEW, ONE)
 
 def dims(*values) -> ShapeAttr:
     return ShapeAttr(tuple(map(Expr.of, values)))
-
 
 
 class Writer:
@@ -42,7 +32,7 @@ class Writer:
         self.b = GraphBuilder(InsertPoint.at_end(block), OPS_BY_NAME)
 
     def any(self, kind=ONE) -> SSAValue:
-        """A value of that kind; of the long ones mostly the last, which nothing else has changed."""
+        """A value of that kind; of the long ones mostly the last, which nothing has changed."""
         fitting = [each for each in self.values if type_of(each) == kind]
         last = kind is LONG and self.random.random() < 0.9
         return fitting[-1] if last else self.random.choice(fitting[-4:])

@@ -22,6 +22,7 @@ from tests.compiler.loop.kernels import (
 from weft.compiler.loop.nest import accesses_in, loops_in, only_loop, stores_in
 from weft.compiler.loop.primitives import (
     block_reduction,
+    carry_store,
     collapse,
     compute_inline,
     distribute,
@@ -85,6 +86,7 @@ def step(op: KernelOp, action: str, choice: int, size: int) -> None:
         "fuse_loops": lambda: isinstance(after(loop), ForOp) and fuse_loops(loop, after(loop)),
         "pipeline": lambda: isinstance(after(loop), ForOp) and pipeline(loop, after(loop)),
         "compute_inline": lambda: isinstance(access, StoreOp) and compute_inline(access),
+        "carry_store": lambda: isinstance(access, LoadOp) and carry_store(access),
         "forward_store": lambda: isinstance(access, LoadOp) and forward_store(access),
         "stage_tile": lambda: stage_tile(access.buffer, loop, "scratch"),
         "stage_accumulators": lambda: stage_accumulators(access.buffer, loop, "scratch"),
@@ -135,6 +137,7 @@ ACTIONS = [
     "fuse_loops",
     "compute_inline",
     "forward_store",
+    "carry_store",
     "stage_tile",
     "stage_accumulators",
     "split_reduction",

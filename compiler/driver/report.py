@@ -71,6 +71,10 @@ class Report(Struct):
         said = tuple(notes[told:])
         self.passes.append(PassRecord(name, before.total(), after.total(), seconds, changes, said))
 
+    def end_passes(self) -> None:
+        """Lets go of the module that the last pass ran on."""
+        self.counted = (None, Counter())
+
     def note(
         self, kernel: str, used: Sequence[str], refused: Sequence[str], steps: Sequence[str] = ()
     ) -> None:

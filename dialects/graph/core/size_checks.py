@@ -10,7 +10,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 
 from weft.dialects.errors import TypeInferenceError
-from weft.dialects.expr import Equalities, Expr, Symbol
+from weft.dialects.expr import Equalities, Symbol
 from weft.dialects.graph.core.assumptions import holds_in_loops
 from weft.dialects.graph.core.op import GraphOp
 from weft.dialects.graph.regions.branch import BranchOp

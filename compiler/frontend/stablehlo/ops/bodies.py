@@ -45,6 +45,10 @@ is kept.
 """
 
 
+_OF_EXTREMA = 10
+"""Operators of such a body."""
+
+
 def position_of_extremum(block: Block) -> str | None:
     """The operator whose body keeps the greater or the lesser of two elements, a NaN before others,
     and its position, the lower one of equals; None for any other body.
@@ -54,6 +58,8 @@ def position_of_extremum(block: Block) -> str | None:
     last = block.last_op
     if last is None or len(last.operands) != 2 or len(block.args) != 4:
         return None
+    if len(list(block.ops)) > _OF_EXTREMA:
+        return None  # formulas of others may grow with each operator
     found = [_formula(block, each) for each in last.operands]
     for name, word in _EXTREMA.items():
         kept = _joined("or", _joined(word, "0", "2"), _joined("NE", "0", "0"))

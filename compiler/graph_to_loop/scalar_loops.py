@@ -28,7 +28,7 @@ from weft.dialects.graph.regions.fused import YieldOp
 from weft.dialects.interval import Range
 from weft.dialects.loop.program import KernelOp
 
-MOST: Final = 256
+MOST: Final = 1024
 """Operators of a loop: legality of a kernel's schedule takes time with the square of its accesses.
 """
 

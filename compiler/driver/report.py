@@ -8,7 +8,6 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 from msgspec import Struct, field
-from xdsl.dialects.builtin import ModuleOp
 
 
 class PassRecord(Struct, frozen=True):
@@ -37,7 +36,7 @@ class Report(Struct):
     refused: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     steps: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     clock: Callable[[], float] = time.perf_counter
-    counted: tuple[ModuleOp | None, Counter[str]] = (None, Counter())
+    counted: tuple[object, Counter[str]] = (None, Counter())
 
     @contextmanager
     def stage(self, name: str) -> Generator[None]:
@@ -50,8 +49,8 @@ class Report(Struct):
     def module_pass(
         self,
         name: str,
-        module: ModuleOp,
-        count: Callable[[ModuleOp], Counter[str]],
+        module: object,
+        count: Callable[[], Counter[str]],
         notes: list[str],
     ) -> Generator[None]:
         """Records the pass that runs on a module until the end of the block; `count` counts its
@@ -60,10 +59,10 @@ class Report(Struct):
         told = len(notes)
         last, before = self.counted
         if last is not module:
-            before = count(module)
+            before = count()
         start = self.clock()
         yield
-        seconds, after = self.clock() - start, count(module)
+        seconds, after = self.clock() - start, count()
         self.counted = module, after
         self.add(name, seconds)
         differ = {each: after[each] - before[each] for each in sorted({*before, *after})}

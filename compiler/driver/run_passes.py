@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 
 from msgspec.structs import fields
 from xdsl.dialects.builtin import ModuleOp
@@ -34,7 +34,7 @@ def running(session: Session, name: str, module: ModuleOp, notes: list[str]) -> 
     """Around the run of a pass, to whose `notes` it adds: records what it did, then verifies, shows
     and dumps the module as the session says.
     """
-    with session.report.module_pass(name, module, operators_of, notes):
+    with session.report.module_pass(name, module, partial(operators_of, module), notes):
         yield
     if session.verify_each:
         session.verifier = session.verifier or ChangeVerifier()

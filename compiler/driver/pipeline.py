@@ -140,6 +140,7 @@ def _merged(chooser: ProgramOp, parts: Sequence[ModuleOp], session: Session) -> 
     note_options(module, session.options)
     with running(session, MergeProgramsPass.name, module, []):
         MergeProgramsPass().apply(WeftContext(), module)
+    session.report.end_passes()
     return module
 
 
@@ -295,4 +296,5 @@ def optimize_graph(module: ModuleOp, context: WeftContext, session: Session) -> 
         session.on_stage("graph", number, len(passes))
         with running(session, graph_pass.name, module, context.notes):
             graph_pass().apply(context, module)
+    session.report.end_passes()
     session.report.graph.update(op.name for op in module.walk() if isinstance(op, GraphOp))

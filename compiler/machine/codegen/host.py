@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from weft.compiler.machine.codegen.calibration import calibration_path, read_calibration
 from weft.compiler.machine.codegen.llvm_library import llvm_text
+from weft.compiler.target.cost import CostModel
 from weft.compiler.target.cpuid import uses_tiles
 from weft.compiler.target.native import native_target, table_of
 from weft.compiler.target.target import Target
@@ -60,7 +61,12 @@ def host_target(threads: int | None = None, *, calibrated: bool = True) -> Targe
     cpu = host_cpu()
     reads = calibrated and cpu.table is None
     measured = read_calibration(cpu.calibration) if reads else None
-    cores = threads or usable_cores()
+    return _target(threads or usable_cores(), measured)
+
+
+@cache
+def _target(cores: int, measured: CostModel | None) -> Target:
+    cpu = host_cpu()
     return native_target(cpu.triple, cpu.name, cpu.features, _cache_sizes(), cores, measured)
 
 

@@ -1,4 +1,6 @@
-"""Examples as doctests, which show the place of an error as the prompt does."""
+"""Examples as doctests, in which the place of an error is shown as the prompt does, zeros that were
+rounded have any sign, and empty lines are part of what is shown.
+"""
 
 import doctest
 import io
@@ -10,7 +12,12 @@ FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 class _Checker(doctest.OutputChecker):
     def check_output(self, want: str, got: str, optionflags: int) -> bool:
-        return super().check_output(want, re.sub("<doctest [^>]*>", "<stdin>", got), optionflags)
+        got = re.sub("<doctest [^>]*>", "<stdin>", got)
+        return super().check_output(_without_signs(want), _without_signs(got), optionflags)
+
+
+def _without_signs(text: str) -> str:
+    return re.sub(r"-0\.(?!\d)", "0.", text.replace("-0.j", "+0.j"))
 
 
 def globals_after(text: str) -> dict[str, Any]:
@@ -23,7 +30,8 @@ def globals_after(text: str) -> dict[str, Any]:
 
 def require_shown(name: str, text: str, names: dict[str, Any]) -> None:
     """Runs an example; raises AssertionError where it shows something else than it says."""
-    examples = doctest.DocTestParser().get_examples(text + "\n")
+    parsed = text.replace("\n\n", "\n<BLANKLINE>\n") + "\n"
+    examples = doctest.DocTestParser().get_examples(parsed)
     test = doctest.DocTest(examples, names, name, None, None, text)
     shown = io.StringIO()
     doctest.DocTestRunner(_Checker(), optionflags=FLAGS).run(test, out=shown.write)

@@ -206,7 +206,8 @@ def _parts(text: str) -> list[str]:
 
 def _shown(expression: str) -> str:
     """What an expression gives, as tensors show it: by NumPy, which weft is tested against."""
-    with np.printoptions(precision=4), np.errstate(all="ignore"), warnings.catch_warnings():
+    options = np.printoptions(precision=4, suppress=True)
+    with options, np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return repr(_tensors(evaluated(expression, np, GIVEN)))
 

@@ -6,6 +6,8 @@ Each CPU level has a program and kernels of its own; the run time and the weight
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -56,6 +58,8 @@ from weft.compiler.machine.artifact.model_table import model_table
 from weft.compiler.machine.artifact.signature import Signature, TensorSpec
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.codegen.object_code import compile_object
+from weft.compiler.machine.elf.link import undefined_symbols
+from weft.compiler.machine.elf.native_object import C_FUNCTIONS, own_object, taken_from_libc
 from weft.compiler.machine.weights.prepare import Weights
 from weft.compiler.machine.weights.prepared import weight_offsets
 from weft.compiler.program.describe import (
@@ -71,7 +75,7 @@ from weft.dialects.errors import ArtifactError, OptionError
 from weft.dialects.expr import Expr, maximum
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.loop.dynamic import output_sizes
-from weft.dialects.loop.effects import HostCallOp
+from weft.dialects.loop.effects import HostCallOp, NativeCallOp
 from weft.dialects.loop.program import (
     COLLECTIVE_BYTES,
     INPUT_RANKS,
@@ -159,8 +163,8 @@ def assemble(
         *self_test_exports(options.prefix, golden),
     )
     compiled = Compiled(
-        options.prefix, options.target, signature, objects, exports, frozenset(LIBC_NAMES),
-        prepared, metadata,
+        options.prefix, options.target, signature, objects, exports,
+        LIBC_NAMES.union(taken_from_libc(metadata)), prepared, metadata,
     )  # fmt: skip
     if golden is not None:
         with report.stage("self-test"):
@@ -244,9 +248,20 @@ def _level_objects(
         )
     )
     code = {name: compile_object(text, own.target) for name, text in texts.items()}
-    code |= level.code
+    code |= level.code | _native_objects(level)
     start = f"{own.target.name}." if options.artifact.isa else ""
     return {f"{start}{name}": data for name, data in code.items()}
+
+
+def _native_objects(level: CompiledLevel) -> dict[str, bytes]:
+    """The object files of the user's that programs call, each once, by name."""
+    target, found = level.options.target, dict[str, bytes]()
+    for op in (op for program in level.bodies for op in program.walk()):
+        if isinstance(op, NativeCallOp):
+            start = f"{level.options.prefix}.{op.unit}."
+            content = base64.b64decode(op.code.data)
+            found[op.unit] = own_object(content, op.function.data, target.arch, start)
+    return found
 
 
 def signature_of(program: ProgramOp) -> Signature:
@@ -292,6 +307,7 @@ def _metadata(
         several
         | _described_mesh([each.program for each in levels])
         | _described_host_calls(levels[0].bodies)
+        | _described_native_calls(levels[0].bodies)
         | several_sizes
         | known
         | {
@@ -337,6 +353,21 @@ def _described_host_calls(programs: Sequence[ProgramOp]) -> dict[str, object]:
     inside = (op for program in programs for op in program.walk())
     calls = [op.text.data for op in inside if isinstance(op, HostCallOp)]
     return {"host_calls": list(dict.fromkeys(calls))} if calls else {}
+
+
+def _described_native_calls(programs: Sequence[ProgramOp]) -> dict[str, object]:
+    """The functions of the user's that programs call, if any: the content of their object files,
+    and what these take from libc.
+    """
+    inside = (op for program in programs for op in program.walk())
+    calls = {op.symbol: op for op in inside if isinstance(op, NativeCallOp)}
+    described: list[dict[str, object]] = []
+    for op in calls.values():
+        content = base64.b64decode(op.code.data)
+        libc = sorted(undefined_symbols([content]) & C_FUNCTIONS)
+        digest = hashlib.sha256(content).hexdigest()
+        described.append({"name": op.function.data, "sha256": digest, "libc": libc})
+    return {"native_calls": described} if described else {}
 
 
 def _description(level: CompiledLevel) -> dict[str, object]:

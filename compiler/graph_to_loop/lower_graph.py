@@ -47,6 +47,7 @@ from weft.dialects.graph import (
     GraphOp,
     HostCallOp,
     MessageOp,
+    NativeCallOp,
     ReshapeOp,
     YieldOp,
     group_of,
@@ -77,6 +78,7 @@ MAIN = "main"
 
 IN_MEMORY = (
     ReturnOp, ReshapeOp, YieldOp, ConditionOp, ControlOp, BindSizesOp, EffectOp, CollectiveOp,
+    NativeCallOp,
 )  # fmt: skip
 """What reads its operands from memory, small constants too."""
 
@@ -245,6 +247,8 @@ class _Lowering(ControlLowering):
                 self._lower_message(op)
             case HostCallOp():
                 self._lower_host_call(op)
+            case NativeCallOp():
+                self._lower_native_call(op)
             case EffectOp():
                 self.lower_effect(op)
             case ForOp() if self.is_one_kernel(op):
@@ -313,6 +317,18 @@ class _Lowering(ControlLowering):
         ]
         text = f"{escaped(op.function.data)}({parts[0]}) -> ({parts[1]})"
         call = effects.HostCallOp.of(text, sources, targets)
+        call.location = op.location
+        self.add(call)
+
+    def _lower_native_call(self, op: NativeCallOp) -> None:
+        for pair in op.assumptions():
+            check = RequireEqualOp.of(*pair)
+            check.location = op.location
+            self.add(check)
+        targets = [self._fresh(each) for each in op.found]
+        sources = [self._as_computed(each) for each in op.values]
+        sizes = [*op.sizes().values()]
+        call = effects.NativeCallOp.of(op.declared.name, op.code, sizes, sources, targets)
         call.location = op.location
         self.add(call)
 

@@ -4,6 +4,7 @@ and conditions that end them.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IntegerType, StringAttr
@@ -73,6 +74,51 @@ class HostCallOp(IRDLOperation):
 
 
 @irdl_op_definition
+class NativeCallOp(IRDLOperation):
+    """Calls the `function` of an object file, whose bytes `code` has in base 64, with the addresses
+    of buffers that it reads and fills, then sizes:
+    `loop.native_call "f"(%x) -> (%y) sizes #loop.exprs<[n]> code "f0VM" : (T) -> (U)`.
+    """
+
+    name = "loop.native_call"
+    function: StringAttr = prop_def(StringAttr)
+    sizes: ExprsAttr = prop_def(ExprsAttr)
+    code: StringAttr = prop_def(StringAttr)
+    sources: Sequence[SSAValue] = var_operand_def(BufferType)
+    targets: Sequence[SSAValue] = var_operand_def(BufferType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "$function `(` $sources `)` `->` `(` $targets `)` `sizes` $sizes `code` $code attr-dict "
+        "`:` `(` type($sources) `)` `->` `(` type($targets) `)`"
+    )
+
+    @property
+    def unit(self) -> str:
+        """The name of the object file in an artifact, by its content."""
+        return f"native.{hashlib.sha256(self.code.data.encode()).hexdigest()[:16]}"
+
+    @property
+    def symbol(self) -> str:
+        """The name of the function there, behind the artifact's prefix."""
+        return f"{self.unit}.{self.function.data}"
+
+    @staticmethod
+    def of(
+        function: str,
+        code: StringAttr,
+        sizes: Sequence[Expr],
+        sources: Sequence[SSAValue],
+        targets: Sequence[SSAValue],
+    ) -> NativeCallOp:
+        """The operation that calls a function with buffers and sizes."""
+        properties = {
+            "function": StringAttr(function), "code": code, "sizes": ExprsAttr(tuple(sizes)),
+        }  # fmt: skip
+        return NativeCallOp(operands=[sources, targets], properties=properties)
+
+
+@irdl_op_definition
 class AssertOp(IRDLOperation):
     """The program fails where a condition does not hold, with numbers in the places of its text:
     `loop.assert %c "assert requires n > 0, got {}"(%n) : i1, i64`.
@@ -117,4 +163,4 @@ class PollOp(IRDLOperation):
         printer.print_string(f" {format_exprs(self.work.data)}")
 
 
-OPS = (PrintOp, HostCallOp, AssertOp, PollOp)
+OPS = (PrintOp, HostCallOp, NativeCallOp, AssertOp, PollOp)

@@ -1,0 +1,60 @@
+"""Object files of the user's that become part of an artifact: what they may need, and names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from weft.compiler.machine.elf.object_file import RelocatableObject, read_object
+from weft.compiler.machine.elf.records import machine_name
+from weft.compiler.machine.elf.rename_symbols import renamed
+from weft.compiler.machine.elf.symbols import undefined_names
+from weft.dialects.errors import ArtifactError
+
+_TEXTS: Final = "chr cmp cpy cat len ncmp ncpy ncat pbrk rchr spn cspn str tok_r tod tof tol toul"
+C_FUNCTIONS: Final = frozenset(
+    (
+        *(f"mem{each}" for each in ("chr", "cmp", "cpy", "move", "set")),
+        *(f"str{each}" for each in _TEXTS.split()),
+        *"__memcpy_chk __memmove_chk __memset_chk __snprintf_chk __stack_chk_fail".split(),
+        *"abort abs bsearch calloc free labs llabs malloc qsort realloc snprintf".split(),
+    )
+)
+"""Functions of C's that libc itself has, by the names that compilers call them with."""
+
+_GLOBAL_OFFSET_TABLE: Final = "_GLOBAL_OFFSET_TABLE_"
+
+
+def read_native_object(data: bytes, function: str) -> RelocatableObject:
+    """An object file with a function. Raises ArtifactError for a damaged one, for one that does not
+    define the function, or needs what libc does not have, which it names.
+    """
+    rule = f"the native kernel {function} requires an object that"
+    found = read_object(data, f"the native kernel {function}")
+    defined = {each.name for each in found.symbols if each.is_defined and not each.is_local}
+    if function not in defined:
+        got = ", ".join(sorted(defined)) or "nothing"
+        raise ArtifactError(f"{rule} defines {function} for others, got {got}")
+    missing = undefined_names([found]) - C_FUNCTIONS - {"", _GLOBAL_OFFSET_TABLE}
+    if missing:
+        got = ", ".join(sorted(missing))
+        advice = "'ld -r' joins what it needs into one object"
+        raise ArtifactError(f"{rule} needs functions of libc alone, got {got} ({advice})")
+    return found
+
+
+def own_object(data: bytes, function: str, arch: str, start: str) -> bytes:
+    """The object file for an artifact of an architecture, with `start` in front of all that it
+    shows to others. Raises ArtifactError as `read_native_object`, and for another architecture.
+    """
+    found = read_native_object(data, function)
+    if machine_name(found.machine) != arch:
+        rule = f"the native kernel {function} requires an object for {arch}"
+        raise ArtifactError(f"{rule}, got one for {machine_name(found.machine)}")
+    shown = {each.name for each in found.symbols if each.is_defined and not each.is_local}
+    return renamed(data, lambda name: f"{start}{name}" if name in shown else name)
+
+
+def taken_from_libc(metadata: Mapping[str, Any]) -> set[str]:
+    """The functions of libc that object files of the user's in an artifact call."""
+    return {name for each in metadata.get("native_calls", ()) for name in each["libc"]}

@@ -6,7 +6,6 @@ Each CPU level has a program and kernels of its own; the run time and the weight
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -248,20 +247,26 @@ def _level_objects(
         )
     )
     code = {name: compile_object(text, own.target) for name, text in texts.items()}
-    code |= level.code | _native_objects(level)
+    code |= {**level.code, **_native_objects(level)}
     start = f"{own.target.name}." if options.artifact.isa else ""
     return {f"{start}{name}": data for name, data in code.items()}
 
 
 def _native_objects(level: CompiledLevel) -> dict[str, bytes]:
     """The object files of the user's that programs call, each once, by name."""
-    target, found = level.options.target, dict[str, bytes]()
-    for op in (op for program in level.bodies for op in program.walk()):
-        if isinstance(op, NativeCallOp):
+    found: dict[str, bytes] = {}
+    for op in _native_calls(level.bodies):
+        if op.content is not None:
             start = f"{level.options.prefix}.{op.unit}."
-            content = base64.b64decode(op.code.data)
-            found[op.unit] = own_object(content, op.function.data, target.arch, start)
+            arch = level.options.target.arch
+            found[op.unit] = own_object(op.content, op.function.data, arch, start)
     return found
+
+
+def _native_calls(programs: Sequence[ProgramOp]) -> list[NativeCallOp]:
+    """The calls of functions of the user's, one of each."""
+    inside = (op for program in programs for op in program.walk())
+    return [*{op.callee: op for op in inside if isinstance(op, NativeCallOp)}.values()]
 
 
 def signature_of(program: ProgramOp) -> Signature:
@@ -356,17 +361,16 @@ def _described_host_calls(programs: Sequence[ProgramOp]) -> dict[str, object]:
 
 
 def _described_native_calls(programs: Sequence[ProgramOp]) -> dict[str, object]:
-    """The functions of the user's that programs call, if any: the content of their object files,
-    and what these take from libc.
+    """The functions of the user's that programs call, if any: the hash of their object file and
+    what that takes from libc; nothing else of one that only this process has.
     """
-    inside = (op for program in programs for op in program.walk())
-    calls = {op.symbol: op for op in inside if isinstance(op, NativeCallOp)}
     described: list[dict[str, object]] = []
-    for op in calls.values():
-        content = base64.b64decode(op.code.data)
-        libc = sorted(undefined_symbols([content]) & C_FUNCTIONS)
-        digest = hashlib.sha256(content).hexdigest()
-        described.append({"name": op.function.data, "sha256": digest, "libc": libc})
+    for op in _native_calls(programs):
+        described.append({"name": op.function.data})
+        if op.content is not None:
+            libc = sorted(undefined_symbols([op.content]) & C_FUNCTIONS)
+            digest = hashlib.sha256(op.content).hexdigest()
+            described[-1] |= {"sha256": digest, "libc": libc}
     return {"native_calls": described} if described else {}
 
 

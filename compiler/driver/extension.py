@@ -34,8 +34,8 @@ class Extension(Struct, frozen=True):
     over the graph when it is simplified, before operators are grouped into kernels; `rewrites` are
     identities between operators that are tried before weft's, where these are. `schedules` are
     asked before weft's. `onnx` writes the operators of nodes, by ONNX's name, behind the domain and
-    a dot where that is not the default one; it comes before weft's importer of that name. `kernels` with an
-    `onnx` name are called by the nodes of that name.
+    a dot where that is not the default one; it comes before weft's importer of that name.
+    `kernels` with an `onnx` name are called by the nodes of that name.
     """
 
     ops: tuple[type[GraphOp], ...] = ()

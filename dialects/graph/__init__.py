@@ -98,8 +98,15 @@ CONTROL_OPS = (*control.OPS, *branch.OPS, *repeat.OPS, *derivative.CONTROL_OPS)
 GRAPH = Dialect(
     "graph",
     [
-        *OPS, *CONTROL_OPS, *collectives.OPS, *messages.OPS, *effects.OPS, CallOp, FusedOp,
-        NativeCallOp, YieldOp,
+        *OPS,
+        *CONTROL_OPS,
+        *collectives.OPS,
+        *messages.OPS,
+        *effects.OPS,
+        CallOp,
+        FusedOp,
+        NativeCallOp,
+        YieldOp,
     ],  # fmt: skip
     [TensorType, ShapeAttr, LiteralAttr, MeshAttr, ShardingAttr],
 )

@@ -4,13 +4,15 @@ and conditions that end them.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerType, StringAttr
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
+    BaseAttr,
     IRDLOperation,
     irdl_op_definition,
     operand_def,
@@ -30,6 +32,9 @@ POLLED_WORK = 1 << 20
 """After how much work, in operations and bytes, a program asks whether to continue: a millisecond
 at most, and long enough for asking to cost nothing.
 """
+
+NATIVE_CODE = BaseAttr(StringAttr) | BaseAttr(IntegerAttr)
+"""A function of the user's: an object file in base 64, or an address of this process."""
 
 
 @irdl_op_definition
@@ -75,15 +80,15 @@ class HostCallOp(IRDLOperation):
 
 @irdl_op_definition
 class NativeCallOp(IRDLOperation):
-    """Calls the `function` of an object file, whose bytes `code` has in base 64, with the addresses
-    of buffers that it reads and fills, then sizes:
+    """Calls the `function` of an object file, whose bytes `code` has in base 64, or at an address
+    of this process, with the addresses of buffers that it reads and fills, then sizes:
     `loop.native_call "f"(%x) -> (%y) sizes #loop.exprs<[n]> code "f0VM" : (T) -> (U)`.
     """
 
     name = "loop.native_call"
     function: StringAttr = prop_def(StringAttr)
     sizes: ExprsAttr = prop_def(ExprsAttr)
-    code: StringAttr = prop_def(StringAttr)
+    code: StringAttr | IntegerAttr[IntegerType] = prop_def(NATIVE_CODE)
     sources: Sequence[SSAValue] = var_operand_def(BufferType)
     targets: Sequence[SSAValue] = var_operand_def(BufferType)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
@@ -94,19 +99,26 @@ class NativeCallOp(IRDLOperation):
     )
 
     @property
-    def unit(self) -> str:
-        """The name of the object file in an artifact, by its content."""
-        return f"native.{hashlib.sha256(self.code.data.encode()).hexdigest()[:16]}"
+    def content(self) -> bytes | None:
+        """The object file; None for a function of this process."""
+        return base64.b64decode(self.code.data) if isinstance(self.code, StringAttr) else None
 
     @property
-    def symbol(self) -> str:
-        """The name of the function there, behind the artifact's prefix."""
+    def unit(self) -> str:
+        """The name of the object file in an artifact, by its content."""
+        return f"native.{hashlib.sha256(self.content or b'').hexdigest()[:16]}"
+
+    @property
+    def callee(self) -> str | int:
+        """The name of the function there, behind the artifact's prefix, or its address."""
+        if isinstance(self.code, IntegerAttr):
+            return self.code.value.data
         return f"{self.unit}.{self.function.data}"
 
     @staticmethod
     def of(
         function: str,
-        code: StringAttr,
+        code: StringAttr | IntegerAttr[IntegerType],
         sizes: Sequence[Expr],
         sources: Sequence[SSAValue],
         targets: Sequence[SSAValue],

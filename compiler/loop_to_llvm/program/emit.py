@@ -336,7 +336,7 @@ class ProgramEmitter(CallEmitter):
             case NativeCallOp():
                 pointers = [self.frame.local(self.storage(each).pointer) for each in op.operands]
                 sizes = [self.index.uniform(size) for size in op.sizes.data]
-                self.host.native(f"{self.unit.prefix}.{op.symbol}", [*pointers, *sizes])
+                self.host.native(self.unit.prefix, op.callee, [*pointers, *sizes])
             case AssertOp():
                 self._assert(op)
             case PollOp():

@@ -52,11 +52,17 @@ class Host:
             code = builder.sext(status, _I64)
             self.fail(Status.CANCELLED, f"{rule} to succeed, got {{}}{origin}", [code])
 
-    def native(self, name: str, arguments: Sequence[ir.Value]) -> None:
-        """Calls a function of an object file of the user's, which returns nothing."""
-        module = self.frame.builder.module
-        function = module.globals.get(name)
-        if function is None:
-            kind = ir.FunctionType(ir.VoidType(), [each.type for each in arguments])
-            function = hidden(module, kind, name)
-        self.frame.builder.call(function, arguments)
+    def native(self, prefix: str, callee: str | int, arguments: Sequence[ir.Value]) -> None:
+        """Calls a function of the user's, which returns nothing: of an object file in the artifact,
+        or at an address of this process.
+        """
+        builder = self.frame.builder
+        function_type = ir.FunctionType(ir.VoidType(), [each.type for each in arguments])
+        if isinstance(callee, int):
+            address = ir.Constant(_I64, callee)
+            function = builder.inttoptr(address, function_type.as_pointer())
+        else:
+            name = f"{prefix}.{callee}"
+            known = builder.module.globals.get(name)
+            function = hidden(builder.module, function_type, name) if known is None else known
+        builder.call(function, arguments)

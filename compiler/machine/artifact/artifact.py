@@ -30,6 +30,7 @@ from weft.compiler.machine.elf.link import (
     undefined_symbols,
 )
 from weft.compiler.machine.elf.linkers import LINKERS, WEFT
+from weft.compiler.machine.elf.native_object import only_here
 from weft.compiler.machine.elf.note import check_image, read_machine, read_note
 from weft.compiler.machine.elf.object_file import Data
 from weft.compiler.machine.python.executable import Executable
@@ -236,6 +237,7 @@ class Compiled(Struct, frozen=True):
 
     def export_objects(self, folder: str | Path) -> None:
         """Writes every object, the weights and the header into a folder."""
+        self._require_movable()
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in self.objects.items():
@@ -276,6 +278,7 @@ class Compiled(Struct, frozen=True):
     ) -> Generator[BinaryIO]:
         """The file `path` to write; it and the header beside it appear together, or not at all."""
         base_name(path)
+        self._require_movable()
         header_path = path.with_suffix(".h")
         if header_path == path:
             raise OptionError(f"export requires a name that does not end in .h, got {path}")
@@ -284,6 +287,12 @@ class Compiled(Struct, frozen=True):
             if self.weights_in == FILE:
                 self._write_weights_file(opened.enter_context(rewriting(path.with_suffix(SUFFIX))))
             yield opened.enter_context(writing(path, mode))
+
+    def _require_movable(self) -> None:
+        """Raises ArtifactError for code that calls what only this process has."""
+        if only := only_here(self.metadata):
+            rule = "export requires native kernels of object files"
+            raise ArtifactError(f"{rule}, got {', '.join(only)} at an address of this process")
 
     def _write_weights_file(self, out: BinaryIO) -> None:
         out.write(file_header(self.metadata))

@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from io import BytesIO
 from typing import Any, Final
 
+from weft.compiler.machine.elf.link import link_shared
 from weft.compiler.machine.elf.object_file import RelocatableObject, read_object
 from weft.compiler.machine.elf.records import machine_name
 from weft.compiler.machine.elf.rename_symbols import renamed
 from weft.compiler.machine.elf.symbols import undefined_names
-from weft.dialects.errors import ArtifactError
+from weft.dialects.errors import ArtifactError, WeftError
 
 _TEXTS: Final = "chr cmp cpy cat len ncmp ncpy ncat pbrk rchr spn cspn str tok_r tod tof tol toul"
 C_FUNCTIONS: Final = frozenset(
     (
         *(f"mem{each}" for each in ("chr", "cmp", "cpy", "move", "set")),
         *(f"str{each}" for each in _TEXTS.split()),
-        *"__memcpy_chk __memmove_chk __memset_chk __snprintf_chk __stack_chk_fail".split(),
-        *"abort abs bsearch calloc free labs llabs malloc qsort realloc snprintf".split(),
+        *["__memcpy_chk", "__memmove_chk", "__memset_chk", "__stack_chk_fail", "__tls_get_addr"],
+        *[
+            "abort",
+            "abs",
+            "bsearch",
+            "calloc",
+            "free",
+            "labs",
+            "llabs",
+            "malloc",
+            "qsort",
+            "realloc",
+        ],
     )
 )
 """Functions of C's that libc itself has, by the names that compilers call them with."""
-
-_GLOBAL_OFFSET_TABLE: Final = "_GLOBAL_OFFSET_TABLE_"
 
 
 def read_native_object(data: bytes, function: str) -> RelocatableObject:
@@ -35,12 +46,24 @@ def read_native_object(data: bytes, function: str) -> RelocatableObject:
     if function not in defined:
         got = ", ".join(sorted(defined)) or "nothing"
         raise ArtifactError(f"{rule} defines {function} for others, got {got}")
-    missing = undefined_names([found]) - C_FUNCTIONS - {"", _GLOBAL_OFFSET_TABLE}
+    missing = undefined_names([found]) - C_FUNCTIONS
     if missing:
         got = ", ".join(sorted(missing))
         advice = "'ld -r' joins what it needs into one object"
         raise ArtifactError(f"{rule} needs functions of libc alone, got {got} ({advice})")
     return found
+
+
+def check_native_object(data: bytes, function: str) -> None:
+    """Raises ArtifactError as `read_native_object`, and UnsupportedError for an object that weft's
+    linker lacks the means for.
+    """
+    read_native_object(data, function)
+    try:
+        link_shared([data], soname=function, exports=[function], out=BytesIO())
+    except WeftError as error:
+        advice = "it takes plain functions, compiled with -fPIC"
+        raise type(error)(f"the native kernel {function}: {error} ({advice})") from error
 
 
 def own_object(data: bytes, function: str, arch: str, start: str) -> bytes:
@@ -55,6 +78,11 @@ def own_object(data: bytes, function: str, arch: str, start: str) -> bytes:
     return renamed(data, lambda name: f"{start}{name}" if name in shown else name)
 
 
+def only_here(metadata: Mapping[str, Any]) -> list[str]:
+    """The functions of the user's that compiled code calls and only this process has."""
+    return [each["name"] for each in metadata.get("native_calls", ()) if "sha256" not in each]
+
+
 def taken_from_libc(metadata: Mapping[str, Any]) -> set[str]:
     """The functions of libc that object files of the user's in an artifact call."""
-    return {name for each in metadata.get("native_calls", ()) for name in each["libc"]}
+    return {name for each in metadata.get("native_calls", ()) for name in each.get("libc", ())}

@@ -19,7 +19,9 @@ def rename_symbols(data: bytes, old: str, new: str) -> bytes:
     """
     if old == new:
         return data
-    return renamed(data, lambda name: new + name.removeprefix(old) if name.startswith(old) else name)
+    return renamed(
+        data, lambda name: new + name.removeprefix(old) if name.startswith(old) else name
+    )
 
 
 def renamed(data: bytes, new_name: Callable[[str], str]) -> bytes:

@@ -9,8 +9,8 @@ from functools import lru_cache
 import numpy as np
 from msgspec import Struct
 from xdsl.context import Context
-from xdsl.dialects.builtin import LocationAttr, StringAttr
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, LocationAttr, StringAttr, i64
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     ParsePropInAttrDict,
     irdl_op_definition,
@@ -29,12 +29,14 @@ from weft.dialects.expr_text import is_size_name, parse_expr
 from weft.dialects.graph.core.dtypes import element_type
 from weft.dialects.graph.core.op import InferTypeOp
 from weft.dialects.graph.core.types import BOOL, TensorType, tensor, type_of
+from weft.dialects.loop.effects import NATIVE_CODE
 from weft.dialects.loop.scalar import width
 
 
 class NativeFunction(Struct, frozen=True):
-    """A function of an object file. Its signature has the types of what it reads, whose dims are
-    numbers or names of sizes, and of what it fills, whose dims are expressions over these:
+    """A function of an object file, or one of this process by its address. Its signature has the
+    types of what it reads, whose dims are numbers or names of sizes, and of what it fills, whose
+    dims are expressions over these:
 
         scale(float32[n, m], float32[m]) -> float32[n, m]
 
@@ -44,7 +46,7 @@ class NativeFunction(Struct, frozen=True):
     """
 
     signature: str
-    content: bytes
+    code: bytes | int
     onnx: str = ""
 
     @property
@@ -56,14 +58,13 @@ class NativeFunction(Struct, frozen=True):
         self, values: Sequence[SSAValue], location: LocationAttr | None = None
     ) -> NativeCallOp:
         """The operator that calls it. Raises TypeInferenceError for operands of other types."""
-        op = NativeCallOp.create(
-            operands=values,
-            properties={
-                "signature": StringAttr(self.signature),
-                "code": StringAttr(base64.b64encode(self.content).decode()),
-            },
-            location=location,
+        code: Attribute = (
+            IntegerAttr(self.code, i64)
+            if isinstance(self.code, int)
+            else StringAttr(base64.b64encode(self.code).decode())
         )
+        properties = {"signature": StringAttr(self.signature), "code": code}
+        op = NativeCallOp.create(operands=values, properties=properties, location=location)
         op.set_results()
         return op
 
@@ -135,15 +136,15 @@ def _parse_tensor(parser: Parser) -> TensorType:
 
 @irdl_op_definition
 class NativeCallOp(InferTypeOp):
-    """Calls a function of an object file, whose bytes `code` has in base 64. It is pure: it may be
-    left out where nothing reads its results, and called anew for other operands in any order.
+    """Calls a function of an object file, whose bytes `code` has in base 64, or at an address of
+    this process. It is pure: it is left out where nothing reads its results.
 
     %y = graph.native_call "f(float32[n]) -> float32[n]"(%x) code "f0VM" : (T) -> T
     """
 
     name = "graph.native_call"
     signature: StringAttr = prop_def(StringAttr)
-    code: StringAttr = prop_def(StringAttr)
+    code: StringAttr | IntegerAttr[IntegerType] = prop_def(NATIVE_CODE)
     values: Sequence[SSAValue] = var_operand_def(TensorType)
     found: Sequence[SSAValue] = var_result_def(TensorType)
     traits = traits_def(Pure())
@@ -194,4 +195,3 @@ class NativeCallOp(InferTypeOp):
 
     def _symbols(self) -> dict[Atom, Expr]:
         return {Symbol(name): size for name, size in self.sizes().items()}
-

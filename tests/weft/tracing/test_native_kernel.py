@@ -1,9 +1,8 @@
-"""Operators that are functions of object files: in every mode, in artifacts, and what is refused."""
-
-# ruff: noqa: S603
+"""Operators that are native functions: in every mode, in artifacts, and what is refused."""
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 import subprocess
 from pathlib import Path
@@ -15,6 +14,8 @@ from onnx import TensorProto, helper
 
 import weft
 import weft.numpy as wnp
+from weft.compilation import compile_cached
+from weft.compiler.driver.options import Options
 from weft.compiler.loop_to_llvm.runtime import EXPORTS, LIBC_NAMES
 from weft.compiler.machine.artifact.verify import verify
 from weft.compiler.machine.codegen.host import host_target
@@ -103,10 +104,7 @@ def test_control_flow_and_samples_call_it_each_time(scale: weft.NativeKernel):
     def program(x: Any, w: Any, n: Any) -> Any:
         i = 0
         while i < n:
-            if x[0, 0] > 3:
-                x = scale(x, w)
-            else:
-                x = x + 2
+            x = scale(x, w) if x[0, 0] > 3 else x + 2
             i += 1
         return x
 
@@ -219,3 +217,37 @@ def test_what_no_artifact_can_have_is_refused(objects: dict[str, Path], tmp_path
 def test_signatures_are_read_whole(signature: str, got: str):
     with pytest.raises(weft.OptionError, match=got):
         weft.NativeKernel(signature, b"")
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+def _doubled(x: int, y: int, n: int) -> None:
+    given, filled = (np.ctypeslib.as_array((ctypes.c_float * n).from_address(at)) for at in (x, y))
+    filled[:] = 2 * given
+
+
+def test_a_pointer_works_in_this_process_alone(tmp_path: Path):
+    doubled = weft.NativeKernel("doubled(float32[n]) -> float32[n]", pointer=_doubled)
+    np.testing.assert_array_equal(doubled(W), 2 * W)
+    traced = weft.trace(lambda x: doubled(x + 1), W)
+    for program in (traced, weft.jit(lambda x: doubled(x + 1))):
+        np.testing.assert_array_equal(program(W), 2 * (W + 1))
+    address = ctypes.cast(_doubled, ctypes.c_void_p).value
+    again = weft.NativeKernel("other(float32[n]) -> float32[n]", pointer=address)
+    np.testing.assert_array_equal(again(W), 2 * W)
+    graph = weft.Graph("g")
+    graph.output("y", doubled(graph.input("x", "float32", ("n",))))
+    model = weft.compile(graph)
+    np.testing.assert_array_equal(model(W)[0], 2 * W)
+    rule = "requires native kernels of object files, got doubled at an address of this process"
+    for name in ("m.so", "m.a", "m.o"):
+        with pytest.raises(weft.ArtifactError, match=rule):
+            model.export(tmp_path / name)
+    with pytest.raises(weft.OptionError, match=rule):
+        weft.save_graph(graph, tmp_path / "m.mlir")
+    assert not [*tmp_path.iterdir()]
+    compiled = compile_cached(graph.imported(), Options().named("g"), None)
+    cache = weft.Cache(tmp_path / "cache")
+    assert cache.keep("0" * 64, compiled) is compiled
+    for wrong in ({}, {"pointer": 0}, {"pointer": "f"}, {"pointer": 1, "object": b""}):
+        with pytest.raises(weft.OptionError, match="native kernel doubled requires"):
+            weft.NativeKernel("doubled(float32[n]) -> float32[n]", **wrong)

@@ -8,7 +8,7 @@ import base64
 import hashlib
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, StringAttr
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, StringAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -82,13 +82,13 @@ class HostCallOp(IRDLOperation):
 class NativeCallOp(IRDLOperation):
     """Calls the `function` of an object file, whose bytes `code` has in base 64, or at an address
     of this process, with the addresses of buffers that it reads and fills, then sizes:
-    `loop.native_call "f"(%x) -> (%y) sizes #loop.exprs<[n]> code "f0VM" : (T) -> (U)`.
+    `loop.native_call "f"(%x) -> (%y) sizes <[n]> code "f0VM" : (T) -> (U)`.
     """
 
     name = "loop.native_call"
     function: StringAttr = prop_def(StringAttr)
     sizes: ExprsAttr = prop_def(ExprsAttr)
-    code: StringAttr | IntegerAttr[IntegerType] = prop_def(NATIVE_CODE)
+    code: StringAttr | IntegerAttr[IntegerType | IndexType] = prop_def(NATIVE_CODE)
     sources: Sequence[SSAValue] = var_operand_def(BufferType)
     targets: Sequence[SSAValue] = var_operand_def(BufferType)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
@@ -118,7 +118,7 @@ class NativeCallOp(IRDLOperation):
     @staticmethod
     def of(
         function: str,
-        code: StringAttr | IntegerAttr[IntegerType],
+        code: StringAttr | IntegerAttr[IntegerType | IndexType],
         sizes: Sequence[Expr],
         sources: Sequence[SSAValue],
         targets: Sequence[SSAValue],

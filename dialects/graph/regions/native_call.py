@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from msgspec import Struct
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, LocationAttr, StringAttr, i64
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, LocationAttr, StringAttr, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     ParsePropInAttrDict,
@@ -144,7 +144,7 @@ class NativeCallOp(InferTypeOp):
 
     name = "graph.native_call"
     signature: StringAttr = prop_def(StringAttr)
-    code: StringAttr | IntegerAttr[IntegerType] = prop_def(NATIVE_CODE)
+    code: StringAttr | IntegerAttr[IntegerType | IndexType] = prop_def(NATIVE_CODE)
     values: Sequence[SSAValue] = var_operand_def(TensorType)
     found: Sequence[SSAValue] = var_result_def(TensorType)
     traits = traits_def(Pure())

@@ -27,12 +27,16 @@ from weft.eager.tensor import Tensor, array_of
 from weft.tracing.survey.unknown import Unknown
 
 if TYPE_CHECKING:
+    from weft.dialects.graph.core import dtypes
     from weft.dialects.graph.regions import native_call
-    from weft.tracing import compiled
+    from weft.tracing import compiled, spec
     from weft.tracing.compiled import TracedFunction
+    from weft.tracing.spec import Spec
 else:
     compiled = deferred("weft.tracing.compiled")
+    dtypes = deferred("weft.dialects.graph.core.dtypes")
     native_call = deferred("weft.dialects.graph.regions.native_call")
+    spec = deferred("weft.tracing.spec")
 
 
 class NativeKernel:
@@ -120,13 +124,10 @@ class NativeKernel:
             return recorded(results, tensors, self._refuse)
         return results
 
-    def _specs(self) -> list[Any]:
-        from weft.dialects.graph.core.dtypes import numpy_dtype
-        from weft.tracing.spec import Spec
-
+    def _specs(self) -> list[Spec]:
         return [
-            Spec(
-                numpy_dtype(each.element).name,
+            spec.Spec(
+                dtypes.numpy_dtype(each.element).name,
                 tuple(str(dim) if dim.constant is None else dim.constant for dim in each.shape),
             )
             for each in self.function.declared.operands
@@ -157,5 +158,6 @@ def _address(name: str, pointer: Any) -> int:
     address = pointer if isinstance(pointer, int) else ctypes.cast(pointer, ctypes.c_void_p).value
     if not address:
         raise OptionError(f"the native kernel {name} requires an address, got {pointer!r}")
-    _HELD[address] = pointer
+    if not isinstance(pointer, int):
+        _HELD[address] = pointer
     return address

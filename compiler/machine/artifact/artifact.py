@@ -30,7 +30,6 @@ from weft.compiler.machine.elf.link import (
     undefined_symbols,
 )
 from weft.compiler.machine.elf.linkers import LINKERS, WEFT
-from weft.compiler.machine.elf.native_object import only_here
 from weft.compiler.machine.elf.note import check_image, read_machine, read_note
 from weft.compiler.machine.elf.object_file import Data
 from weft.compiler.machine.python.executable import Executable
@@ -110,6 +109,12 @@ class Compiled(Struct, frozen=True):
     def weights_symbol(self) -> str:
         """The symbol of the blob of all weights."""
         return f"{self.prefix}.weights"
+
+    @property
+    def only_here(self) -> list[str]:
+        """The functions of the user's that the code calls and only this process has."""
+        calls = self.metadata.get("native_calls", ())
+        return [each["name"] for each in calls if "sha256" not in each]
 
     @property
     def note(self) -> bytes:
@@ -290,9 +295,9 @@ class Compiled(Struct, frozen=True):
 
     def _require_movable(self) -> None:
         """Raises ArtifactError for code that calls what only this process has."""
-        if only := only_here(self.metadata):
+        if only := ", ".join(self.only_here):
             rule = "export requires native kernels of object files"
-            raise ArtifactError(f"{rule}, got {', '.join(only)} at an address of this process")
+            raise ArtifactError(f"{rule}, got {only} at an address of this process")
 
     def _write_weights_file(self, out: BinaryIO) -> None:
         out.write(file_header(self.metadata))

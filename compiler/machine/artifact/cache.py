@@ -35,7 +35,6 @@ from weft.compiler.machine.artifact.store import (
     note_use,
     store_settings,
 )
-from weft.compiler.machine.elf.native_object import only_here
 from weft.compiler.machine.weights.blob import HashingFile
 from weft.compiler.machine.weights.cached import StoredWeights
 from weft.compiler.machine.weights.prepare import ALIGNMENT, WeightSource
@@ -71,7 +70,7 @@ class Cache(Store, frozen=True, dict=True):
         """Stores a compiled model; returns it as the cache has it, or as it was, with a
         CacheWarning, where it cannot be stored. What only this process can run is not.
         """
-        if only_here(compiled.metadata):
+        if compiled.only_here:
             return compiled
         path = self.path_of(key)
         try:

@@ -78,11 +78,6 @@ def own_object(data: bytes, function: str, arch: str, start: str) -> bytes:
     return renamed(data, lambda name: f"{start}{name}" if name in shown else name)
 
 
-def only_here(metadata: Mapping[str, Any]) -> list[str]:
-    """The functions of the user's that compiled code calls and only this process has."""
-    return [each["name"] for each in metadata.get("native_calls", ()) if "sha256" not in each]
-
-
 def taken_from_libc(metadata: Mapping[str, Any]) -> set[str]:
     """The functions of libc that object files of the user's in an artifact call."""
     return {name for each in metadata.get("native_calls", ()) for name in each.get("libc", ())}

@@ -39,6 +39,7 @@ void turned(const double *x, double *y, int64_t *total, int64_t n) {
   *total = n;
   free(copy);
 }
+/* another object */
 float cosf(float x);
 void cosine(const float *x, float *y) { *y = cosf(*x); }
 """
@@ -54,9 +55,10 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     if (compiler := shutil.which("cc")) is None:
         pytest.skip("requires a C compiler")
     folder = tmp_path_factory.mktemp("native")
-    parts = SOURCE.partition("float cosf")
+    good, _, cosine = SOURCE.partition("/* another object */")
     found: dict[str, Path] = {}
-    for name, text in {"good": parts[0], "cosine": parts[1] + parts[2]}.items():
+    other = good.replace("+ one", "- one")
+    for name, text in {"good": good, "other": other, "cosine": cosine}.items():
         source, found[name] = folder / f"{name}.c", folder / f"{name}.o"
         source.write_text(text)
         command = [compiler, "-O2", "-c", str(source), "-o", str(found[name])]
@@ -97,6 +99,18 @@ def test_every_mode_calls_it(scale: weft.NativeKernel, objects: dict[str, Path])
     traced = weft.trace(program, weft.Spec("float32", (2, "m")), weft.Spec("float32", ("m",)))
     np.testing.assert_array_equal(traced(X, W), expected)
     assert traced.metadata["native_calls"][0]["libc"] == ["free", "malloc", "memcpy"]
+
+
+def test_an_object_is_known_by_its_content(scale: weft.NativeKernel, objects: dict[str, Path]):
+    """Caches and linkers take no other of its names for it."""
+    other = weft.NativeKernel(SCALE, objects["other"])
+    for kernel, one in ((scale, 1), (other, -1)):
+        traced = weft.trace(lambda x, w, kernel=kernel: kernel(x, w) * 2, X, W)
+        np.testing.assert_array_equal(traced(X, W), 2 * (X * W + one))
+    both = weft.jit(lambda x, w: (scale(x, w), other(x, w)))
+    np.testing.assert_array_equal(both(X, W), [X * W + 1, X * W - 1])
+    unread = weft.trace(lambda x, w: (scale(x, w), x + w)[1], X, W)
+    assert "native_calls" not in unread.metadata
 
 
 def test_control_flow_and_samples_call_it_each_time(scale: weft.NativeKernel):

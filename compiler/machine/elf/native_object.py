@@ -13,26 +13,14 @@ from weft.compiler.machine.elf.rename_symbols import renamed
 from weft.compiler.machine.elf.symbols import undefined_names
 from weft.dialects.errors import ArtifactError, WeftError
 
-_TEXTS: Final = "chr cmp cpy cat len ncmp ncpy ncat pbrk rchr spn cspn str tok_r tod tof tol toul"
-C_FUNCTIONS: Final = frozenset(
-    (
-        *(f"mem{each}" for each in ("chr", "cmp", "cpy", "move", "set")),
-        *(f"str{each}" for each in _TEXTS.split()),
-        *["__memcpy_chk", "__memmove_chk", "__memset_chk", "__stack_chk_fail", "__tls_get_addr"],
-        *[
-            "abort",
-            "abs",
-            "bsearch",
-            "calloc",
-            "free",
-            "labs",
-            "llabs",
-            "malloc",
-            "qsort",
-            "realloc",
-        ],
-    )
+_MEMORY: Final = "memchr memcmp memcpy memmove memset calloc free malloc realloc"
+_TEXTS: Final = (
+    "strchr strcmp strcpy strcat strlen strncmp strncpy strncat strpbrk strrchr strspn strcspn "
+    "strstr strtok_r strtod strtof strtol strtoul"
 )
+_OTHERS: Final = "abort abs labs llabs bsearch qsort"
+_OF_COMPILERS: Final = "__memcpy_chk __memmove_chk __memset_chk __stack_chk_fail __tls_get_addr"
+C_FUNCTIONS: Final = frozenset(" ".join((_MEMORY, _TEXTS, _OTHERS, _OF_COMPILERS)).split())
 """Functions of C's that libc itself has, by the names that compilers call them with."""
 
 
@@ -42,9 +30,8 @@ def read_native_object(data: bytes, function: str) -> RelocatableObject:
     """
     rule = f"the native kernel {function} requires an object that"
     found = read_object(data, f"the native kernel {function}")
-    defined = {each.name for each in found.symbols if each.is_defined and not each.is_local}
-    if function not in defined:
-        got = ", ".join(sorted(defined)) or "nothing"
+    if function not in (shown := _shown(found)):
+        got = ", ".join(sorted(shown)) or "nothing"
         raise ArtifactError(f"{rule} defines {function} for others, got {got}")
     missing = undefined_names([found]) - C_FUNCTIONS
     if missing:
@@ -52,6 +39,11 @@ def read_native_object(data: bytes, function: str) -> RelocatableObject:
         advice = "'ld -r' joins what it needs into one object"
         raise ArtifactError(f"{rule} needs functions of libc alone, got {got} ({advice})")
     return found
+
+
+def _shown(found: RelocatableObject) -> set[str]:
+    """The names that others may refer to."""
+    return {each.name for each in found.symbols if each.is_defined and not each.is_local}
 
 
 def check_native_object(data: bytes, function: str) -> None:
@@ -74,7 +66,7 @@ def own_object(data: bytes, function: str, arch: str, start: str) -> bytes:
     if machine_name(found.machine) != arch:
         rule = f"the native kernel {function} requires an object for {arch}"
         raise ArtifactError(f"{rule}, got one for {machine_name(found.machine)}")
-    shown = {each.name for each in found.symbols if each.is_defined and not each.is_local}
+    shown = _shown(found)
     return renamed(data, lambda name: f"{start}{name}" if name in shown else name)
 
 

@@ -1,13 +1,14 @@
 """weft calibrate: what it prints, and what it keeps."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.weft.cli.command import Command
 from weft.cli.calibrate import UNITS
-from weft.compiler.machine.codegen.host import host_cpu, host_target
+from weft.compiler.machine.codegen.host import _target, host_cpu, host_target
 from weft.compiler.machine.python.fast_call import _entry_code
 from weft.compiler.target import TARGETS
 from weft.compiler.target.cost import CALIBRATED, GENERIC
@@ -26,6 +27,21 @@ def hasty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "cache"))
 
 
+@pytest.fixture
+def no_tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As in a process on a CPU that has no table."""
+    with monkeypatch.context() as patch:
+        patch.setattr("weft.compiler.target.native.TARGETS", LEVELS)
+        _forget()
+        yield
+    _forget()
+
+
+def _forget() -> None:
+    host_cpu.cache_clear()
+    _target.cache_clear()
+
+
 def test_a_cpu_with_a_table_is_compared_with_it(weft_command: Command, tmp_path: Path):
     if host_cpu().table is None:
         pytest.skip("this machine's CPU has no table")
@@ -35,8 +51,8 @@ def test_a_cpu_with_a_table_is_compared_with_it(weft_command: Command, tmp_path:
     assert not (tmp_path / "cache").exists()
 
 
-def test_what_has_no_table_is_kept(weft_command: Command, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("weft.compiler.target.native.TARGETS", LEVELS)
+@pytest.mark.usefixtures("no_tables")
+def test_what_has_no_table_is_kept(weft_command: Command):
     outcome = weft_command("calibrate", "--json")
     assert outcome.status == 0
     content = json.loads(outcome.output)
@@ -47,9 +63,8 @@ def test_what_has_no_table_is_kept(weft_command: Command, monkeypatch: pytest.Mo
     assert content["generic"]["fma_latency"] == 4
 
 
-@pytest.mark.usefixtures("small_memory")
-def test_damaged_costs_are_measured_again(weft_command: Command, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("weft.compiler.target.native.TARGETS", LEVELS)
+@pytest.mark.usefixtures("small_memory", "no_tables")
+def test_damaged_costs_are_measured_again(weft_command: Command):
     path = host_cpu().calibration
     path.parent.mkdir()
     path.write_text("{")
@@ -59,11 +74,10 @@ def test_damaged_costs_are_measured_again(weft_command: Command, monkeypatch: py
     assert host_target().cost.source == CALIBRATED
 
 
-@pytest.mark.usefixtures("small_memory")
+@pytest.mark.usefixtures("small_memory", "no_tables")
 def test_a_folder_that_cannot_be_made_is_an_error(
     weft_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("weft.compiler.target.native.TARGETS", LEVELS)
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "file" / "cache"))
     assert weft_command.fails("calibrate").endswith("cache: Not a directory")

@@ -142,7 +142,7 @@ def loops_without_end(x):
 
 
 def recursion_on_tensor(n):
-    return 1 if n <= 1 else n * recursion_on_tensor(n - 1)  #: a depth | known while compiling
+    return 1 if n <= 1 else n * recursion_on_tensor(n - 1)  #: a depth | max_recursion
 
 
 def changes_argument(x):

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from weft.tracing.compiled import trace
     from weft.tracing.control import cond, fori_loop, scan, switch, while_loop
     from weft.tracing.graph import Graph
+    from weft.tracing.order import after
     from weft.tracing.printing import print
     from weft.tracing.spec import Spec
     from weft.training import Step, step
@@ -99,6 +100,7 @@ __all__ = [
     "UnsupportedError",
     "WeftError",
     "__version__",
+    "after",
     "check_grad",
     "checkpoint",
     "compile",
@@ -171,6 +173,7 @@ _HOMES: Final = {
     "weft.tracing.compiled": ("trace",),
     "weft.tracing.control": ("cond", "fori_loop", "scan", "switch", "while_loop"),
     "weft.tracing.graph": ("Graph",),
+    "weft.tracing.order": ("after",),
     "weft.tracing.printing": ("print",),
     "weft.tracing.spec": ("Spec",),
     "weft.training": ("Step", "step"),

@@ -166,3 +166,27 @@ def test_a_checkpoint_prints_once():
 def test_texts_of_values_are_printed_alone(function, rule):
     with pytest.raises(weft.SourceError, match=rule):
         read_function(function, [Spec("float64", (3,))], {})
+
+
+def ordered(x):
+    total = (np.exp(x) + 1).sum()
+    parts = weft.after({"real": x, "pair": x + 1j * x, "own": np.ones(3), "name": "a"}, total)
+    assert parts["name"] == "a"
+    return (parts["real"] * parts["own"]).sum() + parts["pair"].imag.sum()
+
+
+def test_what_a_value_waits_for_is_computed_first(tmp_path):
+    x, exe = np.linspace(-1, 1, 3), weft.trace(ordered, X)
+    weft.save_graph(exe, tmp_path / "ordered.mlir")
+    loaded = weft.compile(tmp_path / "ordered.mlir")
+    for each in (exe, loaded):
+        names = [kernel["name"].rpartition("_")[0] for kernel in each.metadata["kernels"]]
+        assert names[0] == "exp_add_reduce_sum"
+        assert names.count("after") == 2  # of inputs and of a weight
+    for call in (ordered, exe, loaded, weft.jit(ordered)):
+        np.testing.assert_allclose(np.squeeze(call(x)), ordered(x), atol=1e-12)
+    for slope in (weft.grad(ordered), weft.trace(weft.grad(ordered), x)):
+        np.testing.assert_allclose(slope(x), np.full(3, 2.0))
+    rows = np.stack([x, 2 * x])
+    found = weft.trace(weft.vmap(ordered), rows)(rows)
+    np.testing.assert_allclose(found, [ordered(row) for row in rows], atol=1e-12)

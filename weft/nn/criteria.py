@@ -132,14 +132,14 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         one example.
         """
         first = self.cutoffs[0]
-        places, found = wnp.minimum(labels, first), 0.0
+        positions, found = wnp.minimum(labels, first), 0.0
         for n, part in enumerate(self.tail):
             low, high = self.cutoffs[n : n + 2]
             inside = wnp.logical_and(labels >= low, labels < high)
             place = wnp.where(inside, labels - low, 0)
             found = found + wnp.where(inside, _chosen(wnp.log_softmax(part(x)), place), 0.0)
-            places = wnp.where(inside, first + n, places)
-        output = found + _chosen(wnp.log_softmax(self.head(x)), places)
+            positions = wnp.where(inside, first + n, positions)
+        output = found + _chosen(wnp.log_softmax(self.head(x)), positions)
         return AdaptiveLoss(output, -output.mean())
 
     def log_prob(self, x: Any) -> Any:
@@ -157,6 +157,6 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return wnp.argmax(self.log_prob(x), -1)
 
 
-def _chosen(values: Any, places: Any) -> Any:
+def _chosen(values: Any, positions: Any) -> Any:
     """The value of each row at a place."""
-    return wnp.take_along_axis(values, wnp.expand_dims(places, places.ndim), -1).sum(-1)
+    return wnp.take_along_axis(values, wnp.expand_dims(positions, positions.ndim), -1).sum(-1)

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Final
 
-COLLECTION_THRESHOLDS: Final = (400_000, 50, 100)
+COLLECTION_THRESHOLDS: Final = (1_000_000, 50, 100)
 """When a process that compiles looks for cycles."""
 
 

@@ -79,6 +79,10 @@ class Budget:
             rule = f"compiling requires at most {self.max_bytes:,} bytes of tensors that it makes"
             raise BudgetError(f"{rule}, got {self.bytes:,} at {what}{_more('bytes')}")
 
+    def return_bytes(self, count: int) -> None:
+        """Counts bytes no more of tensors that turned out to be views of others."""
+        self.bytes -= count
+
     def expired(self) -> BudgetError:
         """The error of a compilation that takes too long."""
         rule = f"compiling requires at most {self.timeout:g} s"

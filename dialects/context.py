@@ -10,6 +10,7 @@ import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.arith import Arith
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     AnyFloat,
     Builtin,
     BytesAttr,
@@ -24,6 +25,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import Func
 from xdsl.dialects.math import Math
 from xdsl.ir import Attribute
+from xdsl.irdl import AttrConstraint, base
 from xdsl.parser import AttrParser, Parser
 from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRTokenKind, StringLiteral
@@ -53,6 +55,11 @@ class WeftContext(Context):
         self.weights = WeightStore() if weights is None else weights
         self.notes: list[str] = []
         self.refusals: Refusals | None = None
+
+
+@cache
+def _types_of_literals() -> AttrConstraint[RankedStructure[Any]]:
+    return base(RankedStructure[IntegerType | IndexType | AnyFloat | ComplexType])
 
 
 @cache
@@ -99,6 +106,15 @@ class TextParser(Parser):
         imaginary, _ = self._parse_bool_int_or_float()
         end = self._parse_token(MLIRTokenKind.R_PAREN, "`)` expected")
         return (real, imaginary), Span(token.span.start, end.span.end, token.span.input)
+
+    def _parse_dense_literal_type(self) -> RankedStructure[Any]:
+        """As xDSL's, whose constraint is made anew for each literal."""
+        type = self.expect(self.parse_optional_type, "a type expected")
+        if not _types_of_literals().verifies(type):
+            self.raise_error("a tensor of integers, floats or complex numbers expected")
+        if DYNAMIC_INDEX in type.get_shape():
+            self.raise_error("a static shape expected")
+        return type
 
     def parse_dense_int_or_fp_elements_attr(
         self, type: RankedStructure[Any] | None

@@ -71,6 +71,23 @@ def compile_cached(
     found = cache.find(key, options.target) if cache and key else None
     if found is not None:
         return found
+    if cache and key and options.mesh:  # ranks compile the same: the first one does
+        with cache.alone(key):
+            made = cache.find(key, options.target)
+            return made or _compiled(source, options, cache, start, extensions, budget, key)
+    return _compiled(source, options, cache, start, extensions, budget, key)
+
+
+def _compiled(
+    source: Source | ImportedModel,
+    options: Options,
+    cache: Cache | None,
+    start: Callable[[], session.Session] | None,
+    extensions: Sequence[Extension],
+    budget: Budget,
+    key: str | None,
+) -> Compiled:
+    """A model that is compiled now, and kept under the key if there is one."""
     with fewer_collections(), deadline.deadline(budget), workers.preforked_worker() as worker:
         # What the worker waits for comes first, and the other half of the compiler behind it.
         from weft.compiler.driver.read_model import begin

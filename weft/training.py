@@ -18,6 +18,8 @@ from weft.compiler.deferred import deferred
 from weft.compiler.driver.options import FunctionChanges, Options
 from weft.compiler.machine.artifact.artifact import Compiled, check_runs_on
 from weft.compiler.machine.artifact.cache import default_cache
+from weft.compiler.machine.artifact.compiler_digest import compiler_digest
+from weft.compiler.machine.artifact.store import cache_key
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.errors import OptionError, WeftError
@@ -140,6 +142,25 @@ class Step:
         leaves = enumerate(self._flattened(arguments))
         return self.executable.profile([self.part(n, leaf) for n, (_, leaf) in leaves], calls=calls)
 
+    def whole(self, *arguments: Any) -> tuple[Any, ...]:
+        """The first arguments as trees of whole tensors, of which each rank of a mesh has its part,
+        such as the state that a call returned: for checkpoints, which steps on other meshes take.
+        All ranks have to ask for the same. Raises WeftError for other trees.
+        """
+        leaves, structure = self.leading(arguments)
+        parts = ((number, self.part(number, leaf)) for number, (_, leaf) in enumerate(leaves))
+        placed = self._placement
+        found = (part if placed is None else placed.whole(number, part) for number, part in parts)
+        return tuple(unflatten(structure, map(Tensor, found)).values())
+
+    def leading(self, arguments: Sequence[Any]) -> tuple[list[tuple[str, Any]], Structure]:
+        """The leaves of the first arguments, and their trees. Raises WeftError for other trees."""
+        names = [name for name, _ in self._inputs.below[: len(arguments)]]
+        leaves, structure = flatten(dict(zip(names, arguments, strict=True)))
+        if structure.below != self._inputs.below[: len(arguments)]:
+            raise WeftError(f"{users_line()}: a step requires trees as in its examples, got others")
+        return leaves, structure
+
     def start(self, *donated: Any) -> Running:
         """The step with its first arguments, those that it donates, in memory of its own, which
         each call brings up to date.
@@ -189,10 +210,7 @@ class Running:
     """
 
     def __init__(self, step: Step, inputs: Structure, outputs: Structure, donated: Sequence[Any]):
-        names = [name for name, _ in inputs.below[: len(donated)]]
-        leaves, structure = flatten(dict(zip(names, donated, strict=True)))
-        if structure.below != inputs.below[: len(donated)]:
-            raise WeftError(f"{users_line()}: a step requires trees as in its examples, got others")
+        leaves, structure = step.leading(donated)
         self._executable, self._part = step.executable, step.part
         self._elsewhere = _elsewhere(step.executable)
         self._held = [
@@ -302,12 +320,14 @@ class _Making(Struct, frozen=True):
         return executable
 
     def build(self, source: Any, options: Options, key: str | None = None) -> Executable:
-        """Compiles a graph, of ranks of one process once."""
+        """Compiles a graph, of ranks once."""
+        content = _content(source, options) if self.options.mesh else None
+        if content is not None:
+            key = cache_key([*content, compiler_digest()])
 
         def compile_it() -> Compiled:
             return compile_cached(source, options, default_cache(os.environ), key=key)
 
-        content = _content(source, options) if self.options.mesh else None
         return self.loaded(
             compile_it() if content is None else self.world.once(content, compile_it)
         )

@@ -14,6 +14,7 @@ import collections
 import datetime
 import json
 import os
+import random
 import re
 import selectors
 import subprocess
@@ -126,6 +127,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("jax-harnesses.jsonl"))
     parser.add_argument("--summary", type=Path)
     parser.add_argument("--every", type=int, default=1, help="one in so many harnesses")
+    parser.add_argument("--seed", type=int, help="runs them in an order that this number draws")
     parser.add_argument("--again", default="", help="outcomes to run again, a comma between two")
     arguments = parser.parse_args()
     rows: list[Row] = []
@@ -136,7 +138,10 @@ def main() -> None:
     done = {row["number"] for row in kept}
     first = Worker()
     first.end()
-    run_all([at for at in range(0, first.count, arguments.every) if at not in done], arguments.out)
+    numbers = [at for at in range(0, first.count, arguments.every) if at not in done]
+    if arguments.seed is not None:
+        random.Random(arguments.seed).shuffle(numbers)
+    run_all(numbers, arguments.out)
     rows = [json.loads(line) for line in arguments.out.open()]
     found = summary(rows, arguments.every)
     print(json.dumps({key: value for key, value in found.items() if key != "failing"}))

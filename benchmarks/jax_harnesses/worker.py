@@ -53,6 +53,8 @@ def defined(harness: Any, results: list[Any]) -> list[Any]:
         values, left, right = results
         count = values.shape[-1]
         return [values, np.abs(left[..., :count]), np.abs(right[..., :count, :])]
+    if harness.group_name == "approx_top_k":
+        return results[:1]
     if harness.group_name == "cholesky":
         return [np.tril(each) for each in results]
     if harness.group_name == "sort" and "isstable_False" in harness.fullname:

@@ -1,10 +1,11 @@
-"""The memory of a model whose weights are on two ranks, by the stages of a pipeline:
+"""The memory of a model whose weights are on two ranks, by the stages of a pipeline, or each cut:
 
-    python -m benchmarks.ranks.memory 64 4096       layers, and their width: 4.3 GB
+    python -m benchmarks.ranks.memory 64 4096 stage       layers, and their width: 4.3 GB
+    python -m benchmarks.ranks.memory 64 4096 model
 
-writes the model, compiles it for `stage=2` with the weights in a file, and calls it on two
-processes. Each may have half of the weights, its workspace and 300 MB at most, and 200 MB beside
-them that it had not before it loaded the model.
+writes the model, compiles it for `stage=2` or `model=2` with the weights in a file, and calls it on
+two processes. Each may have half of the weights, its workspace and 300 MB at most, and 200 MB
+beside them that it had not before it loaded the model.
 """
 # pyright: basic
 
@@ -68,18 +69,27 @@ def run_rank(artifact: Path, weight_bytes: float) -> None:
     most = most_memory()
     own = weight_bytes / 2 + executable.metadata["workspace_bytes"]
     found = f"{most / 1e6:.0f} MB at most, {before / 1e6:.0f} of them before"
-    print(f"rank {weft.rank()}: {found}; its stage is {own / 1e6:.0f} MB", flush=True)
-    assert most <= own + MOST_BESIDE, "a rank has the memory of its stage alone"
-    assert most - before <= own + MOST_MORE, "a rank loads the weights of its stage"
+    print(f"rank {weft.rank()}: {found}; its part is {own / 1e6:.0f} MB", flush=True)
+    assert most <= own + MOST_BESIDE, "a rank has the memory of its part alone"
+    assert most - before <= own + MOST_MORE, "a rank loads its part of the weights"
 
 
-def main(layers: int, width: int) -> None:
+def cut(layers: int, axis: str) -> list[str]:
+    """How the weights are on two ranks: those of half of the layers, or columns of a layer's and
+    rows of the next one's.
+    """
+    if axis == "stage":
+        return ["--mesh", "stage=2", "--stage", f"/{layers // 2}=1"]
+    dims = [f"w{n}={',model' if n % 2 == 0 else 'model'}" for n in range(layers)]
+    return ["--mesh", "model=2", *(word for each in dims for word in ("--shard", each))]
+
+
+def main(layers: int, width: int, axis: str) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         model, artifact = write_model(folder, layers, width), folder / "layers.so"
         command = [sys.executable, "-m", "weft.cli.main"]
-        middle = f"/{layers // 2}=1"
-        how = ["-o", artifact, "--weights", "file", "--mesh", "stage=2", "--stage", middle]
+        how = ["-o", artifact, "--weights", "file", *cut(layers, axis)]
         subprocess.run([*command, "compile", model, *how, "--no-cache"], check=True)
         size = str(4.0 * layers * width * width)
         ranks = ["launch", "-n", "2", "--all-output", "--timeout", "300", __file__]
@@ -88,6 +98,6 @@ def main(layers: int, width: int) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1].isdecimal():
-        main(int(sys.argv[1]), int(sys.argv[2]))
+        main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
     else:
         run_rank(Path(sys.argv[1]), float(sys.argv[2]))

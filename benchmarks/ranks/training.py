@@ -88,15 +88,7 @@ def of_weft(name: str, batch, mesh: Mesh | None, threads: int) -> tuple[Callable
     parameters = {
         key: networks.initial(key, each.shape) for key, each in network.parameters().items()
     }
-
-    def step(parameters, buffers, state, x, y):
-        def loss(parameters):
-            found, after = network.apply_updating({**parameters, **buffers}, x)
-            return nn.cross_entropy(found, y), after
-
-        (value, after), slopes = weft.value_and_grad(loss, has_aux=True)(parameters)
-        return value, *optimizer.update(parameters, slopes, state), after
-
+    step = step_of(network, optimizer)
     cuts = {"x": P("data"), "y": P("data")}
     state = optimizer.init(parameters)
     if case.zero and mesh is not None:
@@ -111,6 +103,20 @@ def of_weft(name: str, batch, mesh: Mesh | None, threads: int) -> tuple[Callable
         return loss
 
     return run, made.executable.metadata.get("mesh", {})
+
+
+def step_of(network: nn.Module, optimizer: optim.Optimizer) -> Callable[..., tuple]:
+    """A step of training by the loss of classes."""
+
+    def step(parameters, buffers, state, x, y):
+        def loss(parameters):
+            found, after = network.apply_updating({**parameters, **buffers}, x)
+            return nn.cross_entropy(found, y), after
+
+        (value, after), slopes = weft.value_and_grad(loss, has_aux=True)(parameters)
+        return value, *optimizer.update(parameters, slopes, state), after
+
+    return step
 
 
 def cut_paths(tree, ranks: int, before: str = "") -> list[str]:

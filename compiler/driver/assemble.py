@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,6 @@ from msgspec.structs import asdict
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, ModuleOp, StringAttr
 from xdsl.utils.hints import isa
 
-from weft.compiler.driver.compile_kernels import KernelStore, stored_object
 from weft.compiler.driver.compile_run_time import features, identity, run_time_task
 from weft.compiler.driver.derive_weights import DerivedWeights
 from weft.compiler.driver.options import Options
@@ -127,10 +125,8 @@ def assemble(
     options: Options,
     report: Report,
     golden: GoldenRun | None = None,
-    store: KernelStore | None = None,
 ) -> Compiled:
-    """The compiled model of all levels, which start with the least. Times go into the report; a
-    store keeps what brings weights into their layouts.
+    """The compiled model of all levels, which start with the least. Times go into the report.
 
     With golden data it can test itself, which it is made to do here where this machine runs it:
     raises OptionError where it does not compute them.
@@ -138,7 +134,7 @@ def assemble(
     bodies = [program for level in levels for program in level.bodies]
     keys = list(dict.fromkeys(chain(*map(program_weights, bodies))))
     with report.stage("weights"):
-        prepared = prepare_weights(keys, weights, options, partial(stored_object, store))
+        prepared = prepare_weights(keys, weights, options)
         derived = derived_weights(keys, weights, options)
     signature = signature_of(levels[0].program)
     with report.stage("metadata"):

@@ -143,17 +143,6 @@ class KernelStore(Protocol):
         ...
 
 
-def stored_object(store: KernelStore | None, ir: str, target: Target) -> bytes:
-    """The object of a module of LLVM IR, which a store keeps by all of the text."""
-    key = hashlib.sha256(f"{target!r}\n{ir}".encode()).hexdigest()
-    code = None if store is None else store.find_kernel(key)
-    if code is None:
-        code = compile_object(ir, target)
-        if store is not None:
-            store.keep_kernel(key, code)
-    return code
-
-
 def options_of_kernel(options: CodeOptions, name: str) -> CodeOptions:
     """Those options that the code of one kernel depends on."""
     own = {kernel: steps for kernel, steps in options.schedules.items() if kernel == name}

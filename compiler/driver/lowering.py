@@ -182,6 +182,7 @@ def lower(
             else:
                 each().apply(context, module)
     session.verifier = None  # which lets go of what was verified
+    session.report.end_passes()
     if SchedulePass in passes:
         _require_kernels_of(session)
     return context.meanings

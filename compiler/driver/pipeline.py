@@ -86,7 +86,7 @@ def compile_model(
             kernels = CompiledKernels(compiler, session.level(level), run_time_task(options))
             lower(own, weights, kernels, kernels.session)
             levels.append(_level(own, kernels))
-        return assemble(levels, weights, options, session.report, session.golden, session.store)
+        return assemble(levels, weights, options, session.report, session.golden)
 
 
 def compile_module(
@@ -133,7 +133,7 @@ def _compile_buckets(
             module = _merged(chooser, [part.module for part in parts], own)
             code = {name: data for part in parts for name, data in part.code.items()}
             levels.append(CompiledLevel(level, module, code, own.report))
-    return assemble(levels, store, options, session.report, session.golden, session.store)
+    return assemble(levels, store, options, session.report, session.golden)
 
 
 def _merged(chooser: ProgramOp, parts: Sequence[ModuleOp], session: Session) -> ModuleOp:
@@ -142,6 +142,7 @@ def _merged(chooser: ProgramOp, parts: Sequence[ModuleOp], session: Session) -> 
     note_options(module, session.options)
     with running(session, MergeProgramsPass.name, module, []):
         MergeProgramsPass().apply(WeftContext(), module)
+    session.report.end_passes()
     return module
 
 
@@ -289,6 +290,7 @@ def optimize_graph(module: ModuleOp, context: WeftContext, session: Session) -> 
         session.on_stage("graph", number, len(passes))
         with running(session, graph_pass.name, module, context.notes):
             graph_pass().apply(context, module)
+    session.report.end_passes()
     session.report.graph.update(op.name for op in module.walk() if isinstance(op, GraphOp))
 
 

@@ -1,10 +1,10 @@
-"""The weights of planned programs: what they read, in which layout, and the kernels that bring them
-there, compiled for this machine or into the artifact.
+"""The weights of planned programs: what they read, in which layout, and what brings them there,
+this process or kernels in the artifact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from weft.compiler.driver.derive_weights import DerivedWeights
 from weft.compiler.driver.options import Options
@@ -16,8 +16,6 @@ from weft.compiler.loop_to_llvm.runtime.external_weights import (
     PreparedWeight,
     PreparedWeights,
 )
-from weft.compiler.machine.codegen.host import host_target
-from weft.compiler.machine.codegen.jit import load_objects
 from weft.compiler.machine.codegen.object_code import compile_object
 from weft.compiler.machine.weights.file import CALLER, EMBEDDED, FILE, data_bytes, file_header
 from weft.compiler.machine.weights.prepare import (
@@ -25,12 +23,10 @@ from weft.compiler.machine.weights.prepare import (
     Weights,
     WeightSource,
     WeightTransform,
-    WeightTransforms,
     share_equal,
 )
 from weft.compiler.machine.weights.prepared import weight_offsets, weights_digest
 from weft.compiler.target.features import baseline
-from weft.compiler.target.target import Target
 from weft.dialects.expr import Atom, Expr, Operand, Quotient, product
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer
@@ -39,18 +35,14 @@ from weft.dialects.weights import WeightStore
 _PREPARE = "prepare"
 
 
-def prepare_weights(
-    keys: Sequence[WeightKey],
-    weights: WeightStore,
-    options: Options,
-    compiled_for: Callable[[str, Target], bytes] = compile_object,
-) -> Weights:
+def prepare_weights(keys: Sequence[WeightKey], weights: WeightStore, options: Options) -> Weights:
     """All weights that programs read; each is made when it is asked for. Equal forms of a tensor
     are one, unless other values may come.
     """
     arrays = {key: weights[key] for key in weights}
     names = _transform_names(keys)
-    made = Weights(_weight_sources(keys, weights, names), arrays, _transforms(names, compiled_for))
+    transforms = {name: _weight_transform(buffer_type) for buffer_type, name in names.items()}
+    made = Weights(_weight_sources(keys, weights, names), arrays, transforms)
     return made if options.artifact.weights == CALLER else share_equal(made)
 
 
@@ -89,29 +81,14 @@ def _transform_names(keys: Sequence[WeightKey]) -> dict[BufferType, str]:
     return {each: kernel_symbol(_PREPARE, kernel.sym_name.data) for each, kernel in kernels}
 
 
-def _transforms(
-    names: Mapping[BufferType, str], compiled_for: Callable[[str, Target], bytes]
-) -> WeightTransforms:
-    """The transforms of these names compiled for this machine, to be applied to a part of a tensor
-    at a time where the layout permits it.
+def _weight_transform(buffer_type: BufferType) -> WeightTransform:
+    """How this process brings a tensor into the layout, a part of it at a time where that permits
+    it.
     """
-    host = host_target(calibrated=False)
-    kernels: dict[str, KernelOp] = {}
-    each: dict[str, WeightTransform] = {}
-    for buffer_type, transform in names.items():
-        slicing, part = _sliced(buffer_type)
-        kernel = _transform(part)
-        kernels[kernel.sym_name.data] = kernel
-        symbol = kernel_symbol(_PREPARE, kernel.sym_name.data)
-        each[transform] = WeightTransform(symbol, slicing)
-    if not kernels:
-        return WeightTransforms(None, each)
-    objects = [
-        compiled_for(emit_kernel(kernel, host, prefix=_PREPARE, exported=True), host)
-        for kernel in kernels.values()
-    ]
-    exports = [kernel_symbol(_PREPARE, name) for name in kernels]
-    return WeightTransforms(load_objects(objects, exports), each)
+    slicing, part = _sliced(buffer_type)
+    shape = tuple(dim.evaluate({}) for dim in buffer_type.shape)
+    indices = [Expr.of(Operand(axis)) for axis in range(part.rank)]
+    return WeightTransform(shape, part.address(indices), slicing)
 
 
 def _sliced(buffer_type: BufferType) -> tuple[Slicing | None, BufferType]:
@@ -129,11 +106,10 @@ def _sliced(buffer_type: BufferType) -> tuple[Slicing | None, BufferType]:
             continue
         elements = product(rest).constant
         assert elements is not None, "a weight has a static shape"
-        whole = tuple(dim.evaluate({}) for dim in buffer_type.shape)
         shape = (*buffer_type.shape[:axis], Expr.of("n"), *buffer_type.shape[axis + 1 :])
         storage = ExprsAttr((Expr.of("n").ceildiv(step), *rest))
         layout = LayoutAttr(buffer_type.layout.subscripts, storage)
-        return Slicing(whole, axis, step, elements), buffer(shape, buffer_type.element, layout)
+        return Slicing(axis, step, elements), buffer(shape, buffer_type.element, layout)
     return None, buffer_type
 
 

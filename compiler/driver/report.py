@@ -26,7 +26,7 @@ class PassRecord(Struct, frozen=True):
 class Report(Struct):
     """What happened while compiling: seconds by stage, what each pass did, operators
     by name in the optimised graph; the schedules of each kernel, those that refused it, and steps.
-    `clock` returns seconds.
+    `clock` returns seconds; `counted` has the operators behind the last pass, and its module.
     """
 
     seconds: dict[str, float] = field(default_factory=dict[str, float])
@@ -36,6 +36,7 @@ class Report(Struct):
     refused: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     steps: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     clock: Callable[[], float] = time.perf_counter
+    counted: tuple[object, Counter[str]] = (None, Counter())
 
     @contextmanager
     def stage(self, name: str) -> Generator[None]:
@@ -46,20 +47,32 @@ class Report(Struct):
 
     @contextmanager
     def module_pass(
-        self, name: str, count: Callable[[], Counter[str]], notes: list[str]
+        self,
+        name: str,
+        module: object,
+        count: Callable[[], Counter[str]],
+        notes: list[str],
     ) -> Generator[None]:
-        """Records the pass that runs until the end of the block; `count` counts operators, and
-        `notes` are what passes add to.
+        """Records the pass that runs on a module until the end of the block; `count` counts its
+        operators, unless they were behind the pass before, and `notes` are what passes add to.
         """
         told = len(notes)
-        before, start = count(), self.clock()
+        last, before = self.counted
+        if last is not module:
+            before = count()
+        start = self.clock()
         yield
         seconds, after = self.clock() - start, count()
+        self.counted = module, after
         self.add(name, seconds)
         differ = {each: after[each] - before[each] for each in sorted({*before, *after})}
         changes = {each: by for each, by in differ.items() if by}
         said = tuple(notes[told:])
         self.passes.append(PassRecord(name, before.total(), after.total(), seconds, changes, said))
+
+    def end_passes(self) -> None:
+        """Lets go of the module that the last pass ran on."""
+        self.counted = (None, Counter())
 
     def note(
         self, kernel: str, used: Sequence[str], refused: Sequence[str], steps: Sequence[str] = ()

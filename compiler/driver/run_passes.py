@@ -34,7 +34,7 @@ def running(session: Session, name: str, module: ModuleOp, notes: list[str]) -> 
     """Around the run of a pass, to whose `notes` it adds: records what it did, then verifies, shows
     and dumps the module as the session says.
     """
-    with session.report.module_pass(name, partial(operators_of, module), notes):
+    with session.report.module_pass(name, module, partial(operators_of, module), notes):
         yield
     if session.verify_each:
         session.verifier = session.verifier or ChangeVerifier()

@@ -27,7 +27,7 @@ def lower_collective(
     """Adds what a collective does to the program, as its next communication, and how many that
     are. Raises UnsupportedError for one that is not decomposed.
     """
-    axes = _axes(op)
+    axes = axes_of(op)
     if source is None:
         assert isinstance(op, RankIndexOp), "what has no operand is the rank"
         rank = RankOp.of(axes)
@@ -51,8 +51,9 @@ def lower_collective(
 def message_of(op: MessageOp, buffer: SSAValue) -> loop.MessageOp:
     """The operation that sends or receives a buffer."""
     ends = loop.SendOp if isinstance(op, SendOp) else loop.RecvOp
-    return ends.of(buffer, _axes(op), op.peer.value.data, op.number.value.data)
+    return ends.of(buffer, axes_of(op), op.peer.value.data, op.number.value.data)
 
 
-def _axes(op: CollectiveOp | MessageOp) -> list[tuple[int, int]]:
+def axes_of(op: CollectiveOp | MessageOp) -> list[tuple[int, int]]:
+    """The size and the stride of each axis of the groups."""
     return [(op.mesh.sizes[name], op.mesh.strides[name]) for name in op.axis_names]

@@ -23,7 +23,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from weft.compiler.graph_to_loop.kernel_sizes import name_sizes
-from weft.compiler.graph_to_loop.lower_collective import lower_collective, message_of
+from weft.compiler.graph_to_loop.lower_collective import axes_of, lower_collective, message_of
 from weft.compiler.graph_to_loop.lower_control import ControlLowering, buffer_of, mentions
 from weft.compiler.graph_to_loop.naive_kernels import (
     canonicalize_kernel,
@@ -53,11 +53,20 @@ from weft.dialects.graph import (
 )
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.size_checks import SizeChecks
-from weft.dialects.graph.core.types import type_of
+from weft.dialects.graph.core.types import I64, type_of
+from weft.dialects.graph.mesh.collectives import ShardRowOp
 from weft.dialects.graph.regions.call import INPUT_TYPES, input_types
 from weft.dialects.graph.regions.control import defined_sizes
 from weft.dialects.loop import effects
-from weft.dialects.loop.dynamic import CopyOp, RequireEqualOp, TransferOwnershipOp, root
+from weft.dialects.loop.communication import RankOp
+from weft.dialects.loop.dynamic import (
+    CopyOp,
+    RequireEqualOp,
+    SubviewOp,
+    TransferOwnershipOp,
+    root,
+    weight_of,
+)
 from weft.dialects.loop.equal_sizes import multiples, note_equal_sizes
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import (
@@ -69,6 +78,7 @@ from weft.dialects.loop.program import (
     ViewOp,
     WeightOp,
 )
+from weft.dialects.loop.scalar import Scalar
 from weft.dialects.loop.types import buffer_type_of
 from weft.dialects.module_attributes import code_options
 from weft.dialects.printed import escaped
@@ -239,6 +249,8 @@ class _Lowering(ControlLowering):
                 self._lower_group(op, list(op.results), list(op.operands_))
             case BindSizesOp():
                 self.bind_sizes(op)
+            case ShardRowOp():
+                self._lower_row(op)
             case CollectiveOp():
                 self._lower_collective(op)
             case MessageOp():
@@ -295,10 +307,20 @@ class _Lowering(ControlLowering):
             op, source, self.buffers[op.result], self.block, self.communications
         )
 
+    def _lower_row(self, op: ShardRowOp) -> None:
+        rank, b = self.add(RankOp.of(axes_of(op))).result, self._builder
+        index = b.subscript(Scalar(b.builder, rank, I64))
+        row = SubviewOp.of(self.buffers[op.operand], index, buffer_of(type_of(op.result)))
+        found = self.add(row).result
+        if op.result in self.buffers:
+            self._copy_buffer(found, self.buffers[op.result])
+        else:
+            self.buffers[op.result] = found
+
     def _as_computed(self, value: SSAValue) -> SSAValue:
         """A value's buffer; of a weight, which is laid out as kernels like, a copy."""
         source = self.buffers[value]
-        if not isinstance(source.owner, WeightOp):
+        if weight_of(source) is None:
             return source
         own = self.add(AllocOp.of(buffer_type_of(source))).result
         self._copy_buffer(source, own)
@@ -322,7 +344,7 @@ class _Lowering(ControlLowering):
     def _copy_buffer(self, source: SSAValue, target: SSAValue) -> None:
         """Calls a kernel that copies one buffer to another of the same shape."""
         kernel = copy_kernel(buffer_type_of(source), buffer_type_of(target))
-        weights = (0,) if isinstance(source.owner, WeightOp) else ()
+        weights = () if weight_of(source) is None else (0,)
         self._call(self._share(kernel, weights), [source, target], None)
 
     def _lower_group(
@@ -349,7 +371,7 @@ class _Lowering(ControlLowering):
         arguments = [self.buffers[operand] for _, operand in kept] + [
             self.buffers[result] for result in results
         ]
-        weights = tuple(n for n, value in enumerate(arguments) if isinstance(value.owner, WeightOp))
+        weights = _weights_among(arguments)
         known = [constants.get(inner) for inner in group.body.block.args]
         literals = tuple(None if each is None else each.literal for each in known)
         key = (group.structure, literals, weights)
@@ -374,8 +396,7 @@ class _Lowering(ControlLowering):
         assert found is not None, "the loop is one kernel"
         kernel, values = found
         arguments = [*map(self.buffers.__getitem__, values), *map(self._fresh, op.results_)]
-        weights = tuple(n for n, value in enumerate(arguments) if isinstance(value.owner, WeightOp))
-        self._call(self._share(kernel, weights), arguments, self.location)
+        self._call(self._share(kernel, _weights_among(arguments)), arguments, self.location)
 
     def _share(self, kernel: KernelOp, weights: Sequence[int]) -> SharedKernel:
         """Gives a kernel its name, or finds the one that is like it, and says what its sizes are in
@@ -397,6 +418,11 @@ class _Lowering(ControlLowering):
         if location is not None:
             call.location = location
         self.block.add_op(call)
+
+
+def _weights_among(arguments: Sequence[SSAValue]) -> tuple[int, ...]:
+    """The positions of weights among the arguments of a call."""
+    return tuple(n for n, value in enumerate(arguments) if weight_of(value) is not None)
 
 
 def _note_bounds(kernel: KernelOp, program: ProgramOp) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 from xdsl.context import Context
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -27,8 +28,9 @@ from weft.compiler.program.memory.plan_memory import kernels_of
 from weft.compiler.target.cost import CostModel
 from weft.compiler.target.module_target import target_of
 from weft.compiler.target.target import Target
+from weft.dialects.loop.communication import RankOp
 from weft.dialects.loop.concurrent import ConcurrentOp
-from weft.dialects.loop.dynamic import root
+from weft.dialects.loop.dynamic import SubviewOp, root, weight_of
 from weft.dialects.loop.ops import AllocOp, LoadOp, PrefetchOp
 from weft.dialects.loop.program import (
     WRITES,
@@ -309,7 +311,9 @@ def _runs(block: Block) -> Iterator[list[CallOp]]:
 def _is_buffer(op: Operation) -> bool:
     if isinstance(op, AllocOp):
         return op.scope.data == "workspace"
-    return isinstance(op, (ViewOp, WeightOp))
+    if isinstance(op, SubviewOp):
+        return weight_of(op.result) is not None
+    return isinstance(op, (ViewOp, WeightOp, RankOp, arith.IndexCastOp))
 
 
 def _packed(branches: Sequence[Sequence[int]], steps: Sequence[_Step]) -> _Window:

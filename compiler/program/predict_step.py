@@ -97,6 +97,8 @@ class Program(Struct, frozen=True):
     results: Sequence[Sequence[int]] = ()
     """By output the stages that have it, and first the one that computes it; none for all."""
     one_way: bool = True
+    scale: float = 1.0
+    """How many times as long as the model of the CPU says calls take."""
 
 
 def program_of(module: ModuleOp, mesh: MeshAttr | None, threads: int = 1) -> Program:
@@ -165,7 +167,7 @@ class _Rank:
             for value in op.operands:
                 owner = root(value).owner
                 if isinstance(owner, WeightOp):
-                    found[owner.key.data] = _bytes(owner.result)
+                    found[owner.key.data] = _bytes(value)
         return sum(found.values())
 
     def _block(self, block: Block, times: int) -> Iterator[tuple[Operation, int]]:
@@ -253,13 +255,14 @@ class _Rank:
         target = self.what.target
         if not isinstance(op, CallOp):
             moved = 2 * _bytes(op.operands[0]) if isinstance(op, CopyOp) else 0
-            return 0.0, times * _NANO * moved / bandwidth(max(1, moved), target)
+            seconds = times * _NANO * moved / bandwidth(max(1, moved), target)
+            return 0.0, self.what.scale * seconds
         bounds = self.bounds(op)
         if bounds is None:
             raise UnsupportedError("plan requires sizes that are numbers, got others (--dim)")
         computed, moved = bounds
         overhead = target.cost.call_ns
-        shared = times * _NANO * (overhead + max(bounds) / self.what.threads)
+        shared = times * _NANO * self.what.scale * (overhead + max(bounds) / self.what.threads)
         return (shared, 0.0) if computed >= moved else (0.0, shared)
 
     # Communication ----------------------------------------------------------------------------

@@ -4,9 +4,11 @@ or every fact of a processor that was detected.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Attribute
 
 from weft.compiler.target import TARGETS
 from weft.compiler.target.target import Target
@@ -34,7 +36,12 @@ def target_of(module: ModuleOp) -> Target:
     """The target of a module, GENERIC where it has none. Raises OptionError for one that weft does
     not know.
     """
-    attribute = module.attributes.get(TARGET, StringAttr(GENERIC.name))
+    return _read(module.attributes.get(TARGET, StringAttr(GENERIC.name)))
+
+
+@lru_cache(maxsize=16)
+def _read(attribute: Attribute) -> Target:
+    """The target that an attribute says: passes of a compilation ask for the same one."""
     if isinstance(attribute, StringAttr):
         return named_target(attribute.data)
     return read_record(Target, attribute, TARGET)
@@ -52,5 +59,10 @@ def named_target(name: str) -> Target:
 
 def set_target(module: ModuleOp, target: Target) -> None:
     """Notes the target on a module: its name where that says all."""
+    module.attributes[TARGET] = _written(target)
+
+
+@lru_cache(maxsize=16)
+def _written(target: Target) -> Attribute:
     is_named = target in (*TARGETS, GENERIC)
-    module.attributes[TARGET] = StringAttr(target.name) if is_named else record_attribute(target)
+    return StringAttr(target.name) if is_named else record_attribute(target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 from weft.compiler.target import TARGETS
 from weft.compiler.target.cost import CALIBRATED, GENERIC, CostModel
@@ -94,12 +95,13 @@ def nearest_table(arch: str, features: Mapping[str, bool]) -> Target:
     return [*first, *able_levels, *sorted(wide, key=lambda each: len(_needed(each)))][-1]
 
 
-def _needed(target: Target) -> list[str]:
+@cache
+def _needed(target: Target) -> tuple[str, ...]:
     """The features without those of tiles of matrices, which virtual machines often hide: costs of
     vectors are the same without them.
     """
     names = (name[1:] for name in target.features if name[0] == "+")
-    return [name for name in names if not uses_tiles(name)]
+    return tuple(name for name in names if not uses_tiles(name))
 
 
 def calibration_advice(cpu: str, source: str) -> str:

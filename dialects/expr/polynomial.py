@@ -41,11 +41,11 @@ class Expr:
     constant: int | None
     """The value of an expression without atoms, else None."""
 
-    def __init__(self, terms: Mapping[Monomial, int]):
+    def __init__(self, terms: Mapping[Monomial, int], *, operators: bool | None = None):
         self.terms = terms
         self.constant = (terms.get(()) if len(terms) == 1 else None) if terms else 0
         self._hash: int | None = None
-        self._operators: bool | None = None
+        self._operators = operators
         self._atoms: tuple[Atom, ...] | None = None
         self._text: str | None = None
 
@@ -95,7 +95,8 @@ class Expr:
             return other._times(times)
         terms = dict(self.terms)
         add_terms(terms, other.terms, times)
-        return _rejoin(terms)
+        joined = self.has_operators() or other.has_operators()
+        return _rejoin(terms) if joined else Expr(terms, operators=False)
 
     def __rsub__(self, other: ExprLike) -> Expr:
         return Expr.of(other) - self
@@ -158,9 +159,7 @@ class Expr:
         return list(dict.fromkeys(atom.name for atom in self.atoms() if isinstance(atom, Symbol)))
 
     def coefficient(self, atom: Atom) -> Expr:
-        """What the atom is multiplied with, where it stands outside
-        quotients, remainders and extrema.
-        """
+        """What the atom is multiplied with outside of quotients, remainders and extrema."""
         terms: dict[Monomial, int] = {}
         for monomial, factor in self.terms.items():
             if atom in monomial:
@@ -183,8 +182,7 @@ class Expr:
     def has_operators(self) -> bool:
         """Whether there is a quotient, a remainder or an extremum in the expression."""
         if self._operators is None:
-            kinds = map(type, chain.from_iterable(self.terms))
-            self._operators = not OPERATORS.isdisjoint(kinds)
+            self._operators = not OPERATORS.isdisjoint(map(type, chain.from_iterable(self.terms)))
         return self._operators
 
     def substitute(
@@ -216,6 +214,8 @@ class Expr:
             if ranges is not None:
                 factors = [each.simplify(ranges) for each in factors]
             add_terms(terms, reduce(lambda left, right: right * left, factors).terms, factor)
+        if replaced and not any(value.has_operators() for value in values.values()):
+            return Expr(terms, operators=False)
         return _rejoin(terms) if replaced else self
 
     def _mentions(self, values: Mapping[Atom, Expr]) -> bool:
@@ -413,9 +413,9 @@ def _dominates(operator: str, winner: Expr, loser: Expr, ranges: Mapping[Atom, R
 
 def _rejoin(terms: dict[Monomial, int]) -> Expr:
     """The sum, put together where it has quotients, remainders or extrema."""
-    total = Expr(terms)
-    if not total.has_operators():
-        return total
+    kinds = set(map(type, chain.from_iterable(terms)))
+    if Quotient not in kinds and Extremum not in kinds:
+        return Expr(terms, operators=Remainder in kinds)
     together = _with_extrema(terms)
     pair = join_quotients(together)
     return Expr(together) if pair is None else Expr(pair[0]) + Expr(pair[1])

@@ -24,7 +24,7 @@ from weft.dialects.expr import Expr, ExprLike, product
 from weft.dialects.expr_text import parse_expr, parse_value_expr, print_value_expr, unbind
 from weft.dialects.loop.arithmetic import IndexedOp
 from weft.dialects.loop.ops import AllocOp
-from weft.dialects.loop.program import ProgramOp, ViewOp
+from weft.dialects.loop.program import ProgramOp, ViewOp, WeightOp
 from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type_of, format_exprs
 
 
@@ -123,7 +123,7 @@ class SubviewOp(IndexedOp):
         """The row at an expression over SSA values and sizes."""
         exprs, values = unbind([Expr.of(position)])
         return SubviewOp.create(
-            operands=[*values, source],
+            operands=[source, *values],
             properties={"expr": ExprsAttr(tuple(exprs))},
             result_types=[type],
         )
@@ -144,7 +144,7 @@ class SubviewOp(IndexedOp):
         value = parser.resolve_operand(source, parser.parse_type())
         parser.parse_keyword("to")
         return cls.create(
-            operands=[*values, value],
+            operands=[value, *values],
             properties={"expr": ExprsAttr((expr,))},
             result_types=[parser.parse_type()],
         )
@@ -260,6 +260,12 @@ def _require_growable(op: CurrentViewOp | ReallocOp) -> None:
 def aliased(op: Operation) -> SSAValue | None:
     """The buffer in whose storage an operation's result lies, None where it has its own."""
     return op.source if isinstance(op, (ViewOp, SubviewOp, CurrentViewOp, ReallocOp)) else None
+
+
+def weight_of(value: SSAValue) -> WeightOp | None:
+    """The weight that a buffer is, or a row of which it is; None of what is computed."""
+    source = value.owner.source if isinstance(value.owner, SubviewOp) else value
+    return source.owner if isinstance(source.owner, WeightOp) else None
 
 
 def root(value: SSAValue) -> SSAValue:

@@ -32,3 +32,34 @@ func.func @read_between(%x: !graph.tensor<[4], f32>) -> (!graph.tensor<[4], f32>
   %b = graph.all_reduce %e {axes = ["data"], mesh = #graph.mesh<data = 2>, reduction = "sum"} : !graph.tensor<[4], f32> -> !graph.tensor<[4], f32>
   func.return %a, %b : !graph.tensor<[4], f32>, !graph.tensor<[4], f32>
 }
+
+// -----
+
+// Small tensors that follow from a sum, and no other sum does, move behind the sum of both.
+// CHECK-LABEL: func.func @statistics
+// CHECK: %[[SUM:.*]] = graph.all_reduce {{.*}} : !graph.tensor<[8], f32>
+// CHECK: %[[A:.*]] = graph.reshape
+// CHECK: graph.mul %m, %[[A]]
+// CHECK-NEXT: graph.exp
+// CHECK-NOT: graph.all_reduce
+func.func @statistics(%x: !graph.tensor<[4], f32>, %m: !graph.tensor<[4], f32>) -> (!graph.tensor<[4], f32>, !graph.tensor<[4], f32>) {
+  %a = graph.all_reduce %x {axes = ["data"], mesh = #graph.mesh<data = 2>, reduction = "sum"} : !graph.tensor<[4], f32> -> !graph.tensor<[4], f32>
+  %n = graph.mul %m, %a : (!graph.tensor<[4], f32>, !graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+  %e = graph.exp %n : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+  %b = graph.all_reduce %m {axes = ["data"], mesh = #graph.mesh<data = 2>, reduction = "sum"} : !graph.tensor<[4], f32> -> !graph.tensor<[4], f32>
+  func.return %e, %b : !graph.tensor<[4], f32>, !graph.tensor<[4], f32>
+}
+
+// -----
+
+// A large one stays where it is.
+// CHECK-LABEL: func.func @large
+// CHECK: graph.all_reduce %x
+// CHECK: graph.expand
+// CHECK: graph.all_reduce %m
+func.func @large(%x: !graph.tensor<[4], f32>, %m: !graph.tensor<[4], f32>) -> (!graph.tensor<[65536, 4], f32>, !graph.tensor<[4], f32>) {
+  %a = graph.all_reduce %x {axes = ["data"], mesh = #graph.mesh<data = 2>, reduction = "sum"} : !graph.tensor<[4], f32> -> !graph.tensor<[4], f32>
+  %e = graph.expand %a {shape = #graph.shape<[65536, 4]>} : (!graph.tensor<[4], f32>) -> !graph.tensor<[65536, 4], f32>
+  %b = graph.all_reduce %m {axes = ["data"], mesh = #graph.mesh<data = 2>, reduction = "sum"} : !graph.tensor<[4], f32> -> !graph.tensor<[4], f32>
+  func.return %e, %b : !graph.tensor<[65536, 4], f32>, !graph.tensor<[4], f32>
+}

@@ -75,3 +75,19 @@ func.func @commuted(%x: !graph.tensor<[2, 2], f32>, %y: !graph.tensor<[2, 2], f3
   %d = graph.matmul %y, %x : (!graph.tensor<[2, 2], f32>, !graph.tensor<[2, 2], f32>) -> !graph.tensor<[2, 2], f32>
   func.return %a, %p, %b, %q, %c, %d : !graph.tensor<[2, 2], f32>, !graph.tensor<[2, 2], f32>, !graph.tensor<[2, 2], f32>, !graph.tensor<[2, 2], f32>, !graph.tensor<[2, 2], f32>, !graph.tensor<[2, 2], f32>
 }
+
+// -----
+
+// Sizes that are the same elements of one value are one size.
+// CHECK-LABEL: func.func @main
+// CHECK: graph.bind_sizes %k {sizes = ["m"]}
+// CHECK-NOT: graph.bind_sizes
+// CHECK: graph.expand %x {shape = #graph.shape<[m]>}
+// CHECK-NOT: graph.expand
+func.func @main(%k: !graph.tensor<[], i64>, %x: !graph.tensor<[], f32>) -> (!graph.tensor<[m], f32>, !graph.tensor<[n], f32>) {
+  graph.bind_sizes %k {sizes = ["m"]} : !graph.tensor<[], i64>
+  %y = graph.expand %x {shape = #graph.shape<[m]>} : (!graph.tensor<[], f32>) -> !graph.tensor<[m], f32>
+  graph.bind_sizes %k {sizes = ["n"]} : !graph.tensor<[], i64>
+  %z = graph.expand %x {shape = #graph.shape<[n]>} : (!graph.tensor<[], f32>) -> !graph.tensor<[n], f32>
+  func.return %y, %z : !graph.tensor<[m], f32>, !graph.tensor<[n], f32>
+}

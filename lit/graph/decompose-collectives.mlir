@@ -63,3 +63,23 @@ func.func @others(%a: !graph.tensor<[2, 4, 5], f32>, %b: !graph.tensor<[2, 4, 3,
   %5 = graph.all_reduce %4 {axes = ["data"], mesh = #graph.mesh<data = 2>, reduction = "sum", replicated} : !graph.tensor<[4, 3, 4], f32> -> !graph.tensor<[4, 3, 4], f32>
   func.return %1, %3, %5, %4 : !graph.tensor<[4, 3, 4], f32>, !graph.tensor<[4, 3, 4], f32>, !graph.tensor<[4, 3, 4], f32>, !graph.tensor<[4, 3, 4], f32>
 }
+
+// -----
+
+// The part of a weight is the rank's row of all parts; that of a part the row of more of them.
+// CHECK-LABEL: func.func @weight
+// CHECK: %[[W:.*]] = graph.constant {key = "w"
+// CHECK-NEXT: graph.reshape %[[W]] {shape = #graph.shape<[1, 4, 3, 2]>}
+// CHECK-NEXT: graph.transpose {{.*}} {permutation = array<i64: 0, 2, 1, 3>}
+// CHECK-NEXT: %[[R:.*]] = graph.reshape {{.*}} {shape = #graph.shape<[3, 4, 2]>}
+// CHECK-NEXT: graph.shard_row %[[R]] {axes = ["model"], {{.*}} -> !graph.tensor<[4, 2], f32>
+// CHECK-NOT: graph.transpose
+// CHECK: %[[R:.*]] = graph.reshape {{.*}} {shape = #graph.shape<[6, 2, 2]>}
+// CHECK-NEXT: %[[P:.*]] = graph.shard_row %[[R]] {axes = ["model", "data"], {{.*}} -> !graph.tensor<[2, 2], f32>
+// CHECK-NEXT: func.return %[[P]]
+func.func @weight() -> !graph.tensor<[2, 2], f32> {
+  %w = graph.constant {key = "w", shape = #graph.shape<[4, 6]>, element = f32} : () -> !graph.tensor<[4, 6], f32>
+  %p = graph.shard_slice %w {axes = ["model"], axis = 1 : i64, mesh = #graph.mesh<data = 2, model = 3>} : !graph.tensor<[4, 6], f32> -> !graph.tensor<[4, 2], f32>
+  %q = graph.shard_slice %p {axes = ["data"], axis = 0 : i64, mesh = #graph.mesh<data = 2, model = 3>} : !graph.tensor<[4, 2], f32> -> !graph.tensor<[2, 2], f32>
+  func.return %q : !graph.tensor<[2, 2], f32>
+}

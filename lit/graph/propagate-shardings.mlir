@@ -59,7 +59,7 @@ builtin.module attributes {weft.options = {mesh = "data=4", shard = ["x=data"]}}
 
 // -----
 
-// CHECK: shardings require inputs or outputs (x, y), got w
+// CHECK: shardings require inputs or outputs (x, y) or weights, got w
 builtin.module attributes {weft.options = {mesh = "data=4", shard = ["w=data"]}} {
   func.func @main(%x: !graph.tensor<[6], f32>) -> !graph.tensor<[6], f32> attributes {input_names = ["x"], output_names = ["y"]} {
     func.return %x : !graph.tensor<[6], f32>

@@ -34,3 +34,18 @@ func.func @main(%x: !graph.tensor<[4], f32>) -> !graph.tensor<[4], f32> {
   %y = graph.recv {axes = ["stage"], mesh = #graph.mesh<stage = 3, data = 2>, number = 1 : i64, peer = 0 : i64} : !graph.tensor<[4], f32>
   func.return %y : !graph.tensor<[4], f32>
 }
+
+// -----
+
+// The rank's row of a weight is read where it is.
+// CHECK: %[[W:.*]] = loop.weight "w" : !loop.buffer<[3, 4], f32>
+// CHECK-NEXT: %[[RANK:.*]] = loop.rank {sizes = array<i64: 3>, strides = array<i64: 1>} : i64
+// CHECK-NEXT: %[[I:.*]] = arith.index_cast %[[RANK]]
+// CHECK-NEXT: %[[ROW:.*]] = loop.subview %[[W]][%[[I]]] : !loop.buffer<[3, 4], f32> to !loop.buffer<[4], f32>
+// CHECK-NEXT: loop.call @{{.*}}(%[[ROW]], {{.*}})
+func.func @main() -> !graph.tensor<[4], f32> {
+  %w = graph.constant {key = "w", shape = #graph.shape<[3, 4]>, element = f32} : () -> !graph.tensor<[3, 4], f32>
+  %r = graph.shard_row %w {axes = ["model"], mesh = #graph.mesh<data = 2, model = 3>} : !graph.tensor<[3, 4], f32> -> !graph.tensor<[4], f32>
+  %y = graph.exp %r : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+  func.return %y : !graph.tensor<[4], f32>
+}

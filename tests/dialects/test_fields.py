@@ -2,7 +2,7 @@
 
 import pytest
 from xdsl.dialects.builtin import IntegerType
-from xdsl.ir import Block, Operation, Region
+from xdsl.ir import Attribute, Block, Operation, Region, TypeAttribute
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -47,6 +47,23 @@ def test_quick_fields_give_what_slow_ones_give(count: int):
         assert type(getattr(same, name)) is type(getattr(made, name))
     assert [same.one, same.two] == list(same.results)
     assert same.body is same.regions[0]
+
+
+def test_instances_are_told_as_those_of_any_class():
+    class Bit(TypeAttribute):
+        name = "test.bit"
+
+    some, other = definitions(), definitions()
+    made = some.create(
+        operands=Block(arg_types=[IntegerType(1)] * 2).args,
+        result_types=[IntegerType(1)] * 2,
+        regions=[Region()],
+    )
+    kinds: list[type] = [some, Operation, IntegerType, Bit, TypeAttribute]
+    assert all(type(kind).__instancecheck__ is type.__instancecheck__ for kind in kinds)
+    assert [isinstance(made, kind) for kind in (some, Operation, other, Bit)] == [1, 1, 0, 0]
+    assert [isinstance(IntegerType(1), kind) for kind in (IntegerType, Attribute, Bit)] == [1, 1, 0]
+    assert issubclass(Bit, Attribute)
 
 
 def test_common_fields_are_quick():

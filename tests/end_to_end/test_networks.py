@@ -75,12 +75,6 @@ def test_permuted_pixels_change_the_answer(network: CompiledNetwork):
     assert deviation(other, network.expected) > 0.02
 
 
-@each(*LIGHT)
-def test_light_network_agrees_with_its_stored_answer(network: CompiledNetwork):
-    stored = light.reference(network.name.removeprefix("light_"))
-    assert deviation(network.answer(), [stored]) < TOLERANCE
-
-
 @each(*STATIC, *LIGHT)
 def test_workspace_is_as_large_as_its_buffers_reach(network: CompiledNetwork):
     buffers = network.executable.metadata["memory"]

@@ -1,5 +1,5 @@
-"""Ranks that MPI has started: a table of communication whose functions call mpi4py. MPI makes
-progress inside its calls alone.
+"""Ranks that MPI has started: a table of communication whose functions call mpi4py. As MPI makes
+progress inside its calls alone, a thread asks while kernels run whether collectives are done.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -26,6 +27,10 @@ _TAGS: Final = (1 << 15) - 1
 
 _PATIENCE: Final = 0.001
 """Seconds for which a rank asks again at once whether a collective is done."""
+
+
+_POLL: Final = 0.0005
+"""Seconds between two such questions of the thread."""
 
 
 class _Table(ctypes.Structure):
@@ -73,6 +78,11 @@ class _Transport:
         self._types = (mpi.FLOAT, mpi.DOUBLE, mpi.INT32_T, mpi.INT64_T, mpi.BYTE)
         self._bytes = (4, 8, 4, 8, 1)
         self._reductions = (mpi.SUM, mpi.MAX, mpi.MIN)
+        self._lock = threading.Lock()
+        """Of what calls MPI, which need not take calls of several threads at once."""
+        self._under_way = threading.Event()
+        if mpi.Query_thread() >= mpi.THREAD_SERIALIZED:
+            threading.Thread(target=self._progress, name="weft-mpi", daemon=True).start()
 
     def table(self) -> Any:
         """A `weft_communication`, which holds what it needs."""
@@ -87,6 +97,14 @@ class _Transport:
         table.held = (self, functions)
         return table
 
+    def _progress(self) -> None:
+        """Lets MPI go on with what was started and is not waited for yet."""
+        while self._under_way.wait():
+            with self._lock:
+                for request in self._requests.values():
+                    request.Test()
+            time.sleep(_POLL)
+
     def _abort(self, user: object) -> None:
         self.comm.Abort(1)
 
@@ -95,7 +113,13 @@ class _Transport:
 
         def guarded(user: object, what: Any, source: int, target: int) -> int:
             try:
-                return function(what.contents, source, target)
+                with self._lock:
+                    status = function(what.contents, source, target)
+                    if self._requests:
+                        self._under_way.set()
+                    else:
+                        self._under_way.clear()
+                return status
             except Exception:
                 traceback.print_exc()
                 sys.stderr.flush()

@@ -5,6 +5,7 @@ reflections as LAPACK has them, and Jacobi's rotations of disjoint pairs, many a
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import jax
@@ -206,6 +207,22 @@ def _rotate(a: Array, p: Array, q: Array, c: Array, s: Array, inverse: Array) ->
     c, s = c[None], s[None]
     both = jnp.concatenate([c * first - s.conj() * second, s * first + c * second], 1)
     return both[:, inverse]
+
+
+def eig(a: Array, *, left: bool, right: bool) -> list[Any]:
+    """The eigenvalues of a stack of matrices, and as asked for the left and the right eigenvectors,
+    by SciPy, which JAX requires: no operators, but a function of the host.
+    """
+    linalg: Any = import_module("scipy.linalg")
+    given = np.asarray(a)
+    dtype = np.promote_types(given.dtype, np.complex64)
+    shapes = [given.shape[:-1], *[given.shape] * (left + right)]
+    found = [np.empty(shape, dtype) for shape in shapes]
+    for at in np.ndindex(given.shape[:-2]) if given.size else ():
+        values = linalg.eig(given[at], left=left, right=right)
+        for each, value in zip(found, values if left or right else [values], strict=True):
+            each[at] = value
+    return found
 
 
 def _schedule(count: int) -> tuple[Any, Any]:

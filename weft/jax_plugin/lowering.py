@@ -1,5 +1,5 @@
 """What JAX lowers for the platform `weft` that it has no operators for: decompositions become
-programs of those that it has.
+programs of those that it has, that of nonsymmetric matrices a callback.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from weft.compiler.frontend.stablehlo.platform import PLATFORM
-from weft.jax_plugin.decompositions import batched, eigh, geqrf, householder_product, svd
+from weft.jax_plugin.decompositions import batched, eig, eigh, geqrf, householder_product, svd
 
 
 def register_rules() -> None:
@@ -19,15 +19,30 @@ def register_rules() -> None:
     ann: Any = import_module("jax._src.lax.ann")
     _register(linalg.geqrf_p, batched(geqrf, 2))
     _register(linalg.householder_product_p, batched(householder_product, 2), several=False)
+    _register(linalg.eig_p, _eig, cacheable=False)
     _register(linalg.eigh_p, _eigh)
     _register(linalg.svd_p, _svd)
     _register(ann.approx_top_k_p, partial(_top_k, ann.approx_top_k_p))
 
 
-def _register(primitive: Any, function: Callable[..., Any], *, several: bool = True) -> None:
+def _register(
+    primitive: Any, function: Callable[..., Any], *, several: bool = True, cacheable: bool = True
+) -> None:
     mlir: Any = import_module("jax._src.interpreters.mlir")
     rule = mlir.lower_fun(function, multiple_results=several)
-    mlir.register_lowering(primitive, rule, platform=PLATFORM)
+    mlir.register_lowering(primitive, rule, platform=PLATFORM, cacheable=cacheable)
+
+
+def _eig(
+    a: Any, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool, **_: Any
+) -> Any:
+    """Computed by SciPy in a callback."""
+    jax: Any = import_module("jax")
+    dtype = jax.numpy.promote_types(a.dtype, "complex64")
+    sides = {"left": compute_left_eigenvectors, "right": compute_right_eigenvectors}
+    shapes = [a.shape[:-1], *[a.shape] * sum(sides.values())]
+    types = [jax.ShapeDtypeStruct(each, dtype) for each in shapes]
+    return jax.pure_callback(partial(eig, **sides), types, a)
 
 
 def _eigh(a: Any, *, lower: bool, sort_eigenvalues: bool, subset_by_index: Any, **_: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from weft.compilation import compile_cached, options_of
-from weft.compiler.deferred import deferred
+from weft.compiler.deferred import deferred, fewer_collections
 from weft.compiler.driver.options import Options
 from weft.compiler.frontend.stablehlo.jaxlib_text import read_bytecode
 from weft.compiler.frontend.stablehlo.platform import HOST_CALL
@@ -88,6 +88,7 @@ class Program:
         self._set(f"{what}_kind_sizes", ctypes.c_size_t, [len("device")] * count)
 
 
+@fewer_collections()
 def compile_program(code: bytes, options: bytes) -> Program:
     """Compiles a portable artifact with JAX's serialised options, unless the cache has it."""
     counts = device_counts(options)

@@ -2,7 +2,9 @@
 
     all_reduce(x), ..., all_reduce(z)  ->  all_reduce(concat(x, z)), and slices of it
 
-Ranks meet once for all of them, where the last stood. What is read before that is summed alone.
+Ranks meet once for all of them, where the last stood, and what is computed of the others, such as
+running statistics, moves behind it. A sum that more than small tensors follow from is not joined
+with later ones.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from weft.dialects.expr import Expr
-from weft.dialects.graph import OPS_BY_NAME
+from weft.dialects.graph import OPS_BY_NAME, GraphOp
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import ShapeAttr, type_of
 from weft.dialects.graph.mesh.collectives import AllReduceOp
@@ -67,10 +69,30 @@ def _key(op: AllReduceOp) -> tuple[Attribute, ...]:
 def _takes(
     bucket: Sequence[AllReduceOp], op: AllReduceOp, positions: Mapping[Operation, int]
 ) -> bool:
-    """Whether a sum fits into a bucket, none of whose other sums is read in front of it."""
-    fits = sum(map(_elements, bucket)) + _elements(op) <= MOST_ELEMENTS
-    users = (_around(use.operation, positions) for each in bucket for use in each.result.uses)
-    return fits and all(positions[user] > positions[op] for user in users)
+    """Whether a sum fits into a bucket, from whose other sums only what may move behind it follows
+    in front of it.
+    """
+    if sum(map(_elements, bucket)) + _elements(op) > MOST_ELEMENTS:
+        return False
+    seen: set[Operation] = set()
+    pending: list[Operation] = [*bucket]
+    while pending:
+        for result in pending.pop().results:
+            for user in (_around(use.operation, positions) for use in result.uses):
+                if positions[user] > positions[op] or user in seen:
+                    continue
+                if not _may_move(user):
+                    return False
+                seen.add(user)
+                pending.append(user)
+    return True
+
+
+def _may_move(op: Operation) -> bool:
+    """Whether an operator computes small tensors, and does nothing else."""
+    sizes = [type_of(each).size.constant for each in op.results]
+    small = all(size is not None and size < LARGE for size in sizes)
+    return isinstance(op, GraphOp) and not op.regions and small
 
 
 def _around(op: Operation, positions: Mapping[Operation, int]) -> Operation:
@@ -83,6 +105,7 @@ def _around(op: Operation, positions: Mapping[Operation, int]) -> Operation:
 
 
 def _join(bucket: Sequence[AllReduceOp]) -> None:
+    _move_followers(bucket)
     last = bucket[-1]
     b = GraphBuilder(InsertPoint.before(last), OPS_BY_NAME)
     b.location = last.location
@@ -103,3 +126,19 @@ def _join(bucket: Sequence[AllReduceOp]) -> None:
     for each in bucket:
         each.detach()
         each.erase()
+
+
+def _move_followers(bucket: Sequence[AllReduceOp]) -> None:
+    """Moves what follows from the sums of a bucket behind the last of them."""
+    last, op = bucket[-1], bucket[0].next_op
+    block, place = last.parent, last
+    assert block is not None, "operators of a function stand in its block"
+    followers: set[Operation] = {*bucket}
+    while op is not None and op is not last:
+        following = op.next_op
+        if any(value.owner in followers for value in op.operands):
+            followers.add(op)
+            op.detach()
+            block.insert_op_after(op, place)
+            place = op
+        op = following

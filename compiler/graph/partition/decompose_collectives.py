@@ -1,7 +1,8 @@
 """graph -> graph: collectives become those that programs have: along the first axis, of elements
 that transports add up.
 
-    shard_slice  ->  a reshape, and a gather at the rank's index
+    shard_slice  ->  a reshape, and a gather at the rank's index; of a weight the rank's row of one
+                     in which the parts of ranks follow each other, so that it reads its part alone
     all_gather   ->  an all_gather along the first axis, whose blocks a transpose puts in order
     all_reduce of f16  ->  one of f32
     all_reduce of einsum "nop,nctp->oct"  ->  one of "nop,nkp->ok"
@@ -15,13 +16,13 @@ from collections.abc import Sequence, Set
 from itertools import pairwise
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, NameLoc, NoneAttr
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from weft.dialects.expr import Expr, product
-from weft.dialects.graph import OPS_BY_NAME
+from weft.dialects.graph import OPS_BY_NAME, ConstantOp
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import BF16, F16, F32, type_of
@@ -30,6 +31,7 @@ from weft.dialects.graph.mesh.collectives import (
     RankIndexOp,
     ReduceScatterOp,
     ReducingOp,
+    ShardRowOp,
     ShardSliceOp,
     UnaryCollectiveOp,
 )
@@ -57,7 +59,7 @@ class DecomposeCollectivesPass(ModulePass):
 def _along_first_axis(op: UnaryCollectiveOp, b: GraphBuilder) -> SSAValue | None:
     match op:
         case ShardSliceOp():
-            return _slice(op, b)
+            return _row(op, b) or _slice(op, b)
         case AllGatherOp() if op.position > 0:
             return _gather(op, b)
         case ReduceScatterOp() if op.position > 0:
@@ -128,6 +130,28 @@ def _slice(op: ShardSliceOp, b: GraphBuilder) -> SSAValue:
     index = b.builder.insert(RankIndexOp.of(None, op.mesh, op.axis_names, op.location)).result
     blocks = b.reshape(op.operand, shape=_blocks(shape, axis, op.parts))
     return b.gather(blocks, index, axis=axis)
+
+
+def _row(op: ShardSliceOp, b: GraphBuilder) -> SSAValue | None:
+    """The part of a weight, which may be the part of one along other axes: of `[m, a, n * k, b]`
+    the row of `[m, n, a, k, b]`, which is computed while compiling. None of another value.
+    """
+    source = op.operand.owner
+    if isinstance(source, ShardRowOp):
+        held, axes = source.operand, source.axis_names
+    elif isinstance(source, ConstantOp) and source.key is not None:
+        held, axes = op.operand, ()
+        b.location = NameLoc(source.key, NoneAttr())  # by which what is computed of it is known
+    else:
+        return None
+    shape, axis, before = type_of(op.operand).shape, op.position, op.mesh.parts(axes)
+    rows = b.reshape(held, shape=[Expr.of(before), *_blocks(shape, axis, op.parts)])
+    if axis > 0:
+        others = [at for at in range(1, len(shape) + 2) if at != axis + 1]
+        rows = b.transpose(rows, permutation=[0, axis + 1, *others])
+    rows = b.reshape(rows, shape=[Expr.of(before * op.parts), *type_of(op.result).shape])
+    row = ShardRowOp.of(rows, op.mesh, (*axes, *op.axis_names), op.location)
+    return b.builder.insert(row).result
 
 
 def _gather(op: AllGatherOp, b: GraphBuilder) -> SSAValue:

@@ -21,7 +21,7 @@ from xdsl.utils.hints import isa
 from weft.compiler.graph.partition.read_mesh import read_mesh
 from weft.compiler.graph.partition.written import read_shardings
 from weft.dialects.errors import OptionError
-from weft.dialects.graph import GraphOp, ShardOp
+from weft.dialects.graph import ConstantOp, GraphOp, ShardOp
 from weft.dialects.graph.core.sharding_rule import ShardingRule, whole_but
 from weft.dialects.graph.core.types import BF16, F16, F32, F64, I32, I64, type_of
 from weft.dialects.graph.mesh.attributes import (
@@ -99,9 +99,10 @@ class _Propagation(Struct):
     def run(self) -> None:
         """Starts from what is written, until nothing changes, and notes what was found."""
         names = [*self._names("input_names"), *self._names("output_names")]
-        unknown = [name for name in self.written if name not in names]
+        weights = {op.key.data for op in self._constants() if op.key is not None}
+        unknown = [name for name in self.written if name not in names and name not in weights]
         if unknown:
-            rule = f"shardings require inputs or outputs ({', '.join(names)})"
+            rule = f"shardings require inputs or outputs ({', '.join(names)}) or weights"
             raise OptionError(f"{rule}, got {', '.join(unknown)}")
         links = [*self._start_inputs(), *self._start_operators()]
         returned = self._returned()
@@ -115,6 +116,9 @@ class _Propagation(Struct):
             for each in (*links, *reversed(links)):
                 changed |= self._visit(each)
         self._note(returned)
+
+    def _constants(self) -> Iterator[ConstantOp]:
+        return (op for op in self.function.body.block.ops if isinstance(op, ConstantOp))
 
     def _names(self, key: str) -> list[str]:
         names = self.function.attributes.get(key)

@@ -9,10 +9,12 @@ from collections.abc import Hashable
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from weft.compiler.graph.simplify.drop_results import drop_dead_results
+from weft.compiler.graph.simplify.fold_control import replace_sizes
+from weft.dialects.expr import Expr
 from weft.dialects.graph import (
     BindSizesOp,
     CallOp,
@@ -23,7 +25,7 @@ from weft.dialects.graph import (
     GraphOp,
 )
 from weft.dialects.graph.core.types import ShapeAttr, TensorType
-from weft.dialects.graph.regions.control import defined_sizes
+from weft.dialects.graph.regions.control import defined_sizes, size_atoms
 from weft.dialects.graph.regions.effects import has_effects
 
 
@@ -36,6 +38,8 @@ class CseDcePass(ModulePass):
         for function in op.ops:
             if isinstance(function, FuncOp):
                 merge_equal(function.body.block)
+                if _merge_sizes(function):
+                    merge_equal(function.body.block)
                 drop_unused(function.body.block, results=True)
 
 
@@ -61,6 +65,24 @@ def merge_equal(block: Block, seen: dict[Hashable, GraphOp] | None = None) -> No
                 merge_equal(region.block, None if isinstance(op, CheckpointOp) else seen)
     for key in own:
         del seen[key]
+
+
+def _merge_sizes(function: FuncOp) -> bool:
+    """Gives sizes that are elements of one value, bound twice in a block, the first names; returns
+    whether there were any.
+    """
+    first: dict[tuple[Block | None, SSAValue], BindSizesOp] = {}
+    renamed: dict[str, Expr] = {}
+    for op in [each for each in function.walk() if isinstance(each, BindSizesOp)]:
+        kept = first.setdefault((op.parent, op.operand), op)
+        if kept is not op:
+            names = zip(op.defined_sizes, map(Expr.of, kept.defined_sizes), strict=True)
+            renamed |= dict(names)
+            op.detach()
+            op.erase()
+    if renamed:
+        replace_sizes(function, size_atoms(renamed))
+    return bool(renamed)
 
 
 def drop_unused(block: Block, *, results: bool = False) -> None:

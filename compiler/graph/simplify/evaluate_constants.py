@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 from msgspec import Struct, field
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, SSAValue
@@ -105,7 +106,10 @@ class _Evaluation(Struct):
         if isinstance(op, ConstantOp):
             return [Evaluated(op.array(self.weights), None)]
         self.weights.budget.spend_bytes(result_bytes(op), op.name)
-        arrays = op.reference(*(self.of(operand).array for operand in op.operands))
+        given = [self.of(operand).array for operand in op.operands]
+        arrays = op.reference(*given)
+        views = (each for each in arrays if any(np.may_share_memory(each, one) for one in given))
+        self.weights.budget.return_bytes(sum(each.nbytes for each in views))
         if not any(self._varies(operand) for operand in op.operands):
             return [Evaluated(array, None) for array in arrays]
         if not all(may_be_replaced(type_of(result).element) for result in op.results):

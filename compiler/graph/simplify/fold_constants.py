@@ -28,7 +28,7 @@ from weft.compiler.target.target import Target
 from weft.dialects.context import note, weights_of
 from weft.dialects.errors import TypeInferenceError
 from weft.dialects.expr import Expr
-from weft.dialects.graph import ConstantOp, DimsOp, ForOp, GraphOp
+from weft.dialects.graph import ConstantOp, DimsOp, ForOp, GraphOp, ShardOp
 from weft.dialects.graph.core.dim_values import DimValues
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.types import I64, TensorType, type_of
@@ -131,11 +131,11 @@ class Folder(Struct):
     budget: FoldingBudget
 
     def fold(self, op: GraphOp) -> None:
-        """Replaces the operator as long as there is something simpler. Raises TypeInferenceError
-        for known indices that are outside of their axis.
+        """Replaces the operator as long as there is something simpler; not what says how a
+        constant is cut. Raises TypeInferenceError for known indices that are outside of their axis.
         """
         current: GraphOp | None = op
-        while current is not None and not isinstance(current, (ConstantOp, DimsOp)):
+        while current is not None and not isinstance(current, (ConstantOp, DimsOp, ShardOp)):
             current = self.step(current)
 
     def _require_inside(self, op: IndexedOp, indices: ConstantOp) -> None:

@@ -68,7 +68,7 @@ def fold_branch(op: BranchOp, function: FuncOp, weights: WeightStore) -> None:
     op.detach()
     op.erase()
     if sizes:
-        _substitute(function, size_atoms(sizes))
+        replace_sizes(function, size_atoms(sizes))
 
 
 def _taken(op: BranchOp, weights: WeightStore) -> Region | None:
@@ -161,8 +161,8 @@ def _stack(op: ForOp, values: Sequence[SSAValue]) -> SSAValue:
     return rows[0] if len(rows) == 1 else b.concat(*rows, axis=0)
 
 
-def _substitute(function: FuncOp, sizes: Mapping[Atom, Expr]) -> None:
-    """Replaces sizes that the branch had named, in attributes and types."""
+def replace_sizes(function: FuncOp, sizes: Mapping[Atom, Expr]) -> None:
+    """Replaces named sizes everywhere in a function, in attributes and types."""
     substitute_sizes(function, sizes)
     for op in function.walk():
         arguments = [arg for region in op.regions for block in region.blocks for arg in block.args]

@@ -9,16 +9,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from math import prod
+from typing import cast
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntAttr
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from weft.compiler.loop.nest import (
     accesses_in,
     accesses_to,
     child_loops,
+    is_defined_inside,
     is_indexed_by_loops,
     is_inside,
+    is_pure,
     loads_in,
     loops_in,
     perfect_nest,
@@ -29,6 +33,7 @@ from weft.compiler.loop.primitives import (
     carry_store,
     collapse,
     forward_store,
+    hoist,
     prefetch,
     reorder,
     reuse_buffer,
@@ -152,21 +157,37 @@ def apply(loop: ForOp, target: Target) -> None:
             _apply_in_blocks(loop, target)
             return
     vectorize_innermost(loop, target)
-    _carry_stores(loop)
+    _lighten(loop)
     loop = parallelize_outermost(loop)
     row = perfect_nest(loop)[-1]
     _jam_vectors(row, target)
     _prefetch_next_row(row, target)
 
 
-def _carry_stores(loop: ForOp) -> None:
-    """Keeps in registers what loops that go from element to element store for the next one."""
-    for inner in [loop, *loops_in(loop)]:
-        for load in [op for op in inner.body.block.ops if isinstance(op, LoadOp)]:
-            moves = any(inner.index in dim.atoms() for dim in load.index)
-            if moves and not isinstance(load.buffer.owner, AllocOp):
-                with suppress(IllegalSchedule):
-                    carry_store(load)
+def _lighten(loop: ForOp) -> None:
+    """Takes out of loops that go from element to element what is the same in all iterations, and
+    keeps in registers what they store for the next one.
+    """
+    for inner in reversed([loop, *loops_in(loop)]):
+        if inner.hints():
+            continue
+        for op in list(inner.body.block.ops):
+            moves = isinstance(op, LoadOp) and any(inner.index in dim.atoms() for dim in op.index)
+            with suppress(IllegalSchedule):
+                if isinstance(op, LoadOp) and moves and not isinstance(op.buffer.owner, AllocOp):
+                    carry_store(op)
+                elif is_pure(op) and _reads_constants(op, inner):
+                    for operand in op.operands:
+                        if is_defined_inside(operand, inner):
+                            hoist(cast(OpResult, operand).op)
+                    hoist(op)
+
+
+def _reads_constants(op: Operation, loop: ForOp) -> bool:
+    """Whether an operation that is no constant reads nothing of a loop but constants."""
+    inside = [each.owner for each in op.operands if is_defined_inside(each, loop)]
+    constants = all(isinstance(each, arith.ConstantOp) for each in inside)
+    return constants and not isinstance(op, arith.ConstantOp)
 
 
 def _store_in_results(row: ForOp) -> None:

@@ -9,12 +9,13 @@ a file may be other than it was when it was read.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import stat
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Final
@@ -126,6 +127,24 @@ class Store(Struct, frozen=True, dict=True):
     def path_of(self, key: str, suffix: str = SUFFIX) -> Path:
         """Where the entry of a key is."""
         return self.folder / f"{key}{suffix}"
+
+    @contextlib.contextmanager
+    def alone(self, key: str) -> Generator[None]:
+        """Lets one process or thread at a time make the entry of a key; others wait, until it has
+        ended, however it ends. They do not where the folder cannot be written.
+        """
+        try:
+            make_private(self.folder)
+            file = self.path_of(key, f"{SUFFIX}.lock").open("ab")
+        except OSError:
+            yield
+            return
+        with file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            try:
+                yield
+            finally:
+                fcntl.flock(file, fcntl.LOCK_UN)  # a process that was forked meanwhile has it, too
 
     def keep_limit(self, newest: Path) -> None:
         """Keeps the limit, to a part of it: to look at all entries takes as long as a small model

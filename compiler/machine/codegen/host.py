@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from weft.compiler.machine.codegen.calibration import calibration_path, read_calibration
 from weft.compiler.machine.codegen.llvm_library import llvm_text
+from weft.compiler.target.cost import CostModel
 from weft.compiler.target.cpuid import uses_tiles
 from weft.compiler.target.native import native_target, table_of
 from weft.compiler.target.target import Target
@@ -40,6 +41,7 @@ class HostCpu(Struct, frozen=True):
         return calibration_path(self.name, self.features)
 
 
+@cache
 def host_cpu() -> HostCpu:
     """The CPU that LLVM detects."""
     triple, name = llvm_text("GetProcessTriple"), llvm_text("GetHostCPUName")
@@ -59,7 +61,12 @@ def host_target(threads: int | None = None, *, calibrated: bool = True) -> Targe
     cpu = host_cpu()
     reads = calibrated and cpu.table is None
     measured = read_calibration(cpu.calibration) if reads else None
-    cores = threads or usable_cores()
+    return _target(threads or usable_cores(), measured)
+
+
+@cache
+def _target(cores: int, measured: CostModel | None) -> Target:
+    cpu = host_cpu()
     return native_target(cpu.triple, cpu.name, cpu.features, _cache_sizes(), cores, measured)
 
 
@@ -69,6 +76,7 @@ def _has_permission() -> bool:
     return ctypes.CDLL(None).syscall(_ARCH_PRCTL, _REQUEST_STATE, _TILE_DATA) == 0
 
 
+@cache
 def _cache_sizes() -> dict[str, int]:
     """Data cache sizes by field of Target; what the system does not tell keeps its default."""
     sizes: dict[str, int] = {}

@@ -1,20 +1,25 @@
 """Weights in the layouts that kernels read them in:
-prepared by running the transforms' own kernels on this machine.
+each is copied into place when it is asked for.
 """
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.compiler.machine.codegen.jit import LoadedCode
+from weft.compiler.deferred import deferred
 from weft.dialects.weights import BLOCK_BYTES, Array, byte_blocks
+
+if TYPE_CHECKING:
+    from weft.compiler.machine.weights import lay_out
+    from weft.dialects.expr import Expr
+else:
+    lay_out = deferred("weft.compiler.machine.weights.lay_out")
 
 ALIGNMENT = 64
 
@@ -42,44 +47,23 @@ class WeightSource(Struct, frozen=True):
 
 class Slicing(Struct, frozen=True):
     """How a tensor is brought into its layout some rows of storage at a time: `step` indices of the
-    dimension `axis` make a row of so many `elements`. The array that is stored may have another
-    shape than the tensor's, `shape`: equal bytes are stored once.
+    dimension `axis` make a row of so many `elements`.
     """
 
-    shape: tuple[int, ...]
     axis: int
     step: int
     elements: int
 
 
 class WeightTransform(Struct, frozen=True):
-    """The symbol of `void transform(context, const source, target)`, which writes to zeroed
-    storage; with a slicing, how many indices the source has comes behind the context.
+    """Where in zeroed storage the elements of a tensor are: `address` is over their indices; with a
+    slicing it holds for some of the tensor at a time. The array that is stored may have another
+    shape than the tensor's, `shape`: equal bytes are stored once.
     """
 
-    symbol: str
+    shape: tuple[int, ...]
+    address: Expr
     slicing: Slicing | None
-
-
-class WeightTransforms(Struct, frozen=True):
-    """Transforms in this process, by the names that weights have for them."""
-
-    code: LoadedCode | None
-    each: Mapping[str, WeightTransform]
-
-    def apply(self, name: str, source: Array, target: Array) -> None:
-        """Brings a tensor, or with a slicing some of it, into zeroed storage."""
-        assert self.code is not None, "a derived weight has a compiled transform"
-        transform = self.each[name]
-        dense = np.ascontiguousarray(source)
-        pointer, size = ctypes.c_void_p, ctypes.c_int64
-        positions = dense.ctypes.data, target.ctypes.data
-        address = self.code.address(transform.symbol)
-        if transform.slicing is None:
-            ctypes.CFUNCTYPE(None, pointer, pointer, pointer)(address)(None, *positions)
-            return
-        function = ctypes.CFUNCTYPE(None, pointer, size, pointer, pointer)(address)
-        function(None, source.shape[transform.slicing.axis], *positions)
 
 
 class Weights(Struct, frozen=True):
@@ -87,7 +71,7 @@ class Weights(Struct, frozen=True):
 
     sources: Sequence[WeightSource]
     arrays: Mapping[str, Array]
-    transforms: WeightTransforms
+    transforms: Mapping[str, WeightTransform]
 
     @property
     def digest(self) -> None:
@@ -102,20 +86,20 @@ class Weights(Struct, frozen=True):
         array = self.arrays[source.key]
         if source.transform is None:
             return np.ascontiguousarray(array)
-        slicing = self.transforms.each[source.transform].slicing
-        shaped = array if slicing is None else array.reshape(slicing.shape)
+        transform = self.transforms[source.transform]
         target = _aligned_zeros(source.elements, array.dtype)
-        self.transforms.apply(source.transform, shaped, target)
+        lay_out.lay_out(array.reshape(transform.shape), transform.address, target)
         return target
 
     def pieces(self, source: WeightSource) -> Iterator[Array]:
         """The bytes of one weight, some at a time."""
-        array, name = self.arrays[source.key], source.transform
-        slicing = None if name is None else self.transforms.each[name].slicing
-        if name is None or slicing is None:
-            yield from byte_blocks(array if name is None else self.prepare(source))
+        array = self.arrays[source.key]
+        transform = None if source.transform is None else self.transforms[source.transform]
+        slicing = None if transform is None else transform.slicing
+        if transform is None or slicing is None:
+            yield from byte_blocks(array if transform is None else self.prepare(source))
             return
-        array = array.reshape(slicing.shape)
+        array = array.reshape(transform.shape)
         rows = max(1, BLOCK_BYTES // (slicing.elements * array.dtype.itemsize))
         indices = rows * slicing.step
         for start in range(0, array.shape[slicing.axis], indices):
@@ -123,7 +107,7 @@ class Weights(Struct, frozen=True):
             part = array[(*leading, slice(start, start + indices))]
             filled = -(-part.shape[slicing.axis] // slicing.step)
             target = np.zeros(filled * slicing.elements, array.dtype)
-            self.transforms.apply(name, part, target)
+            lay_out.lay_out(part, transform.address, target)
             yield target.view(np.uint8)
 
     def bytes(self, source: WeightSource) -> int:

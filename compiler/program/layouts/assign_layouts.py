@@ -15,11 +15,12 @@ from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from weft.dialects.expr import Atom, Expr, Symbol
+from weft.dialects.expr import Atom, Expr, Operand, Symbol
+from weft.dialects.loop.dynamic import SubviewOp, weight_of
 from weft.dialects.loop.equal_sizes import as_multiples, multiples, noted_equal_sizes
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import COPIES, CallOp, KernelOp, ProgramOp, WeightOp
-from weft.dialects.loop.types import BufferType, buffer_type_of
+from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer, buffer_type_of
 
 CopyKernel = Callable[[BufferType, BufferType], KernelOp]
 """Makes a (scheduled, canonically named) kernel that copies between two
@@ -68,7 +69,7 @@ class AssignLayouts(Struct, frozen=True):
             wanted, given = buffer_type_of(argument).substitute(sizes), buffer_type_of(value)
             if wanted == given or wanted.substitute(known) == given.substitute(known):
                 continue
-            index = value.owner if isinstance(value.owner, WeightOp) else call
+            index = weight_of(value) or call
             conversion = (index.parent, value, wanted)
             if conversion not in converted:
                 converted[conversion] = self._convert(call, value, wanted, kernels)
@@ -77,10 +78,9 @@ class AssignLayouts(Struct, frozen=True):
     def _convert(
         self, call: CallOp, value: SSAValue, wanted: BufferType, kernels: dict[str, KernelOp]
     ) -> SSAValue:
-        if isinstance(value.owner, WeightOp):
-            derived = WeightOp.of(value.owner.key.data, wanted)
-            Rewriter.insert_op(derived, InsertPoint.before(value.owner))
-            return derived.result
+        weight = weight_of(value)
+        if weight is not None:
+            return _derived(weight, value, wanted)
         block = call.parent_block()
         assert block is not None, "a call stands in a program"
         target = AllocOp.of(wanted)
@@ -96,9 +96,39 @@ class AssignLayouts(Struct, frozen=True):
         return target.result
 
 
+def _derived(weight: WeightOp, value: SSAValue, wanted: BufferType) -> SSAValue:
+    """A weight, or the same row of one, in the layout of a type."""
+    row = value.owner
+    if not isinstance(row, SubviewOp):
+        derived = WeightOp.of(weight.key.data, wanted)
+        Rewriter.insert_op(derived, InsertPoint.before(weight))
+        return derived.result
+    rows = buffer_type_of(weight.result).shape[0]
+    derived = WeightOp.of(weight.key.data, _with_rows(wanted, rows))
+    own = SubviewOp.of(derived.result, row.value, wanted)
+    Rewriter.insert_op([derived, own], InsertPoint.before(row))
+    return own.result
+
+
+def _with_rows(row: BufferType, rows: Expr) -> BufferType:
+    """The type of so many buffers of a type, one behind the other."""
+    shape, storage = (rows, *row.shape), (rows, *row.storage)
+    if not isinstance(row.layout, LayoutAttr):
+        return buffer(shape, row.element)
+    shifted: dict[Atom, Expr] = {
+        Operand(at): Expr.atom(Operand(at + 1)) for at in range(len(row.shape))
+    }
+    subscripts = [each.substitute(shifted) for each in row.layout.subscripts.data]
+    layout = LayoutAttr(ExprsAttr((Expr.atom(Operand(0)), *subscripts)), ExprsAttr(storage))
+    return buffer(shape, row.element, layout)
+
+
 def drop_unused_weights(module: ModuleOp) -> None:
     """Removes weights that no call reads any more, their derived forms having taken their place."""
     for weight in [op for op in module.walk() if isinstance(op, WeightOp)]:
+        for row in [use.operation for use in weight.result.uses]:
+            if isinstance(row, SubviewOp) and not row.result.uses:
+                Rewriter.erase_op(row)
         if not weight.result.uses:
             Rewriter.erase_op(weight)
 

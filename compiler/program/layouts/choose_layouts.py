@@ -97,6 +97,8 @@ class _Search:
             for value in self.calls_of
             if (value in reached or buffer_type_of(value).rank >= IMAGE) and self._is_free(value)
         ]
+        if not free:
+            return set()
         results = [self._descend(set(start), free) for start in ((), free)]
         return min(results, key=self._total)
 

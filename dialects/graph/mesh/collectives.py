@@ -281,17 +281,44 @@ class ShardSliceOp(AlongAxisCollectiveOp):
 
     def vjp(self, cotangent: SSAValue, b: GraphBuilder) -> SSAValue:
         """The cotangent at its place among zeros."""
-        shape, at = list(type_of(cotangent).shape), self.position
-        blocks = [*shape[:at], Expr.of(1), *shape[at:]]
-        ones = [Expr.of(1)] * len(blocks)
-        ones[at] = Expr.of(self.parts)
-        index = b.builder.insert(RankIndexOp.of(None, self.mesh, self.axis_names)).result
-        numbers = b.reshape(b.constant_of(list(range(self.parts)), I64), shape=ones)
-        block = b.reshape(cotangent, shape=blocks)
-        placed = b.where(b.equal(numbers, index), block, b.constant_of(0, type_of(block).element))
+        placed = _among_zeros(self, cotangent, self.position, b)
         return b.reshape(placed, shape=type_of(self.operand).dims)
 
 
+@irdl_op_definition
+class ShardRowOp(UnaryCollectiveOp):
+    """The rank's row of its operand, which has one for each rank of the group. Of a constant it is
+    read where it is stored.
+    """
+
+    name = "graph.shard_row"
+
+    def infer(self) -> Sequence[TensorType]:
+        self.require_axes()
+        rows, *shape = type_of(self.operand).shape or (None,)
+        self.require(rows == self.parts, f"{self.parts} rows", rows)
+        return [tensor(shape, type_of(self.operand).element)]
+
+    def group_reference(self, *operands: Array) -> Sequence[Array]:
+        return [each[index] for index, each in enumerate(operands)]
+
+    def vjp(self, cotangent: SSAValue, b: GraphBuilder) -> SSAValue:
+        """The cotangent as the rank's row, the others zeros."""
+        return _among_zeros(self, cotangent, 0, b)
+
+
+def _among_zeros(op: UnaryCollectiveOp, value: SSAValue, axis: int, b: GraphBuilder) -> SSAValue:
+    """A tensor with another axis, along which the rank's index has the value."""
+    shape = list(type_of(value).shape)
+    blocks = [*shape[:axis], Expr.of(1), *shape[axis:]]
+    ones = [Expr.of(1)] * len(blocks)
+    ones[axis] = Expr.of(op.parts)
+    index = b.builder.insert(RankIndexOp.of(None, op.mesh, op.axis_names)).result
+    numbers = b.reshape(b.constant_of(list(range(op.parts)), I64), shape=ones)
+    block = b.reshape(value, shape=blocks)
+    return b.where(b.equal(numbers, index), block, b.constant_of(0, type_of(block).element))
+
+
 OPS: tuple[type[CollectiveOp], ...] = (
-    RankIndexOp, AllReduceOp, AllGatherOp, ReduceScatterOp, ShardSliceOp,
+    RankIndexOp, AllReduceOp, AllGatherOp, ReduceScatterOp, ShardSliceOp, ShardRowOp,
 )  # fmt: skip

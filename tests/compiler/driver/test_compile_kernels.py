@@ -23,7 +23,6 @@ from weft.compiler.driver.compile_kernels import (
     kernel_compiler,
     options_of_kernel,
     parse_kernel,
-    stored_object,
 )
 from weft.compiler.driver.session import Session
 from weft.compiler.driver.workers import (
@@ -389,16 +388,6 @@ def test_workers_start_for_groups_that_no_compilation_has_had(monkeypatch: pytes
         pipeline.compile_model(model, options, Session(options, cores=1, store=store))
     first, other_weights, other_model = expected
     assert first > other_weights == 0 < other_model
-
-
-def test_a_store_gives_the_object_of_the_same_text_and_target(monkeypatch: pytest.MonkeyPatch):
-    text, target, store = "define i32 @one() { ret i32 1 }", host_target(), Memory()
-    made = stored_object(store, text, target)
-    assert made == stored_object(None, text, target)
-    monkeypatch.setattr(compile_kernels, "compile_object", lambda *given: bytes(str(given), "utf8"))
-    assert stored_object(store, text, target) == made
-    assert stored_object(store, text.replace("1", "2"), target) != made
-    assert stored_object(store, text, replace(target, cpu="other")) != made
 
 
 @pytest.mark.parametrize("before", [(700, 10, 10), (10_000_000, 10, 10)])

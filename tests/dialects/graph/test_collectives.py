@@ -20,6 +20,7 @@ from weft.dialects.graph.mesh.collectives import (
     AllReduceOp,
     RankIndexOp,
     ReduceScatterOp,
+    ShardRowOp,
     ShardSliceOp,
 )
 from weft.dialects.graph.mesh.evaluate_ranks import evaluate_ranks
@@ -31,6 +32,7 @@ COLLECTIVES = {
     "all_gather": (AllGatherOp, {"axis": 1}),
     "reduce_scatter": (ReduceScatterOp, {"axis": 1, "reduction": "sum"}),
     "shard_slice": (ShardSliceOp, {"axis": 1}),
+    "shard_row": (ShardRowOp, {}),
 }
 GROUPS = [("a",), ("b",), ("b", "a")]
 
@@ -70,7 +72,7 @@ def test_groups_have_the_ranks_that_differ_along_their_axes(axes):
 @pytest.mark.parametrize("name", COLLECTIVES)
 def test_cotangents_are_those_of_the_linear_map(name: str, axes):
     """Of values that vary: the sum over ranks of `c . f(x)` is that of `f^T(c) . x`."""
-    x = random()
+    x = random((MESH.parts(axes), 6))
     y = applied(name, axes, x)
     c = [np.random.default_rng(rank + 9).normal(size=each.shape) for rank, each in enumerate(y)]
     pulled = pulled_back(name, axes, x, c)
@@ -122,6 +124,7 @@ def test_a_greatest_value_has_no_derivative():
         (lambda x: AllReduceOp.of(x, MESH, ("a",), reduction="mean"), "one of sum, max, min"),
         (lambda x: AllGatherOp.of(x, MESH, ("a",), axis=2), "an axis from 0 to 1"),
         (lambda x: ShardSliceOp.of(x, MESH, ("b",), axis=0), "a dim that is a multiple of 3"),
+        (lambda x: ShardRowOp.of(x, MESH, ("b",)), "3 rows"),
         (lambda x: RankIndexOp.of(None, MESH, ("x",)), "axes of the mesh"),
     ],
 )

@@ -49,6 +49,45 @@ def losses(command: list[str], example: str, folder: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
+PROGRESS = """
+import ctypes, time
+import numpy as np
+from mpi4py import MPI
+from weft.compiler.abi.structs import COLLECTIVE
+from weft.distributed.messages import CollectiveRecord
+from weft.distributed.world import world
+
+table, x = world().table, np.ones(1 << 20, np.float32)
+size, stride = ctypes.c_int64(4), ctypes.c_int64(1)
+sizes, strides = map(ctypes.addressof, (size, stride))
+what = CollectiveRecord(
+    size=COLLECTIVE.size, axes=1, count=x.size, sizes=sizes, strides=strides, tag=1
+)
+start, wait = (
+    ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)(each)
+    for each in (table.start, table.wait)
+)
+given = table.user, ctypes.addressof(what), x.ctypes.data, x.ctypes.data
+assert not start(*given)
+(request,) = table.held[0]._requests.values()
+deadline = time.monotonic() + 20
+while request != MPI.REQUEST_NULL and time.monotonic() < deadline:
+    time.sleep(0.01)
+assert request == MPI.REQUEST_NULL, "a sum is done before it is waited for"
+assert not wait(*given)
+assert (x == 4).all()
+"""
+
+
+def test_a_sum_goes_on_between_its_start_and_its_end(tmp_path: Path):
+    command = launcher()
+    (tmp_path / "progress.py").write_text(PROGRESS)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command += [sys.executable, str(tmp_path / "progress.py")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(("example", "lines"), [("train", 6), ("pipeline", 5)])
 def test_four_ranks_of_mpi_train_as_one(example: str, lines: int, tmp_path: Path):
     command = launcher()

@@ -5,7 +5,9 @@ what the model of the wire predicts.
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -105,10 +107,13 @@ def test_training_follows_one_rank(stages: int, data: int):
     def run():
         mesh = Mesh(stage=stages, data=data)
         found, own, step = trained(mesh, rows)
-        return weft.rank() // data, found, own, step.executable.metadata["mesh"]
+        described = step.executable.metadata["mesh"]
+        return weft.rank() // data, found, own, step.whole(own)[0], described
 
-    for stage, found, own, described in weft.simulate(stages * data, run):
+    for stage, found, own, whole, described in weft.simulate(stages * data, run):
         np.testing.assert_allclose(found, losses, rtol=1e-5)
+        for name, value in parameters.items():
+            np.testing.assert_allclose(whole[name], np.asarray(value), rtol=1e-5, atol=1e-6)
         for name, ranks in zip(sorted(own), described["output_ranks"], strict=False):
             if stage in ranks:
                 np.testing.assert_allclose(
@@ -175,12 +180,19 @@ os.write(1, b"%d\\n" % (resident() - before))  # in one piece
 """How many bytes a first call adds to what a process has in memory."""
 
 
-def test_a_rank_loads_the_weights_of_its_stage_alone(tmp_path: Path):
-    """Of four layers of 4 MB two each."""
+ALTERNATING = [f"--shard=w{n}={',model' if n % 2 == 0 else 'model'}" for n in range(4)]
+"""Columns of a layer and rows of the next one."""
+
+
+@pytest.mark.parametrize(
+    "cut", [["--mesh=stage=2", "--stage=relu1=1"], ["--mesh=model=2", *ALTERNATING]]
+)
+def test_a_rank_loads_its_part_of_the_weights_alone(cut: list[str], tmp_path: Path):
+    """Of four layers of 4 MB two each, or half of each."""
     onnx.save(layers(1024), tmp_path / "net.onnx")
     (tmp_path / "growth.py").write_text(GROWTH)
     words = ["compile", str(tmp_path / "net.onnx"), "-o", str(tmp_path / "net.so")]
-    assert main([*words, "--mesh", "stage=2", "--stage", "relu1=1"]) == 0
+    assert main([*words, *cut]) == 0
     launch = "import sys; from weft.cli.main import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", launch, "launch", "-n", "2", "--all-output"]
     done = subprocess.run(
@@ -301,11 +313,21 @@ def test_the_model_predicts_calls_over_a_slow_wire(options):
 def test_plans_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     onnx.save(layers(), tmp_path / "net.onnx")
     words = ["plan", str(tmp_path / "net.onnx"), "--alpha", "2us", "--beta", "12GB/s"]
-    assert main([*words, "--mesh", "data=4,model=2", "--shard", "x=data,model"]) == 0
+    cuts = ["--shard", "x=data,model", "--shard", "w2=,model"]
+    assert main([*words, "--mesh", "data=4,model=2", *cuts]) == 0
     shown = capsys.readouterr().out
+    assert re.search(r"x +data,model\n", shown)
+    assert "2 parts, as each rank reads one" in shown
+    assert re.search(r"all_reduce +2 +\d+ B", shown)
     assert "8 ranks (data = 4, model = 2)" in shown
     assert "bound by" in shown
-    assert main([*words, "--mesh", "stage=2", "--stage", "relu1=1", "--json"]) == 0
+    stages = ["--mesh", "stage=2", "--stage", "relu1=1", "--json"]
+    times: list[tuple[float, float]] = []
+    for more in ([], ["--measure"]):
+        assert main([*words, *stages, *more]) == 0
+        found = json.loads(capsys.readouterr().out)
+        times.append((found["scale"], found["stages"][0]["computing"]))
+    assert times[1][1] == pytest.approx(times[1][0] * times[0][1])
     assert main([*words[:2], "--beta", "12"]) == 1
     assert "beta requires a number in one of B/s, kB/s, MB/s, GB/s, got '12'" in (
         capsys.readouterr().err

@@ -19,7 +19,13 @@ ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import numpy as np
 import weft
-from weft import Mesh, P
+from weft import Mesh, P, compilation
+
+compiled = compilation._compiled
+def counted(*arguments):
+    print("compiled", flush=True)
+    return compiled(*arguments)
+compilation._compiled = counted
 
 x = np.arange(8, dtype=np.float32)
 options = {"mesh": Mesh(data=2), "shardings": {"x": P("data")}, "threads": 1}
@@ -31,12 +37,18 @@ if weft.rank() == 1:
 
 
 def test_one_trace_has_the_call_of_both_processes(tmp_path: Path):
-    """The last to come to a sum ends neither rank's wait before it has begun its own."""
+    """The last to come to a sum ends neither rank's wait before it has begun its own. One of the
+    ranks has compiled what both run.
+    """
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    command = [sys.executable, "-m", "weft.cli.main", "launch", "-n", "2", program]
+    command = [sys.executable, "-m", "weft.cli.main", "launch", "-n", "2", "--all-output"]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "WEFT_CACHE_DIR": str(tmp_path / "cache")}
-    subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=120)
+    done = subprocess.run(
+        [*command, program], cwd=tmp_path, env=environment, check=True, timeout=120,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.stdout.count("compiled") == 1
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     named = [event["args"]["name"] for event in events if event["name"] == "process_name"]
     assert [name.split()[-2:] for name in named] == [["rank", "0"], ["rank", "1"]]

@@ -39,6 +39,53 @@ def combination(block: Block) -> str | None:
     return COMBINATIONS[op.name] if set(op.operands) == set(block.args) else None
 
 
+_EXTREMA = {"arg_max": "GT", "arg_min": "LT"}
+"""By the operator of the graph: how the first of two elements compares with the second one where it
+is kept.
+"""
+
+
+_OF_EXTREMA = 10
+"""Operators of such a body."""
+
+
+def position_of_extremum(block: Block) -> str | None:
+    """The operator whose body keeps the greater or the lesser of two elements, a NaN before others,
+    and its position, the lower one of equals; None for any other body.
+
+    `a, i, b, j -> (a > b or a != a) ? a : b, (a > b or a != a or a == b and i < j) ? i : j`
+    """
+    last = block.last_op
+    if last is None or len(last.operands) != 2 or len(block.args) != 4:
+        return None
+    if len(list(block.ops)) > _OF_EXTREMA:
+        return None  # formulas of others may grow with each operator
+    found = [_formula(block, each) for each in last.operands]
+    for name, word in _EXTREMA.items():
+        kept = _joined("or", _joined(word, "0", "2"), _joined("NE", "0", "0"))
+        lower = _joined("and", _joined("EQ", "0", "2"), _joined("LT", "1", "3"))
+        chosen = _joined("or", kept, lower)
+        if found == [_joined("select", kept, "0", "2"), _joined("select", chosen, "1", "3")]:
+            return name
+    return None
+
+
+def _formula(block: Block, value: SSAValue) -> str:
+    """What a value of a body is computed from, the operands of `and` and `or` in one order."""
+    if value in block.args:
+        return str(next(at for at, each in enumerate(block.args) if each is value))
+    op = value.owner
+    if not isinstance(op, HloOp) or _word(op, "compare_type") == "TOTALORDER":
+        return "another"
+    word = _word(op, "comparison_direction") or op.name.removeprefix("stablehlo.")
+    return _joined(word, *(_formula(block, each) for each in op.operands))
+
+
+def _joined(name: str, *operands: str) -> str:
+    ordered = sorted(operands) if name in ("and", "or") else operands
+    return f"{name}({', '.join(ordered)})"
+
+
 class Comparison(Struct, frozen=True):
     """A comparator of a sort: the direction, the operand whose two elements are compared, and
     whether floats are in total order, zeros and NaNs by their signs.

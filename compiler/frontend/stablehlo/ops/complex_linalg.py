@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from weft.compiler.frontend.stablehlo.node import Node
 from weft.compiler.frontend.stablehlo.ops.complex_functions import Pair, quotient
+from weft.compiler.frontend.stablehlo.ops.linalg import of_stack
 from weft.dialects.graph.core.algebra import Term, counted, joined
 from weft.dialects.graph.linalg.triangular import transposed
 
@@ -24,7 +25,10 @@ def complex_cholesky(node: Node) -> Sequence[Term]:
 
 def complex_triangular_solve(node: Node) -> Sequence[Term]:
     """`x` with `op(a) * x = b` or `x * op(a) = b`: rows are divided by their diagonal first."""
-    a, b = Pair(*node.operands[:2]), Pair(*node.operands[2:])
+    a, b = (
+        Pair(*node.operands[:2]),
+        Pair(*(of_stack(x, node.operands[0]) for x in node.operands[2:])),
+    )
     lower, left = node.flag("lower"), node.flag("left_side")
     form = node.word("transpose_a", "NO_TRANSPOSE")
     if form == "ADJOINT":

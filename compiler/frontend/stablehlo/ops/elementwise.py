@@ -172,12 +172,12 @@ def copy_sign(size: Term, sign_of: Term) -> Term:
     return is_negative(sign_of).where(-size, size)
 
 
-def exact(function: Callable[[Term], Term]) -> Callable[[Term], Term]:
+def exact(function: Callable[..., Term]) -> Callable[..., Term]:
     """A formula of f32 in f64, rounded once; of f64 as it is."""
 
-    def computed(x: Term) -> Term:
-        element = x.type.element
-        return function(x.cast(F64)).cast(element) if element != F64 else function(x)
+    def computed(*operands: Term) -> Term:
+        element = operands[0].type.element
+        return function(*(each.cast(F64) for each in operands)).cast(element)
 
     return computed
 

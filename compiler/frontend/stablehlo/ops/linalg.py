@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.compiler.frontend.stablehlo.node import Node
+from weft.compiler.frontend.stablehlo.ops.movement import stretched
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.types import BF16, F16, F32, FLOATS
@@ -29,6 +30,7 @@ def cholesky(node: Node) -> Sequence[Term]:
 def triangular_solve(node: Node) -> Sequence[Term]:
     """`x` with `op(a) * x = b` or `x * op(a) = b`, a triangular."""
     a, b = node.operands
+    b = of_stack(b, a)
     element = a.type.element
     if element not in FLOATS:
         raise UnsupportedError(f"requires floats, got {element}")
@@ -42,6 +44,11 @@ def triangular_solve(node: Node) -> Sequence[Term]:
     unit = node.flag("unit_diagonal")
     found = a.of(a.b.triangular_solve(a.value, b.value, lower=lower, unit=unit))
     return [(found if left else transposed(found)).cast(element)]
+
+
+def of_stack(b: Term, a: Term) -> Term:
+    """`b`, whose stack of matrices is required to be as large as that of `a`."""
+    return stretched(b, [*a.shape[:-2], *b.shape[-2:]])
 
 
 LINALG = {"cholesky": cholesky, "triangular_solve": triangular_solve}

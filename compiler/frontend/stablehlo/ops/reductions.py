@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute
 
 from weft.compiler.frontend.stablehlo.node import Node
-from weft.compiler.frontend.stablehlo.ops.bodies import combination
+from weft.compiler.frontend.stablehlo.ops.bodies import combination, position_of_extremum
 from weft.compiler.frontend.stablehlo.ops.indexing import scattered_rows
 from weft.compiler.frontend.stablehlo.ops.movement import of_one_shape, padded, stretched, strided
 from weft.dialects.errors import ModelError, UnsupportedError
@@ -21,6 +22,7 @@ from weft.dialects.graph import ConstantOp
 from weft.dialects.graph.core.accumulate import highest, lowest
 from weft.dialects.graph.core.algebra import Term, counted, joined, size_term
 from weft.dialects.graph.core.types import BF16, BOOL, F16, F32, I64, UI8, Shape
+from weft.dialects.stablehlo.op import HloOp
 
 Body = Callable[[Sequence[Term]], list[Term]]
 """What two states, one behind the other, become."""
@@ -56,13 +58,45 @@ def reduce(node: Node) -> Sequence[Term]:
     operands, starts = of_one_shape(node.operands[:count]), node.operands[count:]
     dims = node.integers("dimensions")
     body = combination(node.op.regions[0].block) if count == 1 else None
+    if count == 2 and (extremum := _extremum(node, operands, starts, dims)) is not None:
+        return extremum
     found = _known_reduction(operands[0], dims, body)
     if found is None:
         return _tree(node, operands, starts, dims)
     if is_identity(body, starts[0]):
         return [found]
     start = starts[0].expand(found.shape)
+    if body in _OPERATORS and found.type.element != BOOL:  # also of parts of complex numbers
+        return [found.of(found.b.op(_OPERATORS[body], start.value, found.value).results[0])]
     return [each.expand(found.shape) for each in node.applied([start, found])]
+
+
+def _extremum(
+    node: Node, operands: Sequence[Term], starts: Sequence[Term], dims: Sequence[int]
+) -> list[Term] | None:
+    """The extrema of lines and their positions, where the body and an operand that counts are
+    those; None where they are not.
+    """
+    name, (x, places) = position_of_extremum(node.op.regions[0].block), operands
+    value = None if name is None else _known_reduction(x, dims, name.removeprefix("arg_"))
+    if name is None or value is None or x.type.element == BOOL or _counted_dim(node) != [*dims]:
+        return None
+    if x.shape[dims[0]].constant == 0:
+        return None
+    options = {"axis": dims[0], "keepdims": False, "select_last_index": False}
+    place = x.of(x.b.op(name, x.value, **options).results[0]).cast(places.type.element)
+    if is_identity(name.removeprefix("arg_"), starts[0]) and is_identity("add", starts[1]):
+        return [value, place]  # what begins at place 0 is no other than the first element
+    return node.applied([*(each.expand(value.shape) for each in starts), value, place])
+
+
+def _counted_dim(node: Node) -> list[int]:
+    """The dim along which the second operand counts; none where it does not."""
+    op = node.op.operands[1].owner
+    if not isinstance(op, HloOp) or op.name not in ("stablehlo.iota", "stablehlo.dynamic_iota"):
+        return []
+    axis = op.written.get("iota_dimension")
+    return [axis.value.data] if isinstance(axis, IntegerAttr) else []
 
 
 def _known_reduction(x: Term, dims: Sequence[int], body: str | None) -> Term | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 
@@ -23,6 +24,13 @@ from weft.compiler.frontend.stablehlo.ops.elementwise import (
     of_terms,
 )
 from weft.compiler.frontend.stablehlo.ops.movement import broadcast
+from weft.compiler.frontend.stablehlo.ops.series import (
+    digamma,
+    lgamma,
+    modified_bessel,
+    polygamma,
+    zeta,
+)
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.types import F64, FLOATS
@@ -105,54 +113,6 @@ def erf_inv(x: Term) -> Term:
     return (size > 1.0).where(x * math.nan, is_nan(x).where(x, y))
 
 
-_LANCZOS_BASE = 0.99999999999980993227684700473478
-_LANCZOS = (
-    676.520368121885098567009190444019, -1259.13921672240287047156078755283,
-    771.3234287776530788486528258894, -176.61502916214059906584551354,
-    12.507343278686904814458936853, -0.13857109526572011689554707, 9.984369578019570859563e-6,
-    1.50563273514931155834e-7,
-)  # fmt: skip
-_GAMMA = 7.5
-
-
-def lgamma(x: Term) -> Term:
-    """`log(|gamma(x)|)` by Lanczos' approximation, below 1/2 by reflection."""
-    reflects = x < 0.5
-    z = reflects.where(-x, x - 1.0)
-    total = z * 0.0 + _LANCZOS_BASE
-    for position, coefficient in enumerate(_LANCZOS):
-        total = total + coefficient / (z + (position + 1.0))
-    t = z + _GAMMA
-    log_t = log1p(z / _GAMMA) + math.log(_GAMMA)
-    log_y = (z + 0.5 - t / log_t) * log_t + math.log(2 * math.pi) / 2 + total.math("log")
-    size = x.math("abs")
-    part = size - size.math("floor")
-    part = (part > 0.5).where(1.0 - part, part)
-    sine = (part * math.pi).math("sin").math("log")
-    reflected = (sine.math("abs") < math.inf).where(math.log(math.pi) - sine - log_y, -sine)
-    found = reflects.where(reflected, log_y)
-    return size.equals(math.inf).where(size, found)
-
-
-def digamma(x: Term) -> Term:
-    """The derivative of `lgamma`."""
-    reflects = x < 0.5
-    z = reflects.where(-x, x - 1.0)
-    upper, lower = z * 0.0, z * 0.0 + _LANCZOS_BASE
-    for position, coefficient in enumerate(_LANCZOS):
-        distance = z + (position + 1.0)
-        upper = upper - coefficient / (distance * distance)
-        lower = lower + coefficient / distance
-    t = z + _GAMMA
-    log_t = log1p(z / _GAMMA) + math.log(_GAMMA)
-    y = log_t + upper / lower - (_GAMMA - 0.5) / t
-    reduced = x + (x + 0.5).math("floor").math("abs")
-    angle = reduced * math.pi
-    reflected = y - angle.math("cos") * math.pi / angle.math("sin")
-    pole = (x <= 0) & x.equals(x.math("floor"))
-    return pole.where(x * math.nan, reflects.where(reflected, y))
-
-
 def next_after(x: Term, y: Term) -> Term:
     """The number beside `x` towards `y`."""
     element = x.type.element
@@ -187,10 +147,10 @@ def in_f64(function: Callable[..., Term]) -> HloImporter:
     """A formula that is computed in f64."""
 
     def build(node: Node) -> Sequence[Term]:
-        (x,) = node.operands
-        if x.type.element not in FLOATS:
-            raise UnsupportedError(f"requires floats, got {x.type.element}")
-        return [exact(function)(x)]
+        element = node.operands[0].type.element
+        if element not in FLOATS:
+            raise UnsupportedError(f"requires floats, got {element}")
+        return [exact(function)(*node.operands)]
 
     return build
 
@@ -248,6 +208,7 @@ FUNCTIONS = {
     "atan": named("atan"),
     "atanh": named("atanh"),
     "cosh": named("cosh"),
+    "bessel_i1e": in_f64(partial(modified_bessel, 1, True)),
     "digamma": in_f64(digamma),
     "erf": named("erf"),
     "erf_inv": in_f64(erf_inv),
@@ -258,9 +219,11 @@ FUNCTIONS = {
     "lgamma": in_f64(lgamma),
     "mulhi": of_terms(upper_product),
     "next_after": of_terms(next_after),
+    "polygamma": in_f64(polygamma),
     "sinh": named("sinh"),
     "square": of_terms(squared),
     "tan": named("tan"),
+    "zeta": in_f64(zeta),
 }
 """By the name in CHLO: functions of each element."""
 
@@ -268,7 +231,10 @@ SPECIAL = {
     **FUNCTIONS,
     **{f"broadcast_{name}": broadcasting(ELEMENTWISE[name]) for name in _BROADCAST},
     "broadcast_compare": broadcasting(broadcast_compare),
-    "broadcast_next_after": broadcasting(of_terms(next_after)),
+    **{
+        f"broadcast_{name}": broadcasting(FUNCTIONS[name])
+        for name in ("next_after", "polygamma", "zeta")
+    },
     "constant_like": constant_like,
 }
 """By the name in CHLO."""

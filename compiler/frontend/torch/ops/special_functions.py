@@ -1,26 +1,20 @@
-"""ATen's special functions, computed in f64 and rounded once.
-
-Bessel functions are Chebyshev series, whose coefficients are those of integrals by the trapezoid
-rule, which is exact to rounding for periodic functions.
-"""
+"""ATen's special functions, computed in f64 and rounded once."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import cache, partial
-from typing import Any, Final
-
-import numpy as np
+from collections.abc import Callable
+from functools import partial
+from typing import Final
 
 from weft.compiler.frontend.stablehlo.ops.elementwise import bits, exact, from_bits
-from weft.compiler.frontend.stablehlo.ops.special import (
+from weft.compiler.frontend.stablehlo.ops.series import (
     digamma,
-    erf_inv,
-    erfc,
+    hurwitz_zeta,
     lgamma,
-    next_after,
+    modified_bessel,
 )
+from weft.compiler.frontend.stablehlo.ops.special import erf_inv, erfc, next_after
 from weft.compiler.frontend.torch.operands import (
     AtenFunction,
     AtenTable,
@@ -30,10 +24,9 @@ from weft.compiler.frontend.torch.operands import (
     promoted,
 )
 from weft.dialects.errors import UnsupportedError
-from weft.dialects.graph.core.algebra import Term, counted
+from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import F32, F64, FLOATS, I32
-from weft.dialects.weights import Array
 
 Function = Callable[[Term], Term]
 
@@ -49,65 +42,9 @@ def _digamma(x: Term) -> Term:
     return zero.where(-1.0 / x, digamma(zero.where(1.0, x)))
 
 
-# Hurwitz' zeta function -----------------------------------------------------------------------
-
-_DIRECT: Final = 12
-"""Terms that are added up before the Euler-Maclaurin formula takes over."""
-
-_BERNOULLI: Final = (
-    1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798,
-)  # fmt: skip
-
-
-def _zeta_of_positive(s: Term, q: Term) -> Term:
-    """`sum((q + k) ** -s)` for positive `q` and `s > 1`."""
-    axis = len(q.shape)
-    terms = q.insert(axis) + counted(q.b, _DIRECT, q.type.element)
-    direct = _power(terms, -s.insert(len(s.shape)) if s.shape else -s).sum([axis])
-    end = q + float(_DIRECT)
-    last = _power(end, -s)
-    total = direct + last * end / (s - 1.0) + last * 0.5
-    factor = last * s / end
-    for at, number in enumerate(_BERNOULLI):
-        total = total + factor * (number / math.factorial(2 * at + 2))
-        factor = factor * (s + (2.0 * at + 1)) * (s + (2.0 * at + 2)) / (end * end)
-    return total
-
-
-def _power(x: Term, exponent: Term) -> Term:
-    return x.of(x.b.pow(x.value, exponent.value))
-
-
-def _zeta(s: Term, q: Term) -> Term:
-    """Of negative `q` by what is left of it in front of and behind zero; whole `s` alone."""
-    below = q < 0
-    shift = q - q.math("floor")
-    even = (s * 0.5).math("floor").equals(s * 0.5)
-    mirrored = _zeta_of_positive(s, _safe(1.0 - shift)) - _zeta_of_positive(s, _safe(1.0 - q))
-    mirrored = even.where(mirrored, -mirrored)
-    found = _zeta_of_positive(s, below.where(_safe(shift), _safe(q)))
-    found = below.where(found + mirrored, found)
-    whole = q.equals(q.math("floor"))
-    found = (below & s.equals(s.math("floor")).math("logical_not")).where(math.nan, found)
-    found = ((q <= 0) & whole).where(math.inf, found)
-    found = s.equals(1.0).where(math.inf, (s < 1.0).where(math.nan, found))
-    return (s.math("is_nan") | q.math("is_nan")).where(math.nan, found)
-
-
-def _safe(x: Term) -> Term:
-    return (x > 0).where(x, 1.0)
-
-
 def zeta(b: GraphBuilder, x: Operand, other: Operand) -> Term:
     """Hurwitz' zeta function."""
-
-    def of(s: Term, q: Term) -> Term:
-        element = s.type.element
-        first, second = s.cast(F64), q.cast(F64)
-        shape = (first + second).shape
-        return _zeta(first.expand(shape), second.expand(shape)).cast(element)
-
-    return computed(b, of, x, other, floats=True)
+    return computed(b, exact(hurwitz_zeta), x, other, floats=True)
 
 
 def polygamma(b: GraphBuilder, n: int, x: Term) -> Term:
@@ -117,64 +54,9 @@ def polygamma(b: GraphBuilder, n: int, x: Term) -> Term:
     sign = 1.0 if n % 2 else -1.0
 
     def of(y: Term) -> Term:
-        return _zeta(y * 0.0 + (n + 1.0), y) * (sign * math.factorial(n))
+        return hurwitz_zeta(y * 0.0 + (n + 1.0), y) * (sign * math.factorial(n))
 
     return of_floats(of, b, x)
-
-
-# Series of Chebyshev --------------------------------------------------------------------------
-
-
-@cache
-def _angles() -> Array:
-    return (np.arange(4000) + 0.5) * (np.pi / 4000)
-
-
-def _scaled_modified_bessel(order: int, x: Array) -> Array:
-    """`exp(-x) * I_n(x)` by its integral."""
-    angles = _angles()
-    grown = np.exp(x[:, None] * (np.cos(angles) - 1))
-    return (grown * np.cos(order * angles)).mean(axis=1)
-
-
-def _coefficients(function: Callable[[Array], Array], degree: int) -> list[float]:
-    """Those of the polynomial that takes the values of a function of [-1, 1], highest first."""
-    chebyshev: Any = np.polynomial.chebyshev
-    return [float(each) for each in chebyshev.chebinterpolate(function, degree)[::-1]]
-
-
-def _series(x: Term, coefficients: Sequence[float]) -> Term:
-    """Clenshaw's recurrence."""
-    first = x * 0.0
-    second, twice = first, x + x
-    for coefficient in coefficients[:-1]:
-        first, second = twice * first - second + coefficient, first
-    return x * first - second + coefficients[-1]
-
-
-@cache
-def _parts_of_modified_bessel(order: int) -> tuple[list[float], list[float]]:
-    """The series on [0, 8], and, times the root of x, behind it."""
-    near = _coefficients(lambda y: _scaled_modified_bessel(order, 4 * (y + 1)), 32)
-
-    def behind(y: Array) -> Array:
-        x = 16 / (y + 1)
-        return _scaled_modified_bessel(order, x) * np.sqrt(x)
-
-    return near, _coefficients(behind, 24)
-
-
-def _modified_bessel(order: int, scaled: bool, x: Term) -> Term:
-    """`I_n(x)`, or `exp(-|x|) * I_n(x)`, for n 0 or 1."""
-    near, far = _parts_of_modified_bessel(order)
-    size = x.math("abs")
-    low = _series(size.minimum(8.0) / 4.0 - 1.0, near)
-    large = size.maximum(8.0)
-    high = _series(16.0 / large - 1.0, far) / large.math("sqrt")
-    found = (size <= 8.0).where(low, high)
-    if not scaled:
-        found = found * size.math("exp")
-    return (x < 0).where(-found, found) if order else found
 
 
 # The complement of erf, scaled --------------------------------------------------------------
@@ -238,12 +120,12 @@ _FUNCTIONS: Final[dict[str, Function]] = {
     "digamma": _digamma,
     "erfinv": erf_inv,
     "erfc": erfc,
-    "i0": partial(_modified_bessel, 0, False),
-    "special_modified_bessel_i0": partial(_modified_bessel, 0, False),
-    "special_i0e": partial(_modified_bessel, 0, True),
-    "special_i1": partial(_modified_bessel, 1, False),
-    "special_modified_bessel_i1": partial(_modified_bessel, 1, False),
-    "special_i1e": partial(_modified_bessel, 1, True),
+    "i0": partial(modified_bessel, 0, False),
+    "special_modified_bessel_i0": partial(modified_bessel, 0, False),
+    "special_i0e": partial(modified_bessel, 0, True),
+    "special_i1": partial(modified_bessel, 1, False),
+    "special_modified_bessel_i1": partial(modified_bessel, 1, False),
+    "special_i1e": partial(modified_bessel, 1, True),
     "special_erfcx": _erfcx,
     "special_log_ndtr": _log_ndtr,
 }

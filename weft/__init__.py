@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from weft.tracing.compiled import trace
     from weft.tracing.control import cond, fori_loop, scan, switch, while_loop
     from weft.tracing.graph import Graph
+    from weft.tracing.native_kernel import NativeKernel
     from weft.tracing.order import after
     from weft.tracing.printing import print
     from weft.tracing.spec import Spec
@@ -86,6 +87,7 @@ __all__ = [
     "Mesh",
     "ModelError",
     "ModelWarning",
+    "NativeKernel",
     "OptionError",
     "Options",
     "P",
@@ -173,6 +175,7 @@ _HOMES: Final = {
     "weft.tracing.compiled": ("trace",),
     "weft.tracing.control": ("cond", "fori_loop", "scan", "switch", "while_loop"),
     "weft.tracing.graph": ("Graph",),
+    "weft.tracing.native_kernel": ("NativeKernel",),
     "weft.tracing.order": ("after",),
     "weft.tracing.printing": ("print",),
     "weft.tracing.spec": ("Spec",),

@@ -11,7 +11,7 @@ import mmap
 import os
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, cast
 
@@ -71,37 +71,26 @@ def compile_cached(
     found = cache.find(key, options.target) if cache and key else None
     if found is not None:
         return found
-    if cache and key and options.mesh:  # ranks compile the same: the first one does
-        with cache.alone(key):
-            made = cache.find(key, options.target)
-            return made or _compiled(source, options, cache, start, extensions, budget, key)
-    return _compiled(source, options, cache, start, extensions, budget, key)
+    # The ranks of a mesh compile the same: the first one does, and the others find it.
+    turn = cache.alone(key) if cache and key and options.mesh else None
+    with turn or nullcontext():
+        found = cache.find(key, options.target) if turn and cache and key else None
+        if found is not None:
+            return found
+        with fewer_collections(), deadline.deadline(budget), workers.preforked_worker() as worker:
+            # What the worker waits for comes first, and the other half of the compiler behind it.
+            from weft.compiler.driver.read_model import begin
 
+            current = session.Session(options) if start is None else start()
+            current.extensions = tuple(extensions)
+            current.store = None if cache is None else CachedKernels(cache)
+            current.worker = worker
+            current.budget = budget
+            imported = begin(source, current)
+            from weft.compiler.driver.pipeline import compile_model
 
-def _compiled(
-    source: Source | ImportedModel,
-    options: Options,
-    cache: Cache | None,
-    start: Callable[[], session.Session] | None,
-    extensions: Sequence[Extension],
-    budget: Budget,
-    key: str | None,
-) -> Compiled:
-    """A model that is compiled now, and kept under the key if there is one."""
-    with fewer_collections(), deadline.deadline(budget), workers.preforked_worker() as worker:
-        # What the worker waits for comes first, and the other half of the compiler behind it.
-        from weft.compiler.driver.read_model import begin
-
-        current = session.Session(options) if start is None else start()
-        current.extensions = tuple(extensions)
-        current.store = None if cache is None else CachedKernels(cache)
-        current.worker = worker
-        current.budget = budget
-        imported = begin(source, current)
-        from weft.compiler.driver.pipeline import compile_model
-
-        compiled = compile_model(source, options, current, imported)
-        return cache.keep(key, compiled) if cache and key else compiled
+            compiled = compile_model(source, options, current, imported)
+            return cache.keep(key, compiled) if cache and key else compiled
 
 
 class CachedKernels(Struct, frozen=True):

@@ -6,6 +6,7 @@ Each CPU level has a program and kernels of its own; the run time and the weight
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -54,6 +55,8 @@ from weft.compiler.machine.artifact.model_table import model_table
 from weft.compiler.machine.artifact.signature import Signature, TensorSpec
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.codegen.object_code import compile_object
+from weft.compiler.machine.elf.link import undefined_symbols
+from weft.compiler.machine.elf.native_object import C_FUNCTIONS, own_object, taken_from_libc
 from weft.compiler.machine.weights.prepare import Weights
 from weft.compiler.machine.weights.prepared import weight_offsets
 from weft.compiler.program.describe import (
@@ -69,7 +72,7 @@ from weft.dialects.errors import ArtifactError, OptionError
 from weft.dialects.expr import Expr, maximum
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.loop.dynamic import output_sizes
-from weft.dialects.loop.effects import HostCallOp
+from weft.dialects.loop.effects import HostCallOp, NativeCallOp
 from weft.dialects.loop.program import (
     COLLECTIVE_BYTES,
     INPUT_RANKS,
@@ -155,8 +158,8 @@ def assemble(
         *self_test_exports(options.prefix, golden),
     )
     compiled = Compiled(
-        options.prefix, options.target, signature, objects, exports, frozenset(LIBC_NAMES),
-        prepared, metadata,
+        options.prefix, options.target, signature, objects, exports,
+        LIBC_NAMES.union(taken_from_libc(metadata)), prepared, metadata,
     )  # fmt: skip
     if golden is not None:
         with report.stage("self-test"):
@@ -240,9 +243,26 @@ def _level_objects(
         )
     )
     code = {name: compile_object(text, own.target) for name, text in texts.items()}
-    code |= level.code
+    code |= {**level.code, **_native_objects(level)}
     start = f"{own.target.name}." if options.artifact.isa else ""
     return {f"{start}{name}": data for name, data in code.items()}
+
+
+def _native_objects(level: CompiledLevel) -> dict[str, bytes]:
+    """The object files of the user's that programs call, each once, by name."""
+    found: dict[str, bytes] = {}
+    for op in _native_calls(level.bodies):
+        if op.content is not None:
+            start = f"{level.options.prefix}.{op.unit}."
+            arch = level.options.target.arch
+            found[op.unit] = own_object(op.content, op.function.data, arch, start)
+    return found
+
+
+def _native_calls(programs: Sequence[ProgramOp]) -> list[NativeCallOp]:
+    """The calls of functions of the user's, one of each."""
+    inside = (op for program in programs for op in program.walk())
+    return [*{op.callee: op for op in inside if isinstance(op, NativeCallOp)}.values()]
 
 
 def signature_of(program: ProgramOp) -> Signature:
@@ -288,6 +308,7 @@ def _metadata(
         several
         | _described_mesh([each.program for each in levels])
         | _described_host_calls(levels[0].bodies)
+        | _described_native_calls(levels[0].bodies)
         | several_sizes
         | known
         | {
@@ -333,6 +354,20 @@ def _described_host_calls(programs: Sequence[ProgramOp]) -> dict[str, object]:
     inside = (op for program in programs for op in program.walk())
     calls = [op.text.data for op in inside if isinstance(op, HostCallOp)]
     return {"host_calls": list(dict.fromkeys(calls))} if calls else {}
+
+
+def _described_native_calls(programs: Sequence[ProgramOp]) -> dict[str, object]:
+    """The functions of the user's that programs call, if any: the hash of their object file and
+    what that takes from libc; nothing else of one that only this process has.
+    """
+    described: list[dict[str, object]] = []
+    for op in _native_calls(programs):
+        described.append({"name": op.function.data})
+        if op.content is not None:
+            libc = sorted(undefined_symbols([op.content]) & C_FUNCTIONS)
+            digest = hashlib.sha256(op.content).hexdigest()
+            described[-1] |= {"sha256": digest, "libc": libc}
+    return {"native_calls": described} if described else {}
 
 
 def _description(level: CompiledLevel) -> dict[str, object]:

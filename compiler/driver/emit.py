@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from weft.compiler.driver.pipeline import import_model, plan_model, read_graph
 from weft.compiler.driver.session import Session
@@ -18,6 +18,7 @@ from weft.compiler.machine.artifact.replace_file import replacing
 from weft.compiler.machine.codegen.object_code import compile_assembly
 from weft.compiler.target.module_target import target_of
 from weft.dialects.errors import OptionError
+from weft.dialects.graph import NativeCallOp
 from weft.dialects.loop.program import KernelOp, ProgramOp, number_calls
 from weft.dialects.module_attributes import code_options
 
@@ -59,6 +60,10 @@ def save_graph(
         raise OptionError("a graph file requires one program, got buckets")
     read = read_graph if optimised else import_model
     imported = read(source, session)
+    for op in imported.module.walk():
+        if isinstance(op, NativeCallOp) and not isinstance(op.code, StringAttr):
+            rule = "a graph file requires native kernels of object files"
+            raise OptionError(f"{rule}, got {op.declared.name} at an address of this process")
     digest = None
     if has_weights(imported.module):
         with replacing(weights_path(output)) as out:

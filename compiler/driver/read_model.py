@@ -73,7 +73,7 @@ def read_model(
     ops = (*OPS, *(op for extension in extensions for op in extension.ops))
     importers: dict[str, Any] = {}
     for extension in reversed(extensions):
-        importers |= extension.onnx
+        importers |= extension.importers()
     replaceable = options.artifact.weights == CALLER
     frontend = find_frontend(source)
     donated = {each.input: each.output for each in options.donate}

@@ -23,6 +23,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from weft.compiler.graph_to_loop.kernel_sizes import name_sizes
+from weft.compiler.graph_to_loop.lower_call import lower_call
 from weft.compiler.graph_to_loop.lower_collective import axes_of, lower_collective, message_of
 from weft.compiler.graph_to_loop.lower_control import ControlLowering, buffer_of, mentions
 from weft.compiler.graph_to_loop.naive_kernels import (
@@ -47,17 +48,16 @@ from weft.dialects.graph import (
     GraphOp,
     HostCallOp,
     MessageOp,
+    NativeCallOp,
     ReshapeOp,
     YieldOp,
     group_of,
 )
-from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.size_checks import SizeChecks
 from weft.dialects.graph.core.types import I64, type_of
 from weft.dialects.graph.mesh.collectives import ShardRowOp
 from weft.dialects.graph.regions.call import INPUT_TYPES, input_types
 from weft.dialects.graph.regions.control import defined_sizes
-from weft.dialects.loop import effects
 from weft.dialects.loop.communication import RankOp
 from weft.dialects.loop.dynamic import (
     CopyOp,
@@ -81,12 +81,12 @@ from weft.dialects.loop.program import (
 from weft.dialects.loop.scalar import Scalar
 from weft.dialects.loop.types import buffer_type_of
 from weft.dialects.module_attributes import code_options
-from weft.dialects.printed import escaped
 
 MAIN = "main"
 
 IN_MEMORY = (
     ReturnOp, ReshapeOp, YieldOp, ConditionOp, ControlOp, BindSizesOp, EffectOp, CollectiveOp,
+    NativeCallOp,
 )  # fmt: skip
 """What reads its operands from memory, small constants too."""
 
@@ -255,8 +255,8 @@ class _Lowering(ControlLowering):
                 self._lower_collective(op)
             case MessageOp():
                 self._lower_message(op)
-            case HostCallOp():
-                self._lower_host_call(op)
+            case HostCallOp() | NativeCallOp():
+                self._lower_call(op)
             case EffectOp():
                 self.lower_effect(op)
             case ForOp() if self.is_one_kernel(op):
@@ -326,17 +326,12 @@ class _Lowering(ControlLowering):
         self._copy_buffer(source, own)
         return own
 
-    def _lower_host_call(self, op: HostCallOp) -> None:
+    def _lower_call(self, op: HostCallOp | NativeCallOp) -> None:
         targets = [self._fresh(each) for each in op.found]
         sources = [self._as_computed(each) for each in op.values]
-        parts = [
-            ", ".join(f"{{{numpy_dtype(each.element).name},{len(each.shape)},}}" for each in types)
-            for types in (map(type_of, op.values), map(type_of, op.found))
-        ]
-        text = f"{escaped(op.function.data)}({parts[0]}) -> ({parts[1]})"
-        call = effects.HostCallOp.of(text, sources, targets)
-        call.location = op.location
-        self.add(call)
+        for each in lower_call(op, sources, targets):
+            each.location = op.location
+            self.add(each)
 
     def _copy(self, value: SSAValue, target: SSAValue) -> None:
         self._copy_buffer(self.buffers[value], target)

@@ -33,7 +33,7 @@ from weft.dialects.loop.dynamic import (
     SubviewOp,
     TransferOwnershipOp,
 )
-from weft.dialects.loop.effects import AssertOp, HostCallOp, PollOp, PrintOp
+from weft.dialects.loop.effects import AssertOp, HostCallOp, NativeCallOp, PollOp, PrintOp
 from weft.dialects.loop.extents import RequireExtentsOp
 from weft.dialects.loop.ops import AllocOp, ConditionOp, ForOp, IfOp, LoadOp, StoreOp, WhileOp
 from weft.dialects.loop.program import (
@@ -178,8 +178,9 @@ class Execution:
                 self.write(op, Access(target.root, path, target.moves), value)
             case PrintOp():
                 self._note(op, op.text.data, *(self.read(each) for each in op.values))
-            case HostCallOp():
-                self._note(op, op.text.data, *(self.read(each) for each in op.sources))
+            case HostCallOp() | NativeCallOp():
+                name = op.text if isinstance(op, HostCallOp) else op.function
+                self._note(op, name.data, *(self.read(each) for each in op.sources))
                 for number, each in enumerate(op.targets):
                     self.write(op, self.access(each), self.outcome.answer(self.terms, number))
             case AssertOp() | ConditionOp():

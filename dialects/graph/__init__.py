@@ -52,6 +52,7 @@ from weft.dialects.graph.regions.derivative import (
 )
 from weft.dialects.graph.regions.effects import AssertOp, EffectOp, HostCallOp, PrintOp
 from weft.dialects.graph.regions.fused import FusedOp, YieldOp, group_of
+from weft.dialects.graph.regions.native_call import NativeCallOp, NativeFunction
 from weft.dialects.graph.regions.repeat import ForOp, WhileOp
 from weft.dialects.graph.reindexing import (
     constant,
@@ -72,9 +73,9 @@ __all__ = [
     "GRAPH", "OPS", "OPS_BY_NAME", "AfterOp", "AssertOp", "BindSizesOp", "CallOp", "CaseOp",
     "CheckpointOp", "CollectiveOp", "ConditionOp", "ConstantOp", "ControlOp", "CustomVjpOp",
     "DimsOp", "EffectOp", "ExpandOp", "ForOp", "FusedOp", "GraphOp", "HostCallOp", "IdentityOp",
-    "IfOp", "InlinedOp", "MessageOp", "PrintOp", "RecvOp", "ReshapeOp", "SendOp", "ShardOp",
-    "StageOfOp", "StageOp", "StopGradientOp", "TensorType", "TransposeOp", "WhileOp", "YieldOp",
-    "group_of",
+    "IfOp", "InlinedOp", "MessageOp", "NativeCallOp", "NativeFunction", "PrintOp", "RecvOp",
+    "ReshapeOp", "SendOp", "ShardOp", "StageOfOp", "StageOp", "StopGradientOp", "TensorType",
+    "TransposeOp", "WhileOp", "YieldOp", "group_of",
 ]  # fmt: skip
 
 FAMILIES = (
@@ -97,7 +98,17 @@ CONTROL_OPS = (*control.OPS, *branch.OPS, *repeat.OPS, *derivative.CONTROL_OPS)
 
 GRAPH = Dialect(
     "graph",
-    [*OPS, *CONTROL_OPS, *collectives.OPS, *messages.OPS, *effects.OPS, CallOp, FusedOp, YieldOp],
+    [
+        *OPS,
+        *CONTROL_OPS,
+        *collectives.OPS,
+        *messages.OPS,
+        *effects.OPS,
+        CallOp,
+        FusedOp,
+        NativeCallOp,
+        YieldOp,
+    ],  # fmt: skip
     [TensorType, ShapeAttr, LiteralAttr, MeshAttr, ShardingAttr],
 )
 quicken(GRAPH.operations)

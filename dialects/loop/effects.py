@@ -4,12 +4,15 @@ and conditions that end them.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerType, StringAttr
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, StringAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
+    BaseAttr,
     IRDLOperation,
     irdl_op_definition,
     operand_def,
@@ -29,6 +32,9 @@ POLLED_WORK = 1 << 20
 """After how much work, in operations and bytes, a program asks whether to continue: a millisecond
 at most, and long enough for asking to cost nothing.
 """
+
+NATIVE_CODE = BaseAttr(StringAttr) | BaseAttr(IntegerAttr)
+"""A function of the user's: an object file in base 64, or an address of this process."""
 
 
 @irdl_op_definition
@@ -70,6 +76,58 @@ class HostCallOp(IRDLOperation):
     def of(text: str, sources: Sequence[SSAValue], targets: Sequence[SSAValue]) -> HostCallOp:
         """The operation that hands buffers to a function of the host."""
         return HostCallOp(operands=[sources, targets], properties={"text": StringAttr(text)})
+
+
+@irdl_op_definition
+class NativeCallOp(IRDLOperation):
+    """Calls the `function` of an object file, whose bytes `code` has in base 64, or at an address
+    of this process, with the addresses of buffers that it reads and fills, then sizes:
+    `loop.native_call "f"(%x) -> (%y) sizes <[n]> code "f0VM" : (T) -> (U)`.
+    """
+
+    name = "loop.native_call"
+    function: StringAttr = prop_def(StringAttr)
+    sizes: ExprsAttr = prop_def(ExprsAttr)
+    code: StringAttr | IntegerAttr[IntegerType | IndexType] = prop_def(NATIVE_CODE)
+    sources: Sequence[SSAValue] = var_operand_def(BufferType)
+    targets: Sequence[SSAValue] = var_operand_def(BufferType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "$function `(` $sources `)` `->` `(` $targets `)` `sizes` $sizes `code` $code attr-dict "
+        "`:` `(` type($sources) `)` `->` `(` type($targets) `)`"
+    )
+
+    @property
+    def content(self) -> bytes | None:
+        """The object file; None for a function of this process."""
+        return base64.b64decode(self.code.data) if isinstance(self.code, StringAttr) else None
+
+    @property
+    def unit(self) -> str:
+        """The name of the object file in an artifact, by its content."""
+        return f"native.{hashlib.sha256(self.content or b'').hexdigest()[:16]}"
+
+    @property
+    def callee(self) -> str | int:
+        """The name of the function there, behind the artifact's prefix, or its address."""
+        if isinstance(self.code, IntegerAttr):
+            return self.code.value.data
+        return f"{self.unit}.{self.function.data}"
+
+    @staticmethod
+    def of(
+        function: str,
+        code: StringAttr | IntegerAttr[IntegerType | IndexType],
+        sizes: Sequence[Expr],
+        sources: Sequence[SSAValue],
+        targets: Sequence[SSAValue],
+    ) -> NativeCallOp:
+        """The operation that calls a function with buffers and sizes."""
+        properties = {
+            "function": StringAttr(function), "code": code, "sizes": ExprsAttr(tuple(sizes)),
+        }  # fmt: skip
+        return NativeCallOp(operands=[sources, targets], properties=properties)
 
 
 @irdl_op_definition
@@ -117,4 +175,4 @@ class PollOp(IRDLOperation):
         printer.print_string(f" {format_exprs(self.work.data)}")
 
 
-OPS = (PrintOp, HostCallOp, AssertOp, PollOp)
+OPS = (PrintOp, HostCallOp, NativeCallOp, AssertOp, PollOp)

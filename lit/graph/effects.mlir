@@ -82,3 +82,39 @@ func.func @main(%x: !graph.tensor<[n], f32>) -> !graph.tensor<[2], i32> {
   graph.host_call "g"() : () -> ()
   func.return %z : !graph.tensor<[2], i32>
 }
+
+// -----
+
+// A native function is pure: of what nobody reads, nothing is called.
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT: %y, %{{[a-z0-9_]+}} = graph.native_call "f(float32[n, 2]) -> (float32[2 * n], int64[])"(%x) code "f0VM" : (!graph.tensor<[k, 2], f32>) -> (!graph.tensor<[2 * k], f32>, !graph.tensor<[], i64>)
+// CHECK-NEXT: func.return %y
+func.func @main(%x: !graph.tensor<[k, 2], f32>) -> !graph.tensor<[2 * k], f32> {
+  %y:2 = graph.native_call "f(float32[n, 2]) -> (float32[2 * n], int64[])"(%x) code "f0VM" : (!graph.tensor<[k, 2], f32>) -> (!graph.tensor<[2 * k], f32>, !graph.tensor<[], i64>)
+  %z = graph.native_call "g(float32[n, m]) -> float32[m]"(%x) code 4096 : i64 : (!graph.tensor<[k, 2], f32>) -> !graph.tensor<[2], f32>
+  func.return %y#0 : !graph.tensor<[2 * k], f32>
+}
+
+// -----
+
+// CHECK: graph.native_call requires operand 0 of f to be [n] f32, got [k] f64
+func.func @main(%x: !graph.tensor<[k], f64>) -> !graph.tensor<[k], f32> {
+  %y = graph.native_call "f(float32[n]) -> float32[n]"(%x) code "f0VM" : (!graph.tensor<[k], f64>) -> !graph.tensor<[k], f32>
+  func.return %y : !graph.tensor<[k], f32>
+}
+
+// -----
+
+// CHECK: graph.native_call requires f's sizes as declared, got k + 1 and k
+func.func @main(%x: !graph.tensor<[k, k + 1], f32>) -> !graph.tensor<[k], f32> {
+  %y = graph.native_call "f(float32[n, n]) -> float32[n]"(%x) code "f0VM" : (!graph.tensor<[k, k + 1], f32>) -> !graph.tensor<[k], f32>
+  func.return %y : !graph.tensor<[k], f32>
+}
+
+// -----
+
+// CHECK: graph.native_call requires results [2 * k] f32, got [k] f32
+func.func @main(%x: !graph.tensor<[k], f32>) -> !graph.tensor<[k], f32> {
+  %y = graph.native_call "f(float32[n]) -> float32[2 * n]"(%x) code "f0VM" : (!graph.tensor<[k], f32>) -> !graph.tensor<[k], f32>
+  func.return %y : !graph.tensor<[k], f32>
+}

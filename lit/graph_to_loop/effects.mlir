@@ -45,3 +45,17 @@ func.func @main(%x: !graph.tensor<[n], ui8>) -> !graph.tensor<[h, 3], ui8> {
   %y = graph.host_call "fill"(%x) : (!graph.tensor<[n], ui8>) -> !graph.tensor<[h, 3], ui8>
   func.return %y : !graph.tensor<[h, 3], ui8>
 }
+
+// -----
+
+// A native function reads and fills dense buffers, and gets the sizes that its signature names; those that it takes to be equal are checked.
+// CHECK-LABEL: loop.program @main[k, m]
+// CHECK: loop.call @exp_{{[0-9a-f]+}}[k](%x, %y)
+// CHECK-NEXT: %[[N:[0-9a-z]+]] = loop.alloc workspace : !loop.buffer<[], i64>
+// CHECK-NEXT: loop.require_equal [m, 3]
+// CHECK-NEXT: loop.native_call "f"(%y, %w) -> (%z, %[[N]]) sizes <[k, 3]> code "f0VM" : (!loop.buffer<[k, 3], f32>, !loop.buffer<[m], f32>) -> (!loop.buffer<[k, 3], f32>, !loop.buffer<[], i64>)
+func.func @main(%x: !graph.tensor<[k, 3], f32>, %w: !graph.tensor<[m], f32>) -> !graph.tensor<[k, 3], f32> {
+  %y = graph.exp %x : (!graph.tensor<[k, 3], f32>) -> !graph.tensor<[k, 3], f32>
+  %z:2 = graph.native_call "f(float32[a, b], float32[b]) -> (float32[a, b], int64[])"(%y, %w) code "f0VM" : (!graph.tensor<[k, 3], f32>, !graph.tensor<[m], f32>) -> (!graph.tensor<[k, 3], f32>, !graph.tensor<[], i64>)
+  func.return %z#0 : !graph.tensor<[k, 3], f32>
+}

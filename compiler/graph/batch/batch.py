@@ -22,7 +22,7 @@ from weft.compiler.graph.batch.control import BatchedRegions
 from weft.compiler.graph.differentiate.cotangents import fresh_sizes
 from weft.dialects.errors import OptionError, UnsupportedError
 from weft.dialects.expr import Expr
-from weft.dialects.graph import OPS_BY_NAME, GraphOp
+from weft.dialects.graph import OPS_BY_NAME, GraphOp, NativeCallOp
 from weft.dialects.graph.core.batching import is_batched, spread
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import ShapeAttr, TensorType, type_of
@@ -91,6 +91,8 @@ class Batching(BatchedRegions):
                 operands = [self.value(each) for each in op.operands]
                 found = op.vmap(operands, self.size, b)
                 results = self._loop(op, operands, b) if found is None else found
+            case NativeCallOp():
+                results = self._loop(op, [self.value(each) for each in op.operands], b)
             case BranchOp():
                 results = self.branch(op, b)
             case ForOp():
@@ -117,7 +119,7 @@ class Batching(BatchedRegions):
         self.values.update(zip(op.results, copy.results, strict=True))
 
     def _loop(
-        self, op: GraphOp, operands: Sequence[SSAValue], b: GraphBuilder
+        self, op: GraphOp | NativeCallOp, operands: Sequence[SSAValue], b: GraphBuilder
     ) -> Sequence[SSAValue]:
         """One sample after the other."""
         index, body = self.fresh("sample"), Block()

@@ -34,6 +34,7 @@ from weft.dialects.graph import (
     ControlOp,
     CustomVjpOp,
     GraphOp,
+    NativeCallOp,
 )
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import type_of
@@ -143,7 +144,7 @@ def _lacking(
     """The operators on the way without a derivative, those in regions too."""
     path = path_between(block, results, inputs)
     for op in path.ops:
-        if isinstance(op, GraphOp) and not op.has_vjp():
+        if isinstance(op, NativeCallOp) or (isinstance(op, GraphOp) and not op.has_vjp()):
             yield op
         if not isinstance(op, ControlOp) or isinstance(op, CustomVjpOp):
             continue
@@ -158,6 +159,8 @@ def _lacking(
 
 
 def _named(op: Operation) -> str:
+    if isinstance(op, NativeCallOp):
+        return f"the native kernel {op.declared.name} (weft.custom_vjp gives it one)"
     return (
         f"{op.name} of node '{op.onnx_name}'"
         if isinstance(op, GraphOp) and op.onnx_name

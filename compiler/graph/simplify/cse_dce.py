@@ -23,6 +23,7 @@ from weft.dialects.graph import (
     ControlOp,
     FusedOp,
     GraphOp,
+    NativeCallOp,
 )
 from weft.dialects.graph.core.types import ShapeAttr, TensorType
 from weft.dialects.graph.regions.control import defined_sizes, size_atoms
@@ -111,7 +112,7 @@ def _drop_unused(block: Block, mentioned: set[str] | None, *, results: bool) -> 
                 _drop_unused(region.block, mentioned, results=results)
 
 
-_DROPPED = (GraphOp, CallOp, CollectiveOp, FusedOp, ControlOp, BindSizesOp)
+_DROPPED = (GraphOp, CallOp, CollectiveOp, NativeCallOp, FusedOp, ControlOp, BindSizesOp)
 
 
 def _defines(op: Operation, mentioned: set[str] | None) -> bool:

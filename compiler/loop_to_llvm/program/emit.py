@@ -57,7 +57,7 @@ from weft.dialects.loop.dynamic import (
     output_sizes,
     root,
 )
-from weft.dialects.loop.effects import AssertOp, HostCallOp, PollOp, PrintOp
+from weft.dialects.loop.effects import AssertOp, HostCallOp, NativeCallOp, PollOp, PrintOp
 from weft.dialects.loop.extents import RequireExtentsOp, size_limits
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import (
@@ -333,6 +333,10 @@ class ProgramEmitter(CallEmitter):
             case HostCallOp():
                 values, sizes = self._tables(op.operands)
                 self.host.call(op.text.data, values, sizes, _origin(op))
+            case NativeCallOp():
+                pointers = [self.frame.local(self.storage(each).pointer) for each in op.operands]
+                sizes = [self.index.uniform(size) for size in op.sizes.data]
+                self.host.native(self.unit.prefix, op.callee, [*pointers, *sizes])
             case AssertOp():
                 self._assert(op)
             case PollOp():

@@ -1,4 +1,6 @@
-"""What a program hands to the host: texts to print, and calls of the host's functions."""
+"""What a program hands to others: texts to print, calls of the host's functions, and of functions
+that users bring along.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from llvmlite import ir
 
 from weft.compiler.abi.constants import Status
 from weft.compiler.loop_to_llvm.frame import Frame
+from weft.compiler.loop_to_llvm.program.calls import hidden
 from weft.compiler.loop_to_llvm.runtime import Runtime, clipped
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
@@ -48,3 +51,18 @@ class Host:
         with builder.if_then(failed, likely=False):
             code = builder.sext(status, _I64)
             self.fail(Status.CANCELLED, f"{rule} to succeed, got {{}}{origin}", [code])
+
+    def native(self, prefix: str, callee: str | int, arguments: Sequence[ir.Value]) -> None:
+        """Calls a function of the user's, which returns nothing: of an object file in the artifact,
+        or at an address of this process.
+        """
+        builder = self.frame.builder
+        function_type = ir.FunctionType(ir.VoidType(), [each.type for each in arguments])
+        if isinstance(callee, int):
+            address = ir.Constant(_I64, callee)
+            function = builder.inttoptr(address, function_type.as_pointer())
+        else:
+            name = f"{prefix}.{callee}"
+            known = builder.module.globals.get(name)
+            function = hidden(builder.module, function_type, name) if known is None else known
+        builder.call(function, arguments)

@@ -111,6 +111,12 @@ class Compiled(Struct, frozen=True):
         return f"{self.prefix}.weights"
 
     @property
+    def only_here(self) -> list[str]:
+        """The functions of the user's that the code calls and only this process has."""
+        calls = self.metadata.get("native_calls", ())
+        return [each["name"] for each in calls if "sha256" not in each]
+
+    @property
     def note(self) -> bytes:
         """The metadata as artifacts carry it."""
         return json.dumps(self.metadata, sort_keys=True).encode()
@@ -236,6 +242,7 @@ class Compiled(Struct, frozen=True):
 
     def export_objects(self, folder: str | Path) -> None:
         """Writes every object, the weights and the header into a folder."""
+        self._require_movable()
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in self.objects.items():
@@ -276,6 +283,7 @@ class Compiled(Struct, frozen=True):
     ) -> Generator[BinaryIO]:
         """The file `path` to write; it and the header beside it appear together, or not at all."""
         base_name(path)
+        self._require_movable()
         header_path = path.with_suffix(".h")
         if header_path == path:
             raise OptionError(f"export requires a name that does not end in .h, got {path}")
@@ -284,6 +292,12 @@ class Compiled(Struct, frozen=True):
             if self.weights_in == FILE:
                 self._write_weights_file(opened.enter_context(rewriting(path.with_suffix(SUFFIX))))
             yield opened.enter_context(writing(path, mode))
+
+    def _require_movable(self) -> None:
+        """Raises ArtifactError for code that calls what only this process has."""
+        if only := ", ".join(self.only_here):
+            rule = "export requires native kernels of object files"
+            raise ArtifactError(f"{rule}, got {only} at an address of this process")
 
     def _write_weights_file(self, out: BinaryIO) -> None:
         out.write(file_header(self.metadata))

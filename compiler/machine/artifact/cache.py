@@ -68,8 +68,10 @@ class Cache(Store, frozen=True, dict=True):
 
     def keep(self, key: str, compiled: Compiled) -> Compiled:
         """Stores a compiled model; returns it as the cache has it, or as it was, with a
-        CacheWarning, where it cannot be stored.
+        CacheWarning, where it cannot be stored. What only this process can run is not.
         """
+        if compiled.only_here:
+            return compiled
         path = self.path_of(key)
         try:
             make_private(self.folder)

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 from weft.compiler.machine.artifact.artifact import WASM, check_runs_on, load, read_metadata
 from weft.compiler.machine.elf import records as elf
+from weft.compiler.machine.elf.native_object import taken_from_libc
 from weft.compiler.machine.elf.note import check_image, open_artifact
 from weft.compiler.machine.elf.shared_object import SharedObject
 from weft.compiler.machine.wasm.note import check_wasm
@@ -150,7 +151,7 @@ class _Checks(Struct):
         with open_artifact(self.path) as file:
             shared = SharedObject(file, str(self.path))
             needed, imports = shared.needed(), shared.imports()
-        unknown = sorted(set(imports) - set(self.libc))
+        unknown = sorted({*imports} - {*self.libc} - taken_from_libc(self.described))
         if unknown or any(each not in _LIBRARIES for each in needed):
             got = ", ".join([*needed, *unknown])
             raise self._refuse(f"nothing but {len(self.libc)} functions of libc", got)

@@ -191,9 +191,7 @@ class Image:
         for section in kept:
             head[section.offset : section.offset + section.file_size] = section.content
         end = build_id.offset + build_id.file_size
-        loads = [
-            header for header in headers if header.type == elf.PT_LOAD and header.offset < len(head)
-        ]
+        loads = [header for header in headers if is_digested(header)]
         head[end - BUILD_ID_SIZE : end] = digest_of_image(
             self._file_header(len(headers), 0, 0),
             headers,
@@ -271,6 +269,13 @@ class Image:
             sections,
             sections - 1,
         )
+
+
+def is_digested(header: elf.ProgramHeader) -> bool:
+    """Whether the build id covers a segment: all that is loaded but the weights, which are
+    read-only, and not the segment with the headers.
+    """
+    return header.type == elf.PT_LOAD and (header.flags != elf.PF_R or header.offset == 0)
 
 
 def digest_of_image(

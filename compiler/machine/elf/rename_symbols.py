@@ -4,6 +4,7 @@ once serves models of any prefix.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from weft.compiler.machine.elf import records as elf
@@ -18,6 +19,13 @@ def rename_symbols(data: bytes, old: str, new: str) -> bytes:
     """
     if old == new:
         return data
+    return renamed(
+        data, lambda name: new + name.removeprefix(old) if name.startswith(old) else name
+    )
+
+
+def renamed(data: bytes, new_name: Callable[[str], str]) -> bytes:
+    """The object with other names of symbols, which are behind the object then."""
     head = elf.FileHeader(*elf.FILE_HEADER.unpack_from(data))
     content = bytearray(data)
     start, size = head.section_offset, elf.SECTION_HEADER.size
@@ -29,9 +37,10 @@ def rename_symbols(data: bytes, old: str, new: str) -> bytes:
     for place in range(symbols.offset, symbols.offset + symbols.size, elf.SYMBOL.size):
         record = elf.SymbolRecord(*elf.SYMBOL.unpack_from(data, place))
         name = bytes(names[record.name : names.index(b"\0", record.name)])
-        if name.startswith(old.encode()):
+        new = new_name(name.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+        if new != name:
             elf.SYMBOL.pack_into(content, place, *record._replace(name=len(names)))
-            names += new.encode() + name.removeprefix(old.encode()) + b"\0"
+            names += new + b"\0"
     moved = strings._replace(offset=len(data), size=len(names))
     elf.SECTION_HEADER.pack_into(content, places[symbols.link], *moved)
     return bytes(content + names)

@@ -12,7 +12,7 @@ from weft.compiler.machine.elf.checksum_trailer import (
     checksum_trailer,
     is_trailer,
 )
-from weft.compiler.machine.elf.image import BUILD_ID_SIZE, digest_of_image
+from weft.compiler.machine.elf.image import BUILD_ID_SIZE, digest_of_image, is_digested
 from weft.dialects.errors import ArtifactError
 
 _BLOCK: Final = 1 << 20
@@ -110,12 +110,7 @@ class SharedObject:
         """The build id as `digest_of_loads` makes it of what is in the file."""
         stored = self.build_id()
         first = self.header.program_offset + len(self.programs) * elf.PROGRAM_HEADER.size
-        # The weights are left out: read-only, and not the segment with the headers.
-        covered = [
-            load
-            for load in self.programs
-            if load.type == elf.PT_LOAD and (load.flags != elf.PF_R or load.offset == 0)
-        ]
+        covered = filter(is_digested, self.programs)
         contents = [self._segment(load, first, stored) for load in covered]
         return digest_of_image(self.header, self.programs, contents)
 

@@ -17,6 +17,9 @@ _LINKED_TYPES: Final = (
     elf.STT_NOTYPE, elf.STT_OBJECT, elf.STT_FUNC, elf.STT_SECTION, elf.STT_TLS,
 )  # fmt: skip
 
+_OF_LINKERS: Final = {"_GLOBAL_OFFSET_TABLE_"}
+"""Names that assemblers list and no relocation of ours refers to."""
+
 
 class Target(Struct, eq=False):
     """What a relocation refers to: `offset` in `section`, or an import if there is no section."""
@@ -40,7 +43,7 @@ def undefined_names(objects: Iterable[RelocatableObject]) -> set[str]:
     """The names that some object refers to and none defines."""
     symbols = [symbol for each in objects for symbol in each.symbols if not symbol.is_local]
     defined = {symbol.name for symbol in symbols if symbol.is_defined}
-    return {symbol.name for symbol in symbols} - defined
+    return {symbol.name for symbol in symbols} - defined - _OF_LINKERS
 
 
 class SymbolTable:

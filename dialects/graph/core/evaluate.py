@@ -20,6 +20,7 @@ from weft.dialects.graph.regions.call import CallOp
 from weft.dialects.graph.regions.control import BindSizesOp, ControlOp
 from weft.dialects.graph.regions.effects import AssertOp, HostCallOp, PrintOp
 from weft.dialects.graph.regions.fused import FusedOp
+from weft.dialects.graph.regions.native_call import NativeCallOp
 from weft.dialects.graph.reindexing.constant import ConstantOp
 from weft.dialects.printed import filled
 from weft.dialects.weights import Array, WeightStore
@@ -116,6 +117,9 @@ class Evaluator(Struct):
             case HostCallOp():
                 rule = "requires the host of a compiled program"
                 raise UnsupportedError(f"{op.name} {rule}, got the evaluator of graphs")
+            case NativeCallOp():
+                rule = "requires a compiled program"
+                raise UnsupportedError(f"{op.declared.name} {rule}, got the evaluator of graphs")
             case AssertOp():
                 self._require(op, operands)
                 results = []

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from weft.tracing.control import cond, fori_loop, scan, switch, while_loop
     from weft.tracing.graph import Graph
     from weft.tracing.native_kernel import NativeKernel
+    from weft.tracing.order import after
     from weft.tracing.printing import print
     from weft.tracing.spec import Spec
     from weft.training import Step, step
@@ -101,6 +102,7 @@ __all__ = [
     "UnsupportedError",
     "WeftError",
     "__version__",
+    "after",
     "check_grad",
     "checkpoint",
     "compile",
@@ -174,6 +176,7 @@ _HOMES: Final = {
     "weft.tracing.control": ("cond", "fori_loop", "scan", "switch", "while_loop"),
     "weft.tracing.graph": ("Graph",),
     "weft.tracing.native_kernel": ("NativeKernel",),
+    "weft.tracing.order": ("after",),
     "weft.tracing.printing": ("print",),
     "weft.tracing.spec": ("Spec",),
     "weft.training": ("Step", "step"),

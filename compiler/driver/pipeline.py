@@ -104,10 +104,12 @@ def _compile_buckets(
     for all others if asked for; they share weights and the kernels that are the same.
     """
     require_bucket_sizes(imported.module, options)
-    if options.buckets.fit == "pad":
-        require_independent_rows(_simplified(imported), options)
     table, store = options.buckets.combinations(), imported.weights
-    chooser = chooser_of(imported.module, options)
+    whole = imported.module.clone()
+    _differentiate(whole, WeftContext(store), session)
+    chooser = chooser_of(whole, options)
+    if options.buckets.fit == "pad":
+        require_independent_rows(_simplified(whole, store), options)
     graphs: list[ModuleOp] = []
     for sizes in table:
         own = read_model(source, options, session.extensions, sizes, session.budget)
@@ -144,13 +146,12 @@ def _merged(chooser: ProgramOp, parts: Sequence[ModuleOp], session: Session) -> 
     return module
 
 
-def _simplified(imported: ImportedModel) -> ModuleOp:
-    """A copy of the model's graph in which no operators are grouped yet, and sizes have the names
-    that buckets call them by.
+def _simplified(module: ModuleOp, weights: WeightStore) -> ModuleOp:
+    """A graph in which no operators are grouped yet, and sizes have the names that buckets call
+    them by.
     """
-    module = imported.module.clone()
     for simplify in (each for each in SIMPLIFYING_PASSES if each is not UnifySizesPass):
-        simplify().apply(WeftContext(imported.weights), module)
+        simplify().apply(WeftContext(weights), module)
     return module
 
 
@@ -278,14 +279,7 @@ def optimize_graph(module: ModuleOp, context: WeftContext, session: Session) -> 
         inline_calls(module)
         session.report.graph.update(op.name for op in module.walk() if isinstance(op, GraphOp))
         return
-    if session.options.gradients:
-        from weft.compiler.graph.differentiate.differentiate import (
-            DifferentiatePass,  # nor are many differentiated
-        )
-
-        with session.report.stage(DifferentiatePass.name):
-            inline_calls(module)
-            DifferentiatePass(inputs=session.options.gradients).apply(context, module)
+    _differentiate(module, context, session)
     own = tuple(each for extension in session.extensions for each in extension.passes)
     rewrites = [each for extension in session.extensions for each in extension.rewrites]
     passes = graph_passes(code_options(module), own, rewrites)
@@ -298,3 +292,15 @@ def optimize_graph(module: ModuleOp, context: WeftContext, session: Session) -> 
             graph_pass().apply(context, module)
     session.report.end_passes()
     session.report.graph.update(op.name for op in module.walk() if isinstance(op, GraphOp))
+
+
+def _differentiate(module: ModuleOp, context: WeftContext, session: Session) -> None:
+    """Appends the gradients that the options ask for; to a graph that is optimised, none."""
+    if session.options.gradients and STAMP not in module.attributes:
+        from weft.compiler.graph.differentiate.differentiate import (
+            DifferentiatePass,  # few models are differentiated
+        )
+
+        with session.report.stage(DifferentiatePass.name):
+            inline_calls(module)
+            DifferentiatePass(inputs=session.options.gradients).apply(context, module)

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.utils.hints import isa
+
 from weft.compiler.driver.bucket_signature import bucket_signature
 from weft.compiler.driver.compile_run_time import run_time_task
 from weft.compiler.driver.extension import Extension
@@ -12,8 +16,9 @@ from weft.compiler.driver.options import BUCKET_ELSE, BUCKET_FIT, Options
 from weft.compiler.driver.session import Session
 from weft.compiler.frontend.frontends import ImportOptions, find_frontend
 from weft.compiler.frontend.imported import ImportedModel, Source
-from weft.compiler.graph.bound_sizes import bound_sizes
+from weft.compiler.graph.bound_sizes import bound_sizes, graph_function
 from weft.compiler.graph.donate_inputs import donate_inputs
+from weft.compiler.graph.probe import watch, watched_labels
 from weft.compiler.graph.share_weights import replace_constants
 from weft.compiler.machine.weights.file import CALLER
 from weft.dialects.budget import Budget
@@ -74,18 +79,29 @@ def read_model(
     donated = {each.input: each.output for each in options.donate}
     choices = options.outputs, sizes, values, replaceable, budget, donated
     imported = frontend.read(source, ImportOptions(ops, importers, *choices))
-    if frontend.finished:
-        _require_no_choice(options)
-        if replaceable:
-            replace_constants(imported.module, imported.weights)
+    if frontend.finished and replaceable:
+        replace_constants(imported.module, imported.weights)
+    imported = _watched(imported, options.outputs, finished=frontend.finished)
     bound_sizes(imported.module, options.bounds, sizes)
     names = imported.input_names, imported.output_names
     donate_inputs(imported.module, *names, options.donate)
     return imported
 
 
-def _require_no_choice(options: Options) -> None:
-    """Refuses options that a front end would have to read a model by."""
-    if options.outputs:
-        got = ", ".join(options.outputs)
-        raise OptionError(f"outputs require a model in a file, got {got} of a graph")
+def _watched(imported: ImportedModel, outputs: Sequence[str], *, finished: bool) -> ImportedModel:
+    """A model that gives those of the outputs, too, which its graph watches. Raises OptionError for
+    a choice for which the front end of a finished graph would have to read it again.
+    """
+    own = imported.output_names
+    if finished and outputs and tuple(outputs[: len(own)]) != own:
+        rule = f"outputs require a model in a file, or those of the graph first ({', '.join(own)})"
+        raise OptionError(f"{rule}, got {', '.join(outputs)} of a graph")
+    known = set(outputs[len(own) :] if finished else watched_labels(imported.module))
+    labels = [name for name in outputs if name in known]
+    if labels:
+        function = graph_function(imported.module)
+        watch(function, labels)
+        names = function.attributes["output_names"]
+        assert isa(names, ArrayAttr[StringAttr]), "outputs have names"
+        imported = replace(imported, output_names=tuple(each.data for each in names))
+    return imported

@@ -39,7 +39,8 @@ from weft.dialects.graph.ops import (
     winograd,
 )
 from weft.dialects.graph.quantized import block_quantized, gguf_blocks, integer_products
-from weft.dialects.graph.regions import branch, control, derivative, effects, repeat, watch
+from weft.dialects.graph.regions import after, branch, control, derivative, effects, repeat, watch
+from weft.dialects.graph.regions.after import AfterOp
 from weft.dialects.graph.regions.branch import CaseOp, IfOp
 from weft.dialects.graph.regions.call import CallOp
 from weft.dialects.graph.regions.control import BindSizesOp, ConditionOp, ControlOp
@@ -69,17 +70,17 @@ from weft.dialects.graph.reindexing.constant import ConstantOp, DimsOp, LiteralA
 from weft.dialects.graph.reindexing.movement import ExpandOp, IdentityOp, ReshapeOp, TransposeOp
 
 __all__ = [
-    "GRAPH", "OPS", "OPS_BY_NAME", "AssertOp", "BindSizesOp", "CallOp", "CaseOp", "CheckpointOp",
-    "CollectiveOp", "ConditionOp", "ConstantOp", "ControlOp", "CustomVjpOp", "DimsOp", "EffectOp",
-    "ExpandOp", "ForOp", "FusedOp", "GraphOp", "HostCallOp", "IdentityOp", "IfOp", "InlinedOp",
-    "MessageOp", "NativeCallOp", "NativeFunction", "PrintOp", "RecvOp", "ReshapeOp", "SendOp",
-    "ShardOp", "StageOfOp", "StageOp", "StopGradientOp", "TensorType", "TransposeOp", "WhileOp",
-    "YieldOp", "group_of",
+    "GRAPH", "OPS", "OPS_BY_NAME", "AfterOp", "AssertOp", "BindSizesOp", "CallOp", "CaseOp",
+    "CheckpointOp", "CollectiveOp", "ConditionOp", "ConstantOp", "ControlOp", "CustomVjpOp",
+    "DimsOp", "EffectOp", "ExpandOp", "ForOp", "FusedOp", "GraphOp", "HostCallOp", "IdentityOp",
+    "IfOp", "InlinedOp", "MessageOp", "NativeCallOp", "NativeFunction", "PrintOp", "RecvOp",
+    "ReshapeOp", "SendOp", "ShardOp", "StageOfOp", "StageOp", "StopGradientOp", "TensorType",
+    "TransposeOp", "WhileOp", "YieldOp", "group_of",
 ]  # fmt: skip
 
 FAMILIES = (
     constant, arithmetic, extremum, exponential, trigonometry, activation, comparison, cast,
-    derivative, watch, matmul, einsum, determinant, fourier, triangular, systems, movement,
+    derivative, watch, after, matmul, einsum, determinant, fourier, triangular, systems, movement,
     slicing, pad, insert, rearrange, gather, scatter, resample, scan, generate, nonzero, random,
     reduce, conv, integer_products, block_quantized, gguf_blocks, unfold, winograd, softmax,
     search, sort, pool, region_pool, lp_norm, normalize, tree_ensemble, strings, automaton,

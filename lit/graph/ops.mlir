@@ -66,3 +66,13 @@ func.func @stages(%x: !graph.tensor<[4], f32>) {
   %r = graph.recv {axes = ["stage"], mesh = #graph.mesh<stage = 2>, number = 1 : i64, peer = 0 : i64} : !graph.tensor<[4], f32>
   func.return
 }
+
+// -----
+
+// A value that waits for others.
+// CHECK-LABEL: func.func @order
+// CHECK: %y = graph.after %x, %n, %x : (!graph.tensor<[4], f32>, !graph.tensor<[], i64>, !graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+func.func @order(%x: !graph.tensor<[4], f32>, %n: !graph.tensor<[], i64>) {
+  %y = graph.after %x, %n, %x : (!graph.tensor<[4], f32>, !graph.tensor<[], i64>, !graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+  func.return
+}

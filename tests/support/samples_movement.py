@@ -17,7 +17,7 @@ from weft.dialects.graph.core.types import BOOL, F16, F32, F64, I32, I64, NUMBER
 from weft.dialects.graph.mesh import shard
 from weft.dialects.graph.mesh.attributes import ShardingAttr
 from weft.dialects.graph.ops import scan
-from weft.dialects.graph.regions import derivative, watch
+from weft.dialects.graph.regions import after, derivative, watch
 from weft.dialects.graph.reindexing import (
     constant,
     gather,
@@ -320,6 +320,7 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     shard.StageOp: tensors().map(lambda array: Sample([array], {"index": 1})),
     shard.StageOfOp: tensors().map(lambda array: Sample([array, array])),
     watch.WatchOp: tensors().map(lambda array: Sample([array], {"label": "hidden"})),
+    after.AfterOp: tensors().map(lambda array: Sample([array, array, np.ones(3, np.int64)])),
     movement.AssumeOp: tensors().map(lambda array: Sample([array], {"shape": array.shape})),
     movement.DynamicReshapeOp: reshapes(),
     movement.ReshapeOp: reshapes(),

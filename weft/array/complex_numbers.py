@@ -22,7 +22,7 @@ from weft.array.views import require_changeable
 from weft.dialects.errors import WeftError
 
 LINEAR: Final = frozenset((
-    "add", "concat", "cumsum", "expand", "gather", "gather_elements", "gather_nd",
+    "add", "after", "concat", "cumsum", "expand", "gather", "gather_elements", "gather_nd",
     "identity", "insert_slice", "neg", "pad", "reduce_mean", "reduce_sum", "reshape",
     "round", "scatter_elements", "scatter_nd", "slice", "stop_gradient", "sub", "transpose",
     "trilu", "where",

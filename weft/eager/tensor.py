@@ -343,7 +343,10 @@ def elements(x: Tensor) -> Array:
     """The same array. Raises WeftError while a derivative of it is being recorded."""
     if is_differentiated(x):
         rule = "elements as an array or number require a tensor that is not being differentiated"
-        advice = "weft.numpy has functions of tensors, weft.stop_gradient(x) drops the derivative"
+        advice = (
+            "weft.numpy has functions of tensors; to show or keep its value without a derivative, "
+            "write weft.stop_gradient(x).item() or .numpy()"
+        )
         raise WeftError(f"{users_line()}: {rule}, got one that is ({advice})")
     return x._array
 

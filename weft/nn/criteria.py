@@ -1,201 +1,17 @@
-"""More losses: each a function of a few tensors, whose values are combined by `reduction` ("mean",
-"sum" or "none"), and modules that compute them.
-"""
+"""Losses as modules, by PyTorch's names, and those that have parameters of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+import math
+from collections.abc import Sequence
+from inspect import Parameter, signature
+from typing import Any, NamedTuple
 
 import weft.numpy as wnp
-from weft.array.composites import composite
-from weft.nn.layers import cosine_similarity
-from weft.nn.losses import (
-    binary_cross_entropy_with_logits,
-    cross_entropy,
-    huber_loss,
-    l1_loss,
-    mse_loss,
-    nll_loss,
-)
+from weft.nn import losses
+from weft.nn.layers import Linear, Sequential
+from weft.nn.losses import Loss, cross_entropy
 from weft.nn.module import Module
-from weft.tracing.control import scan
-
-Loss = Callable[..., Any]
-
-
-def _binary(p: Any, labels: Any) -> Any:
-    """Minus the logarithm of the probability of labels of 0 and 1, at most 100."""
-    logarithms = (wnp.maximum(wnp.log(each), -100.0) for each in (p, 1.0 - p))
-    yes, no = logarithms
-    return -(labels * yes + (1.0 - labels) * no)
-
-
-def _divergence(logarithms: Any, target: Any) -> Any:
-    """`target (log target - logarithms)`: Kullback and Leibler's divergence by elements."""
-    positive = target > 0.0
-    return wnp.where(positive, target * (wnp.log(wnp.where(positive, target, 1.0)) - logarithms), 0)
-
-
-def _smooth(x: Any, y: Any, beta: float = 1.0) -> Any:
-    """The absolute difference, rounded off by a parabola within `beta`."""
-    size = abs(x - y)
-    near = wnp.minimum(size, beta)
-    return near * near * (0.5 / beta) + (size - near)
-
-
-def _hinge(x: Any, labels: Any, margin: float = 1.0) -> Any:
-    """`x` for labels of 1, `max(0, margin - x)` for -1."""
-    return wnp.where(labels > 0, x, wnp.maximum(margin - x, 0.0))
-
-
-def _cosine(x: Any, y: Any, labels: Any, margin: float = 0.0) -> Any:
-    """1 less the cosine for labels of 1, what the cosine is above `margin` for -1."""
-    cosine = cosine_similarity(x, y, -1)
-    return wnp.where(labels > 0, 1.0 - cosine, wnp.maximum(cosine - margin, 0.0))
-
-
-def _ranking(x: Any, y: Any, labels: Any, margin: float = 0.0) -> Any:
-    """`max(0, margin - label (x - y))`."""
-    return wnp.maximum(margin - labels * (x - y), 0.0)
-
-
-def _distance(x: Any, y: Any) -> Any:
-    return wnp.sqrt(((x - y + 1e-6) ** 2).sum(-1))
-
-
-def _triplet(
-    anchor: Any,
-    positive: Any,
-    negative: Any,
-    margin: float = 1.0,
-    swap: bool = False,
-    distance_function: Loss = _distance,
-) -> Any:
-    """By how much the near one is not nearer, by `margin`, than the far one, or with `swap` than
-    the far one is to the anchor or to the near one.
-    """
-    first, second = (distance_function(anchor, each) for each in (positive, negative))
-    if swap:
-        second = wnp.minimum(second, distance_function(positive, negative))
-    return wnp.maximum(first - second + margin, 0.0)
-
-
-def _soft_margin(x: Any, labels: Any) -> Any:
-    """`log(1 + exp(-label x))`."""
-    return (-labels * x).apply("softplus")
-
-
-def _margins(x: Any, labels: Any, margin: float = 1.0) -> Any:
-    """The mean, over the classes, of `max(0, margin - x[label] + x[class])`, but of the label's."""
-    chosen = wnp.take_along_axis(x, labels[:, None], -1)
-    total = wnp.maximum(margin - chosen + x, 0.0).sum(-1) - margin
-    return total / wnp.ones_like(x).sum(-1)
-
-
-def _label_margins(x: Any, labels: Any) -> Any:
-    """The mean, over the classes, of `max(0, 1 - x[label] + x[class])` for each label up to the
-    first that is -1, and each class that is none of these.
-    """
-    held = wnp.cumprod((labels >= 0).astype(x.dtype), -1)
-    chosen = wnp.take_along_axis(x, wnp.maximum(labels, 0), -1)
-    one = wnp.ones_like(x)
-    classes = (wnp.cumsum(one, -1) - 1.0).astype(labels.dtype)
-    same = (labels[..., :, None] == classes[..., None, :]).astype(x.dtype)
-    others = 1.0 - wnp.minimum((same * held[..., :, None]).sum(-2), 1.0)
-    losses = wnp.maximum(1.0 - chosen[..., :, None] + x[..., None, :], 0.0)
-    return (losses * held[..., :, None] * others[..., None, :]).sum((-1, -2)) / one.sum(-1)
-
-
-def _several_labels(x: Any, labels: Any) -> Any:
-    """The mean of the logistic losses of each class, of labels of 0 and 1."""
-    return (x.apply("softplus") - labels * x).mean(-1)
-
-
-def _poisson(x: Any, target: Any, log_input: bool = True) -> Any:
-    """`exp(x) - target x`, or of the logarithm of `x`."""
-    return wnp.exp(x) - target * x if log_input else x - target * wnp.log(x + 1e-8)
-
-
-def _gaussian(mean: Any, target: Any, variance: Any, epsilon: float = 1e-6) -> Any:
-    """Half the logarithm of the variance, and of the square of the difference over it."""
-    spread = wnp.maximum(variance, epsilon)
-    return 0.5 * (wnp.log(spread) + (mean - target) ** 2 / spread)
-
-
-_LOSSES: Final[Mapping[str, Loss]] = {
-    "binary_cross_entropy": _binary, "kl_div": _divergence, "smooth_l1_loss": _smooth,
-    "hinge_embedding_loss": _hinge, "cosine_embedding_loss": _cosine,
-    "margin_ranking_loss": _ranking, "triplet_margin_loss": _triplet,
-    "soft_margin_loss": _soft_margin, "multi_margin_loss": _margins,
-    "multilabel_soft_margin_loss": _several_labels, "poisson_nll_loss": _poisson,
-    "gaussian_nll_loss": _gaussian, "multilabel_margin_loss": _label_margins,
-    "triplet_margin_with_distance_loss": _triplet,
-}  # fmt: skip
-
-
-def _computed(*operands: Any, loss: str, reduction: str, **settings: Any) -> Any:
-    found = _LOSSES[loss](*operands, **settings)
-    return found if reduction == "none" else found.sum() if reduction == "sum" else found.mean()
-
-
-def _function(name: str) -> Loss:
-    def loss(*operands: Any, reduction: str = "mean", **settings: Any) -> Any:
-        if reduction not in ("mean", "sum", "none"):
-            raise ValueError(f"{name} requires a reduction mean, sum or none, got {reduction!r}")
-        return composite(_computed, *operands, loss=name, reduction=reduction, **settings)
-
-    loss.__name__ = loss.__qualname__ = name
-    loss.__doc__ = _LOSSES[name].__doc__
-    return loss
-
-
-(
-    binary_cross_entropy, kl_div, smooth_l1_loss, hinge_embedding_loss, cosine_embedding_loss,
-    margin_ranking_loss, triplet_margin_loss, soft_margin_loss, multi_margin_loss,
-    multilabel_soft_margin_loss, poisson_nll_loss, gaussian_nll_loss, multilabel_margin_loss,
-    triplet_margin_with_distance_loss,
-) = map(_function, _LOSSES)  # fmt: skip
-
-
-def ctc_loss(
-    logarithms: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0
-) -> Any:
-    """Minus the logarithm of the probability of sequences `targets[n, s]` among the alignments of
-    `logarithms[t, n, classes]` (Graves et al., 2006), each over its length; the mean.
-    """
-    steps, count, _ = logarithms.shape
-    longest = targets.shape[1]
-    never = -1e30
-    blanks = wnp.full((count, longest, 1), blank, dtype=targets.dtype)
-    pairs = wnp.concatenate([blanks, targets[:, :, None]], 2).reshape(count, 2 * longest)
-    labels = wnp.concatenate([pairs, blanks[:, :1, 0]], 1)
-    places = wnp.arange(2 * longest + 1)
-    twice = wnp.concatenate([blanks[:, :1, 0], blanks[:, :1, 0], labels[:, :-2]], 1)
-    skips = wnp.logical_and(labels != blank, labels != twice)
-    scores = wnp.take_along_axis(
-        logarithms, wnp.broadcast_to(labels[None], (steps, *labels.shape)), 2
-    )
-    first = wnp.where(places < 2, scores[0], never)
-
-    def moved(alpha: Any, by: int) -> Any:
-        edge = wnp.full((count, by), never, dtype=alpha.dtype)
-        return wnp.concatenate([edge, alpha[:, :-by]], 1)
-
-    def step(state: Any, row: Any) -> Any:
-        alpha, time = state
-        ways = alpha, moved(alpha, 1), wnp.where(skips, moved(alpha, 2), never)
-        top = wnp.maximum(wnp.maximum(ways[0], ways[1]), ways[2])
-        total = sum(wnp.exp(each - top) for each in ways)
-        after = top + wnp.log(total) + row
-        return (wnp.where((time < input_lengths)[:, None], after, alpha), time + 1), None
-
-    (alpha, _), _ = scan(step, (first, wnp.ones_like(input_lengths)), scores[1:])
-    ends = wnp.stack([2 * target_lengths, 2 * target_lengths - 1], 1)
-    last = wnp.take_along_axis(alpha, ends, 1)
-    top = last.max(1)
-    found = -(top + wnp.log(wnp.exp(last - top[:, None]).sum(1)))
-    return (found / wnp.maximum(target_lengths, 1).astype(found.dtype)).mean()
 
 
 class Criterion(Module):
@@ -203,9 +19,15 @@ class Criterion(Module):
 
     function: Loss
 
-    def __init__(self, **settings: Any):
+    def __init__(self, *given: Any, **settings: Any):
         super().__init__()
-        self.settings = settings
+        parameters = signature(type(self).function).parameters.values()
+        names = [each.name for each in parameters if each.default is not Parameter.empty]
+        self.settings = dict(zip(names, given, strict=False)) | settings
+        unknown = [each for each in self.settings if each not in names]
+        if unknown or len(given) > len(names):
+            got = ", ".join(unknown) or f"{len(given)}"
+            raise TypeError(f"{type(self).__name__} takes {', '.join(names)}, got {got}")
 
     def construct(self, *operands: Any) -> Any:
         """The loss."""
@@ -217,26 +39,124 @@ def _module(name: str, function: Loss) -> type[Criterion]:
     return type(name, (Criterion,), named)
 
 
-BCELoss = _module("BCELoss", binary_cross_entropy)
-BCEWithLogitsLoss = _module("BCEWithLogitsLoss", binary_cross_entropy_with_logits)
-CTCLoss = _module("CTCLoss", ctc_loss)
-CosineEmbeddingLoss = _module("CosineEmbeddingLoss", cosine_embedding_loss)
+BCELoss = _module("BCELoss", losses.binary_cross_entropy)
+BCEWithLogitsLoss = _module("BCEWithLogitsLoss", losses.binary_cross_entropy_with_logits)
+CTCLoss = _module("CTCLoss", losses.ctc_loss)
+CosineEmbeddingLoss = _module("CosineEmbeddingLoss", losses.cosine_embedding_loss)
 CrossEntropyLoss = _module("CrossEntropyLoss", cross_entropy)
-GaussianNLLLoss = _module("GaussianNLLLoss", gaussian_nll_loss)
-HingeEmbeddingLoss = _module("HingeEmbeddingLoss", hinge_embedding_loss)
-HuberLoss = _module("HuberLoss", huber_loss)
-KLDivLoss = _module("KLDivLoss", kl_div)
-L1Loss = _module("L1Loss", l1_loss)
-MSELoss = _module("MSELoss", mse_loss)
-MarginRankingLoss = _module("MarginRankingLoss", margin_ranking_loss)
-MultiLabelMarginLoss = _module("MultiLabelMarginLoss", multilabel_margin_loss)
-MultiLabelSoftMarginLoss = _module("MultiLabelSoftMarginLoss", multilabel_soft_margin_loss)
-MultiMarginLoss = _module("MultiMarginLoss", multi_margin_loss)
-NLLLoss = _module("NLLLoss", nll_loss)
-PoissonNLLLoss = _module("PoissonNLLLoss", poisson_nll_loss)
-SmoothL1Loss = _module("SmoothL1Loss", smooth_l1_loss)
-SoftMarginLoss = _module("SoftMarginLoss", soft_margin_loss)
-TripletMarginLoss = _module("TripletMarginLoss", triplet_margin_loss)
+GaussianNLLLoss = _module("GaussianNLLLoss", losses.gaussian_nll_loss)
+HingeEmbeddingLoss = _module("HingeEmbeddingLoss", losses.hinge_embedding_loss)
+HuberLoss = _module("HuberLoss", losses.huber_loss)
+KLDivLoss = _module("KLDivLoss", losses.kl_div)
+L1Loss = _module("L1Loss", losses.l1_loss)
+MSELoss = _module("MSELoss", losses.mse_loss)
+MarginRankingLoss = _module("MarginRankingLoss", losses.margin_ranking_loss)
+MultiLabelMarginLoss = _module("MultiLabelMarginLoss", losses.multilabel_margin_loss)
+MultiLabelSoftMarginLoss = _module("MultiLabelSoftMarginLoss", losses.multilabel_soft_margin_loss)
+MultiMarginLoss = _module("MultiMarginLoss", losses.multi_margin_loss)
+NLLLoss = _module("NLLLoss", losses.nll_loss)
+PoissonNLLLoss = _module("PoissonNLLLoss", losses.poisson_nll_loss)
+SmoothL1Loss = _module("SmoothL1Loss", losses.smooth_l1_loss)
+SoftMarginLoss = _module("SoftMarginLoss", losses.soft_margin_loss)
+TripletMarginLoss = _module("TripletMarginLoss", losses.triplet_margin_loss)
 TripletMarginWithDistanceLoss = _module(
-    "TripletMarginWithDistanceLoss", triplet_margin_with_distance_loss
+    "TripletMarginWithDistanceLoss", losses.triplet_margin_with_distance_loss
 )
+
+
+class LinearCrossEntropyLoss(Module):
+    """The cross entropy of a layer's classes: of `x[n, features]` and labels `[n, *out_features]`,
+    or probabilities with the classes behind `n`. `settings` are those of `cross_entropy`.
+    """
+
+    def __init__(
+        self,
+        features: int,
+        classes: int,
+        out_features: Sequence[int] = (),
+        bias: bool = False,
+        **settings: Any,
+    ):
+        super().__init__()
+        self.sizes = (classes, *out_features)
+        self.linear = Linear(features, math.prod(self.sizes), bias)
+        self.settings = settings
+
+    def construct(self, x: Any, labels: Any) -> Any:
+        """The loss."""
+        logits = self.linear(x).reshape((*x.shape[:-1], *self.sizes))
+        at = x.ndim - 1
+        soft = labels.ndim == logits.ndim
+        targets = wnp.moveaxis(labels, at, -1) if soft else labels
+        return cross_entropy(wnp.moveaxis(logits, at, -1), targets, **self.settings)
+
+
+class AdaptiveLoss(NamedTuple):
+    """The logarithms of the labels' probabilities, and minus their mean."""
+
+    output: Any
+    loss: Any
+
+
+class AdaptiveLogSoftmaxWithLoss(Module):
+    """Probabilities of many classes, the frequent ones first (Grave et al., 2017): the head tells
+    classes below `cutoffs[0]` and clusters of the rarer ones, which have `div_value` times fewer
+    features each. All clusters are computed for all examples.
+
+    Raises ValueError for cutoffs that do not rise from 1 to the number of classes.
+    """
+
+    def __init__(
+        self,
+        features: int,
+        classes: int,
+        cutoffs: Sequence[int],
+        div_value: float = 4.0,
+        head_bias: bool = False,
+    ):
+        super().__init__()
+        edges = [0, *cutoffs, classes]
+        if len(edges) < 3 or any(low >= high for low, high in zip(edges, edges[1:], strict=False)):
+            rule = f"cutoffs require numbers that rise from 1 to {classes - 1}"
+            raise ValueError(f"{rule}, got {list(cutoffs)}")
+        self.cutoffs = edges[1:]
+        self.head = Linear(features, edges[1] + len(cutoffs), head_bias)
+        widths = [int(features // div_value ** (n + 1)) for n in range(len(cutoffs))]
+        self.tail = [
+            Sequential(Linear(features, width, False), Linear(width, high - low, False))
+            for width, low, high in zip(widths, edges[1:], edges[2:], strict=False)
+        ]
+
+    def construct(self, x: Any, labels: Any) -> AdaptiveLoss:
+        """The labels' logarithms `[n]`, and the loss, of `x[n, features]` and `labels[n]`, or of
+        one example.
+        """
+        first = self.cutoffs[0]
+        positions, found = wnp.minimum(labels, first), 0.0
+        for n, part in enumerate(self.tail):
+            low, high = self.cutoffs[n : n + 2]
+            inside = wnp.logical_and(labels >= low, labels < high)
+            place = wnp.where(inside, labels - low, 0)
+            found = found + wnp.where(inside, _chosen(wnp.log_softmax(part(x)), place), 0.0)
+            positions = wnp.where(inside, first + n, positions)
+        output = found + _chosen(wnp.log_softmax(self.head(x)), positions)
+        return AdaptiveLoss(output, -output.mean())
+
+    def log_prob(self, x: Any) -> Any:
+        """The logarithms of all classes' probabilities, `[n, classes]`."""
+        head = wnp.log_softmax(self.head(x))
+        first = self.cutoffs[0]
+        parts = [
+            wnp.log_softmax(part(x)) + head[..., first + n : first + n + 1]
+            for n, part in enumerate(self.tail)
+        ]
+        return wnp.concatenate([head[..., :first], *parts], -1)
+
+    def predict(self, x: Any) -> Any:
+        """The most probable class of each example, `[n]`."""
+        return wnp.argmax(self.log_prob(x), -1)
+
+
+def _chosen(values: Any, positions: Any) -> Any:
+    """The value of each row at a place."""
+    return wnp.take_along_axis(values, wnp.expand_dims(positions, positions.ndim), -1).sum(-1)

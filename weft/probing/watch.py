@@ -10,8 +10,9 @@ from weft.trees import tree_map
 
 def watch(tree: Any, name: str) -> Any:
     """Tensors, unchanged, whose values `Executable.watch(name)` gives where they are traced; it
-    costs nothing otherwise. In a loop they are stacked, and several of one name are `name/0`,
-    `name/1`, ... On tensors with values it does nothing, for these can be looked at.
+    costs nothing otherwise. In a loop they are stacked, those of loops in loops behind one another
+    where their number varies, and several of one name are `name/0`, `name/1`, ... On tensors with
+    values it does nothing, for these can be looked at.
     """
 
     def named(leaf: Any) -> Any:

@@ -398,10 +398,13 @@ class Traced(ArrayMethods):
         )
 
     def _refuse_value(self, *_: Any, **__: Any) -> Any:
-        """What `float(x)`, `np.asarray(x)` and their kin raise."""
+        """What `float(x)`, `np.asarray(x)`, `f"{x:.3f}"` and their kin raise."""
         rule = "a number or an array of NumPy requires a value"
-        advice = "weft.numpy takes tensors; weft.numpy.stack joins several"
+        advice = "weft.numpy takes tensors, weft.numpy.stack joins several, weft.print shows values"
         raise WeftError(f"{users_line()}: {rule}, got a tensor that is being traced ({advice})")
 
     __float__ = __int__ = __index__ = __complex__ = __array__ = __dlpack__ = _refuse_value
     item = tolist = _refuse_value  # pyright: ignore[reportAssignmentType]
+
+    def __format__(self, spec: str) -> str:
+        return self._refuse_value() if spec else str(self)

@@ -21,7 +21,7 @@ from weft.compiler.frontend.onnx.declare_inputs import declare_inputs
 from weft.compiler.frontend.onnx.declared import check_declared, check_numbered, check_strings
 from weft.compiler.frontend.onnx.failure import Failure
 from weft.compiler.frontend.onnx.fix_inputs import fix_inputs, share_caches
-from weft.compiler.frontend.onnx.graph import brief
+from weft.compiler.frontend.onnx.graph import brief, inner_names
 from weft.compiler.frontend.onnx.importer import IMPORT_ERRORS, GraphImporter
 from weft.compiler.frontend.onnx.load import LoadedModel, load_model
 from weft.compiler.frontend.onnx.node import ImporterTable
@@ -51,6 +51,7 @@ from weft.dialects.errors import (
     UnsupportedError,
 )
 from weft.dialects.graph import OPS, GraphOp
+from weft.dialects.graph.regions.watch import WatchOp
 from weft.dialects.weights import Array, WeightStore
 
 MOST_LISTED = 50
@@ -92,15 +93,18 @@ def import_model(
     model = normalise(loaded, budget=budget)
     state_blocks(model, symbols)
     names = tuple(outputs) or tuple(value.name for value in model.proto.graph.output)
-    _require_values(model, names)
+    names, inner = _split_values(model, names)
 
     def attempt(tried: dict[str, int]) -> tuple[GraphImporter, Sequence[UnsupportedError]]:
         store = WeightStore(replaceable=replaceable, budget=budget)
-        importer = GraphImporter(model, ops, composites, CONTROL, symbols, store, tried)
+        importer = GraphImporter(
+            model, ops, composites, CONTROL, symbols, store, tried, watched=inner
+        )
         return importer, _import_nodes(model, importer, symbols, names)
 
     importer, refused = only_sound(attempt)
     _report(refused, importer.failures, model.name, default_opset(loaded.proto) or newest_opset())
+    _require_computed(model.name, importer, inner)
     for text in importer.warnings:
         warnings.warn(brief(f"{model.name}: {text}"), ModelWarning, stacklevel=2)
     return _with_outputs(model, importer, names)
@@ -223,16 +227,34 @@ def _outputs(
     return tuple(name for name, _ in pairs), [value for _, value in pairs]
 
 
-def _require_values(model: LoadedModel, names: Sequence[str]) -> None:
-    """Refuses outputs that no node produces; lists them all, and what they may have meant."""
-    known = {name for node in model.proto.graph.node for name in node.output if name}
-    known |= {value.name for value in model.proto.graph.input} | model.initializers.keys()
-    unknown = [name for name in names if name not in known]
+def _split_values(
+    model: LoadedModel, names: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The outputs that the graph itself has, and those that subgraphs have. Refuses those that no
+    node produces; lists them all, and what they may have meant.
+    """
+    graph = model.proto.graph
+    known = {name for node in graph.node for name in node.output if name}
+    known |= {value.name for value in graph.input} | model.initializers.keys()
+    others = [name for name in names if name not in known]
+    within = {name for node in graph.node for name in inner_names(node)} if others else set[str]()
+    unknown = [name for name in others if name not in within]
     if unknown:
-        close = [match for name in unknown for match in get_close_matches(name, known)]
+        close = [match for name in unknown for match in get_close_matches(name, known | within)]
         hint = f"; close ones are {', '.join(dict.fromkeys(close))}" if close else ""
         got = ", ".join(unknown)
         raise OptionError(f"{model.name}: outputs require values of the graph, got {got}{hint}")
+    return tuple(name for name in names if name in known), tuple(others)
+
+
+def _require_computed(model: str, importer: GraphImporter, inner: Sequence[str]) -> None:
+    """Refuses outputs of branches that are never taken."""
+    ops = importer.block.walk() if inner else ()
+    found = {op.label.data for op in ops if isinstance(op, WatchOp)}
+    unknown = [name for name in inner if name not in found]
+    if unknown:
+        got = ", ".join(unknown)
+        raise OptionError(f"{model}: outputs require values that calls compute, got {got}")
 
 
 def _finish(

@@ -76,6 +76,12 @@ def used_names(node: NodeProto) -> set[str]:
     return names - {""}
 
 
+def inner_names(node: NodeProto) -> set[str]:
+    """The values that nodes of a node's subgraphs give, at any depth."""
+    nodes = [each for graph in subgraphs(node) for each in graph.node]
+    return {name for each in nodes for name in (*each.output, *inner_names(each)) if name}
+
+
 def sort_nodes(graph: GraphProto | FunctionProto, model_name: str) -> None:
     """Order the nodes so that each follows those it reads from, keeping the file's order where that
     is free.

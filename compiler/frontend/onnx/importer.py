@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -19,7 +19,7 @@ from weft.compiler.frontend.onnx.declared import check_declared
 from weft.compiler.frontend.onnx.declared_ranks import DeclaredRanks
 from weft.compiler.frontend.onnx.failure import Failure, lacking, undecided
 from weft.compiler.frontend.onnx.function_bodies import has_body
-from weft.compiler.frontend.onnx.graph import used_names
+from weft.compiler.frontend.onnx.graph import inner_names, used_names
 from weft.compiler.frontend.onnx.load import LoadedModel
 from weft.compiler.frontend.onnx.node import Importer, ImporterTable, OnnxNode
 from weft.compiler.frontend.onnx.one_to_one import import_one_to_one
@@ -54,7 +54,7 @@ class GraphImporter:
     An operator is imported by its entry in `composites`, else as the graph operator that bears its
     name, else through the function body that ONNX defines it by. Those in `control` need more of
     the graph than tensors: subgraphs, sequences, sizes that depend on data. `tried` has the
-    branches that are tried of Ifs.
+    branches that are tried of Ifs, `watched` the values of subgraphs that get a `graph.watch`.
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class GraphImporter:
         symbols: SymbolNames,
         store: WeightStore | None = None,
         tried: dict[str, int] | None = None,
+        watched: Collection[str] = (),
     ) -> None:
         self.model = model
         self.composites = composites
@@ -89,14 +90,15 @@ class GraphImporter:
         self.failures: list[Failure] = []
         self.warnings: dict[str, None] = {}
         self.count = 0
-        self.tried = {} if tried is None else tried
+        self.tried, self.watched = {} if tried is None else tried, frozenset(watched)
 
     def import_nodes(self, nodes: Sequence[NodeProto], outputs: Sequence[str]) -> None:
         """Imports those of the (sorted) nodes that the outputs depend on."""
-        needed = set(outputs)
+        needed = {*outputs, *self.watched}
         live: list[NodeProto] = []
         for node in reversed(nodes):
-            if not needed.isdisjoint(node.output):
+            given = [*node.output, *inner_names(node)] if self.watched else node.output
+            if not needed.isdisjoint(given):
                 live.append(node)
                 needed |= used_names(node)
         self.used |= needed
@@ -151,9 +153,7 @@ class GraphImporter:
             elif self.strings.concern(node):
                 return self._import_strings(node)
             operands = [self._operand(name, numbered) if name else None for name in node.input]
-            if any(
-                name and value is None for name, value in zip(node.input, operands, strict=True)
-            ):
+            if None in [each for name, each in zip(node.input, operands, strict=True) if name]:
                 return self._skip(node)
             check_rules(node, operands)
             is_checked = True
@@ -162,8 +162,8 @@ class GraphImporter:
             self._import_on(node, operands)
         except IMPORT_ERRORS as error:
             breaks_rule = is_checked and isinstance(error, ModelError | TypeInferenceError)
-            values = [self.values.get(name) for name in node.input]
-            self._fail(node, undecided(error, values), breaks_rule)
+            error = undecided(error, [self.values.get(name) for name in node.input])
+            self._fail(node, error, breaks_rule)
         return None
 
     def _import_on(self, node: NodeProto, operands: Sequence[Value | None]) -> None:
@@ -196,8 +196,7 @@ class GraphImporter:
         for name in node.input:
             array = self.strings.get(name) if name else None
             if name and array is None:
-                value = self.value(name)
-                if value is None:
+                if (value := self.value(name)) is None:
                     return self._skip(node)
                 array = self.constants.constant_array(value)
                 if array is None:
@@ -415,6 +414,9 @@ class GraphImporter:
             self.values[stored.name] = self.insert_constant(self.b, stored.name, array)
         names = [each.name for each in graph.output]
         self.import_nodes(graph.node, names)
+        for name in [name for node in graph.node for name in node.output if name in self.watched]:
+            if (value := self.value(name)) is not None:
+                self.b.watch(value, label=name)
         roles = {"input": graph.input, "output": graph.output, "value": graph.value_info}
         for role, values in roles.items():
             check_declared(values, role, self.declared_value, self.warn)

@@ -22,7 +22,7 @@ from weft.compiler.graph.match import is_row_of_slice
 from weft.compiler.graph.widen_halves import extends_factor
 from weft.compiler.target.target import PAGE
 from weft.dialects.context import Refusals, WeftContext
-from weft.dialects.graph import ConstantOp, ControlOp, FusedOp, GraphOp, ReshapeOp, YieldOp
+from weft.dialects.graph import AfterOp, ConstantOp, ControlOp, FusedOp, GraphOp, ReshapeOp, YieldOp
 from weft.dialects.graph.core.elementwise import ElementwiseOp
 from weft.dialects.graph.core.types import BF16, F16, F32, I8, UI8, type_of
 from weft.dialects.graph.ops.cast import CastOp
@@ -118,12 +118,12 @@ def _copy_for_each_user(op: TransposeOp | CastOp, block: Block) -> None:
 
 
 def _is_computed(op: GraphOp) -> bool:
-    """Whether the operator becomes (part of) a kernel; constants and reshapes do not by themselves,
-    but for rows of slices.
+    """Whether the operator may share a kernel; constants and reshapes become none by themselves,
+    but for rows of slices, and what keeps an order stays alone.
     """
     if isinstance(op, ReshapeOp):
         return is_row_of_slice(op)
-    return not isinstance(op, ConstantOp) and len(op.results) == 1
+    return not isinstance(op, ConstantOp | AfterOp) and len(op.results) == 1
 
 
 def _is_light(op: GraphOp) -> bool:

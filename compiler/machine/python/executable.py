@@ -100,7 +100,9 @@ class Executable(_Callable):
 
     def watch(self, *names: str) -> Executable:
         """The model, compiled again so that it gives further values of its graph, by their names: a
-        model's own, or those that the program gave with `weft.watch`.
+        model's own, or those that the program gave with `weft.watch`. They stand behind its own
+        outputs, and those of loops last, which stack them: loops in loops behind one another, where
+        iterations give different numbers.
 
         Raises OptionError for values that the graph does not have, and where there is no graph any
         more, as for a model that was loaded from an artifact.

@@ -84,7 +84,7 @@ def test_errors_name_the_line_of_the_program():
         weft.compile(graph)
     graph.output("y", x + 1)
     with pytest.raises(weft.OptionError, match="outputs require a model in a file"):
-        weft.compile(graph, outputs=["y"])
+        weft.compile(graph, outputs=["x"])
 
 
 def _parallel_outermost(kernel: KernelOp, target: Target) -> Iterator[str]:

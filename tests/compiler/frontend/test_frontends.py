@@ -32,9 +32,13 @@ def test_every_front_end_reads_the_model(tmp_path: Path):
         assert (imported.input_names, imported.output_names) == (("image",), ("logits",))
 
 
-def test_a_graph_takes_no_outputs():
+def test_a_graph_keeps_its_outputs():
+    own, graph = replace(OPTIONS, outputs=("logits",)), import_model(build_mlp())
+    assert read_model(graph, own).output_names == ("logits",)
     with pytest.raises(OptionError, match="require a model in a file"):
-        read_model(import_model(build_mlp()), replace(OPTIONS, outputs=("logits",)))
+        read_model(graph, replace(OPTIONS, outputs=("image",)))
+    with pytest.raises(OptionError, match=r"names of values \(none has one\), got image"):
+        read_model(graph, replace(OPTIONS, outputs=("logits", "image")))
 
 
 def test_what_no_front_end_reads_is_refused():

@@ -151,12 +151,103 @@ LOSSES = {
 }
 
 
+WEIGHTS = np.array([0.5, 2.0, 1.5], np.float32)
+LABELS = np.array([[2, 0, 1], [-100, 1, 1]])
+SHARES = np.array([[0.2, 0.5, 0.3], [0.1, 0.1, 0.8], [1, 0, 0], [0, 0.5, 0.5]], np.float32)
+SETTINGS = {
+    "BCELoss": {"weight": WEIGHTS}, "BCEWithLogitsLoss": {"weight": WEIGHTS, "pos_weight": WEIGHTS},
+    "CosineEmbeddingLoss": {"margin": 0.3}, "GaussianNLLLoss": {"full": True, "eps": 0.1},
+    "CrossEntropyLoss": {"weight": WEIGHTS, "ignore_index": 1, "label_smoothing": 0.2},
+    "HingeEmbeddingLoss": {"margin": 0.5}, "HuberLoss": {"delta": 0.5},
+    "MarginRankingLoss": {"margin": 0.2}, "MultiLabelSoftMarginLoss": {"weight": WEIGHTS},
+    "MultiMarginLoss": {"p": 2, "margin": 0.5, "weight": WEIGHTS},
+    "NLLLoss": {"weight": WEIGHTS, "ignore_index": 1},
+    "PoissonNLLLoss": {"log_input": False, "full": True, "eps": 0.1},
+    "SmoothL1Loss": {"beta": 0.5}, "TripletMarginLoss": {"p": 1, "eps": 0.1, "swap": True},
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("name", LOSSES)
 def test_loss(name: str):
+    """With torch's defaults, and with other parameters by each reduction."""
     operands = LOSSES[name]
-    expected = getattr(torch.nn, name)()(*map(torch.tensor, operands))
-    found = getattr(nn, name)()(*map(Tensor, operands))
+    if name == "PoissonNLLLoss":
+        operands = (abs(operands[0]) + 0.1, operands[1] * 3)
+    reduction = {"reduction": "sum" if name == "MSELoss" else "none"}
+    cases = [{}, reduction | SETTINGS.get(name, {})]
+    cases += [SETTINGS[name]] if name in ("CrossEntropyLoss", "NLLLoss") else []
+    for given in cases:
+        settings = {key: torch.tensor(each) if isinstance(each, np.ndarray) else each
+                    for key, each in given.items()}  # fmt: skip
+        expected = getattr(torch.nn, name)(**settings)(*map(torch.tensor, operands))
+        found = getattr(nn, name)(**given)(*map(Tensor, operands))
+        np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-6)
+
+
+def test_classes_of_several_axes_and_probabilities():
+    for kind, labels in (("CrossEntropyLoss", LABELS), ("NLLLoss", LABELS)):
+        logits = f32(2, 3, 3)
+        expected = getattr(torch.nn, kind)(torch.tensor(WEIGHTS))(
+            torch.tensor(logits).movedim(-1, 1), torch.tensor(labels)
+        )
+        found = getattr(nn, kind)(WEIGHTS)(Tensor(logits), Tensor(labels))
+        np.testing.assert_allclose(found, expected.numpy(), rtol=1e-5)
+    logits, settings = f32(4, 3), {"label_smoothing": 0.1}
+    expected = torch.nn.CrossEntropyLoss(torch.tensor(WEIGHTS), **settings)(
+        torch.tensor(logits), torch.tensor(SHARES)
+    )
+    jitted = weft.jit(lambda x, y: nn.cross_entropy(x, y, weight=WEIGHTS, **settings))
+    for loss in (nn.CrossEntropyLoss(WEIGHTS, **settings), jitted):
+        np.testing.assert_allclose(loss(Tensor(logits), Tensor(SHARES)), expected, rtol=1e-5)
+    expected = torch.nn.KLDivLoss(reduction="batchmean", log_target=True)(
+        torch.tensor(logits), torch.tensor(-abs(logits))
+    )
+    found = nn.KLDivLoss(reduction="batchmean", log_target=True)(logits, Tensor(-abs(logits)))
     np.testing.assert_allclose(found, expected.numpy(), rtol=1e-5)
+    with pytest.raises(TypeError, match="HuberLoss takes delta, reduction, got size"):
+        nn.HuberLoss(size=1)
+    with pytest.raises(
+        ValueError, match="mse_loss requires a reduction out of .*, got 'batchmean'"
+    ):
+        nn.mse_loss(logits, logits, reduction="batchmean")
+
+
+def test_losses_of_many_classes():
+    x, labels = f32(6, 8), np.array([0, 3, 4, 9, 11, 2])
+    other = torch.nn.AdaptiveLogSoftmaxWithLoss(8, 12, [3, 7], 2.0, True)
+    ours = nn.AdaptiveLogSoftmaxWithLoss(8, 12, [3, 7], 2.0, True)
+    state = {key: Tensor(value.detach().numpy().T.copy()) for key, value in zip(
+        ours.parameters(), other.parameters(), strict=True)}  # fmt: skip
+    ours.load_state_dict(state)
+    given = torch.tensor(x, requires_grad=True)
+    output, loss = other(given, torch.tensor(labels))
+    loss.backward()
+    traced = weft.trace(lambda x, labels: ours(x, labels), Tensor(x), Tensor(labels))
+    for call in (ours, traced):
+        found = call(Tensor(x), Tensor(labels))
+        np.testing.assert_allclose(found.output, output.detach().numpy(), rtol=1e-5)
+        np.testing.assert_allclose(found.loss, loss.detach().numpy(), rtol=1e-5)
+    slope = weft.grad(lambda x: ours(x, Tensor(labels)).loss)(Tensor(x))
+    np.testing.assert_allclose(slope, given.grad.numpy(), rtol=1e-4, atol=1e-6)
+    everything = other.log_prob(given)
+    np.testing.assert_allclose(ours.log_prob(Tensor(x)), everything.detach(), rtol=1e-5)
+    np.testing.assert_array_equal(ours.predict(Tensor(x)), everything.argmax(1))
+    np.testing.assert_allclose(ours(Tensor(x[3]), Tensor(labels[3])).output, found.output[3], 1e-5)
+    with pytest.raises(ValueError, match="rise from 1 to 11, got"):
+        nn.AdaptiveLogSoftmaxWithLoss(8, 12, [3, 3])
+    expected = torch.nn.CrossEntropyLoss(reduction="sum")
+    layer, targets = nn.LinearCrossEntropyLoss(8, 5, (2,), True, reduction="sum"), labels[:4] % 5
+    targets = np.stack([targets, targets[::-1]], 1)
+    weight, bias = (np.array(each) for each in layer.parameters().values())
+    logits = torch.tensor((x[:4] @ weight + bias).reshape(4, 5, 2))
+    found = layer(Tensor(x[:4]), Tensor(targets))
+    np.testing.assert_allclose(found, expected(logits, torch.tensor(targets)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", torch.nn.modules.loss.__all__)
+def test_every_loss_of_torch_is_here(name: str):
+    if name != "NLLLoss2d":  # an old name of NLLLoss
+        assert hasattr(nn, name)
 
 
 def test_ctc_loss():

@@ -166,3 +166,65 @@ def test_a_checkpoint_prints_once():
 def test_texts_of_values_are_printed_alone(function, rule):
     with pytest.raises(weft.SourceError, match=rule):
         read_function(function, [Spec("float64", (3,))], {})
+
+
+def ordered(x):
+    total = (np.exp(x) + 1).sum()
+    parts = weft.after({"real": x, "pair": x + 1j * x, "own": np.ones(3), "name": "a"}, total)
+    assert parts["name"] == "a"
+    return (parts["real"] * parts["own"]).sum() + parts["pair"].imag.sum()
+
+
+def test_what_a_value_waits_for_is_computed_first(tmp_path):
+    x, exe = np.linspace(-1, 1, 3), weft.trace(ordered, X)
+    weft.save_graph(exe, tmp_path / "ordered.mlir")
+    loaded = weft.compile(tmp_path / "ordered.mlir")
+    for each in (exe, loaded):
+        names = [kernel["name"].rpartition("_")[0] for kernel in each.metadata["kernels"]]
+        assert names[0] == "exp_add_reduce_sum"
+        assert names.count("after") == 2  # of inputs and of a weight
+    for call in (ordered, exe, loaded, weft.jit(ordered)):
+        np.testing.assert_allclose(np.squeeze(call(x)), ordered(x), atol=1e-12)
+    for slope in (weft.grad(ordered), weft.trace(weft.grad(ordered), x)):
+        np.testing.assert_allclose(slope(x), np.full(3, 2.0))
+    rows = np.stack([x, 2 * x])
+    found = weft.trace(weft.vmap(ordered), rows)(rows)
+    np.testing.assert_allclose(found, [ordered(row) for row in rows], atol=1e-12)
+
+
+def test_a_loss_that_is_differentiated_is_shown():
+    def loss(x, show):
+        found = (x * x).sum()
+        show(found)
+        return found
+
+    x = np.array([1.0, 2.0])
+
+    def slope(show, *transformed):
+        call = weft.grad(lambda x: loss(x, show))
+        return (weft.trace(call, x) if transformed else call)(Tensor(x))
+
+    shown = [lambda y: print(f"{y} {y:.2f} {y!r}", str(y)), print]
+    shown += [lambda y: print(weft.stop_gradient(y).item(), float(weft.stop_gradient(y)))]
+    for show, text in zip(shown, ("5.0 5.00 Tensor(5., dtype=float64) 5.0", "5.0", "5.0 5.0"),
+                          strict=True):  # fmt: skip
+        assert printed(slope, show) == text + "\n"
+    assert printed(slope, weft.print, True) == "5.0\n"
+    assert printed(slope, lambda y: print(y, f"{y}", repr(y)), True).count("Traced([]") == 3
+    for refused in (float, lambda y: y.item(), lambda y: f"{float(y):.3f}"):
+        with pytest.raises(weft.WeftError, match=r"write weft\.stop_gradient\(x\)\.item\(\)"):
+            slope(refused)
+    with pytest.raises(weft.WeftError, match=r"test_printing\.py:\d+: .* weft\.print shows values"):
+        slope(lambda y: f"{y:.3f}", True)
+
+
+@weft.jit
+@weft.grad
+def logged(x):
+    found = (x * x).sum()
+    print(f"{float(found):.1f}", weft.stop_gradient(found).item(), found)
+    return found
+
+
+def test_a_jitted_derivative_shows_its_loss():
+    assert printed(logged, np.array([1.0, 2.0])) == "5.0 5.0 5.0\n"

@@ -50,7 +50,8 @@ def operate(run: Run, node_type: type[ast.AST], left: Any, right: Any, location:
         return made(run, native(location, PLAIN[node_type], left, right))
     if isinstance(left, Traced) or isinstance(right, Traced):
         if isinstance(left, str) and node_type is ast.Mod:
-            raise location.refuse("formatting requires values that are known", "a tensor")
+            rule = "formatting by % requires values that are known"
+            raise location.refuse(rule, "a tensor", "an f-string shows it in print")
         if any(isinstance(each, list | tuple) for each in (left, right)):
             left, right = (_as_array(run, each, location) for each in (left, right))
         for each in (left, right):

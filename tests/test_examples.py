@@ -1,5 +1,7 @@
 """Every program in examples/ runs, in an empty folder and with a cache of its own."""
 
+import json
+import linecache
 import os
 import subprocess
 import sys
@@ -17,6 +19,7 @@ from weft.compiler.abi.constants import Status
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
@@ -32,6 +35,20 @@ def test_example_runs(example: Path, tmp_path: Path):
     )
     assert (shown.returncode, shown.stderr) == (0, "")
     assert shown.stdout != ""
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_runs(notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A cell after the other, whose source functions of it are read from, as Jupyter has it."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "__main__"}
+    cells = json.loads(notebook.read_text())["cells"]
+    code = ["".join(each["source"]) for each in cells if each["cell_type"] == "code"]
+    assert len(code) >= 4
+    for number, text in enumerate(code):
+        name = f"<cell {number} of {notebook.stem}>"
+        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+        exec(compile(text, name, "exec"), names)
 
 
 @pytest.mark.parametrize("library", ["libresnet50.so", "libresnet50.a"])

@@ -36,10 +36,11 @@ class Tensor(ArrayMethods):
     """
 
     __slots__ = (  # those of traces too: a tensor that gets a traced element becomes one
-        "_abstract", "_array", "_node", "_position", "recording", "value", "views",
+        "_abstract", "_array", "_dims", "_node", "_position", "recording", "value", "views",
     )  # fmt: skip
     has_values = True
     _array: Array
+    _dims: tuple[int, ...]  # where it has let go of its elements
     _abstract: AbstractValue
     _node: Node | None  # the operator that gave it, where a derivative is being recorded
     _position: int  # among that operator's results
@@ -353,7 +354,14 @@ def elements(x: Tensor) -> Array:
 
 def give_up(x: Tensor) -> None:
     """Lets go of the elements, whose memory a compiled step has taken over."""
+    x._dims = x._array.shape
     del x._array
+
+
+def kind_of(x: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """The shape and the dtype of a tensor, also of one that has let go of its elements."""
+    dims = getattr(x, "_dims", None)
+    return (tuple(x.shape), x.dtype) if dims is None else (dims, x._abstract.dtype)
 
 
 class AbsentTensor(Tensor):

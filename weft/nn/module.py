@@ -11,7 +11,7 @@ import numpy as np
 
 from weft.array.operators import ArrayOperators, users_line
 from weft.dialects.errors import WeftError
-from weft.eager.tensor import Tensor
+from weft.eager.tensor import Tensor, kind_of
 from weft.nn.safetensors import read_tensors, write_tensors
 from weft.state import CHANGES, note, put_back
 
@@ -148,12 +148,12 @@ class Module:
             if path not in holders:
                 continue
             module, name = holders[path]
-            before = getattr(module, name)
-            if tuple(before.shape) != tuple(value.shape):
-                rule = f"{path} requires the shape {list(before.shape)}"
+            dims, dtype = kind_of(getattr(module, name))
+            if dims != tuple(value.shape):
+                rule = f"{path} requires the shape {list(dims)}"
                 raise WeftError(f"{users_line()}: {rule}, got {list(value.shape)}")
-            kept = isinstance(value, ArrayOperators) and value.dtype == before.dtype
-            setattr(module, name, value if kept else Tensor(np.asarray(value), before.dtype))
+            kept = isinstance(value, ArrayOperators) and value.dtype == dtype
+            setattr(module, name, value if kept else Tensor(np.asarray(value), dtype))
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -218,3 +218,14 @@ def test_gradients_of_an_lstm_are_torchs():
         slope = getattr(theirs, name).grad.numpy().T
         np.testing.assert_allclose(slopes[ours], slope, rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(slopes["bias"], theirs.bias_ih_l0.grad.numpy(), rtol=1e-3, atol=1e-5)
+
+
+def test_a_module_whose_tensors_were_donated_takes_others():
+    module = nn.Dense(2, 3)
+    step = weft.step(lambda p: {name: 2 * each for name, each in p.items()},
+                     module.parameters(), donate=(0,))  # fmt: skip
+    doubled = step(module.parameters())
+    with pytest.raises(weft.WeftError, match=r"weight requires the shape \[2, 3\], got \[3, 2\]"):
+        module.load_state_dict(doubled | {"weight": np.zeros((3, 2), np.float32)})
+    module.load_state_dict(doubled)
+    assert module(np.ones((4, 2), np.float32)).shape == (4, 3)

@@ -222,9 +222,11 @@ def test_gradients_of_an_lstm_are_torchs():
 
 def test_a_module_whose_tensors_were_donated_takes_others():
     module = nn.Dense(2, 3)
-    step = weft.step(lambda p: {name: 2 * each for name, each in p.items()},
-                     module.parameters(), donate=(0,))  # fmt: skip
-    doubled = step(module.parameters())
+    parameters = module.parameters()
+    step = weft.step(
+        lambda p: ({name: 2 * each for name, each in p.items()}, p["bias"]), parameters, donate=(0,)
+    )
+    doubled, _ = step(parameters)
     with pytest.raises(weft.WeftError, match=r"weight requires the shape \[2, 3\], got \[3, 2\]"):
         module.load_state_dict(doubled | {"weight": np.zeros((3, 2), np.float32)})
     module.load_state_dict(doubled)

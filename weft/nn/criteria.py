@@ -103,7 +103,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     classes below `cutoffs[0]` and clusters of the rarer ones, which have `div_value` times fewer
     features each. All clusters are computed for all examples.
 
-    Raises ValueError for cutoffs that do not rise from 1 to the number of classes.
+    Raises ValueError for cutoffs that do not rise from 1 to the number of classes, and for clusters
+    without a feature.
     """
 
     def __init__(
@@ -122,6 +123,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         self.cutoffs = edges[1:]
         self.head = Linear(features, edges[1] + len(cutoffs), head_bias)
         widths = [int(features // div_value ** (n + 1)) for n in range(len(cutoffs))]
+        if min(widths) < 1:
+            rule = f"features require at least {div_value ** len(cutoffs):g} for {len(cutoffs)}"
+            raise ValueError(f"{rule} clusters, got {features}")
         self.tail = [
             Sequential(Linear(features, width, False), Linear(width, high - low, False))
             for width, low, high in zip(widths, edges[1:], edges[2:], strict=False)

@@ -19,13 +19,14 @@ ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import numpy as np
 import weft
-from weft import Mesh, P, compilation
+from weft import Mesh, P
+from weft.compiler.driver import pipeline
 
-compiled = compilation._compiled
+compiled = pipeline.compile_model
 def counted(*arguments):
     print("compiled", flush=True)
     return compiled(*arguments)
-compilation._compiled = counted
+pipeline.compile_model = counted
 
 x = np.arange(8, dtype=np.float32)
 options = {"mesh": Mesh(data=2), "shardings": {"x": P("data")}, "threads": 1}

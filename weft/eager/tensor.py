@@ -358,7 +358,7 @@ def give_up(x: Tensor) -> None:
     del x._array
 
 
-def kind_of(x: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def dims_and_dtype(x: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """The shape and the dtype of a tensor, also of one that has let go of its elements."""
     dims = getattr(x, "_dims", None)
     return (tuple(x.shape), x.dtype) if dims is None else (dims, x._abstract.dtype)

@@ -11,7 +11,7 @@ import numpy as np
 
 from weft.array.operators import ArrayOperators, users_line
 from weft.dialects.errors import WeftError
-from weft.eager.tensor import Tensor, kind_of
+from weft.eager.tensor import Tensor, dims_and_dtype
 from weft.nn.safetensors import read_tensors, write_tensors
 from weft.state import CHANGES, note, put_back
 
@@ -148,7 +148,7 @@ class Module:
             if path not in holders:
                 continue
             module, name = holders[path]
-            dims, dtype = kind_of(getattr(module, name))
+            dims, dtype = dims_and_dtype(getattr(module, name))
             if dims != tuple(value.shape):
                 rule = f"{path} requires the shape {list(dims)}"
                 raise WeftError(f"{users_line()}: {rule}, got {list(value.shape)}")

@@ -217,7 +217,7 @@ class Traced(ArrayMethods):
     """
 
     __slots__ = (  # those of tensors with values too, which become traced by assignments
-        "_abstract", "_array", "_node", "_position", "recording", "value", "views",
+        "_abstract", "_array", "_dims", "_node", "_position", "recording", "value", "views",
     )  # fmt: skip
     recording: Recording
     value: SSAValue

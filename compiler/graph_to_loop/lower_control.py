@@ -233,7 +233,9 @@ class ControlLowering(ABC):
             ):
                 if not init.has_one_use() or mentions(type_of(argument), self.run_time_sizes):
                     continue
-                if init.owner is block and isinstance(block.parent_op(), RepeatOp):
+                around = block.parent_op()
+                # A condition has arguments of its own for what the body reads afterwards.
+                if isinstance(around, RepeatOp) and init.owner is block is around.repeated.block:
                     self.buffers[result] = self.buffers[init]
                 else:
                     self.buffers[result] = self._holder(result, ())
@@ -339,7 +341,7 @@ class ControlLowering(ABC):
         moved = [
             (position, value)
             for position, value in enumerate(values)
-            if self.buffers[value] is not states[position]
+            if value is not arguments[position] and self.buffers[value] is not states[position]
         ]
         roots = {root(state) for state in states}
         sources: dict[int, SSAValue] = {}

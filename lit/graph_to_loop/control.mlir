@@ -84,3 +84,30 @@ func.func @main(%x: !graph.tensor<[n], f32>) -> !graph.tensor<[n], f32> {
   }
   func.return %y : !graph.tensor<[n], f32>
 }
+
+// -----
+
+// A loop in the condition leaves what the body reads as it is.
+// CHECK-LABEL: loop.program @main
+// CHECK: loop.while {
+// CHECK: loop.copy %y, %[[OWN:[a-z0-9_]+]]
+// CHECK: loop.for
+// CHECK: loop.copy %{{[a-z0-9_]+}}, %[[OWN]]
+func.func @main(%x: !graph.tensor<[400], f32>, %c: !graph.tensor<[], f32>) -> !graph.tensor<[400], f32> {
+  %y = graph.while %x {index = "i", count = "rounds"} : (!graph.tensor<[400], f32>) -> !graph.tensor<[400], f32> {
+  ^condition(%p: !graph.tensor<[400], f32>):
+    %q = graph.for %p {count = #graph.shape<[5]>, index = "j"} : (!graph.tensor<[400], f32>) -> !graph.tensor<[400], f32> {
+    ^inner(%r: !graph.tensor<[400], f32>):
+      %e = graph.exp %r : (!graph.tensor<[400], f32>) -> !graph.tensor<[400], f32>
+      graph.yield %e : !graph.tensor<[400], f32>
+    }
+    %m = graph.reduce_max %q {axes = array<i64: 0>, keepdims = false} : (!graph.tensor<[400], f32>) -> !graph.tensor<[], f32>
+    %h = graph.less %m, %c : (!graph.tensor<[], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[], i1>
+    graph.condition %h : !graph.tensor<[], i1>
+  } do {
+  ^body(%p: !graph.tensor<[400], f32>):
+    %n = graph.add %p, %p : (!graph.tensor<[400], f32>, !graph.tensor<[400], f32>) -> !graph.tensor<[400], f32>
+    graph.yield %n : !graph.tensor<[400], f32>
+  }
+  func.return %y : !graph.tensor<[400], f32>
+}

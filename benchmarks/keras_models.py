@@ -26,7 +26,7 @@ MOST: Final = 1e-4
 def keras_models() -> dict[str, Callable[[], Any]]:
     """Functions that make models."""
     keras: Any = import_module("keras")
-    layers, applications = keras.layers, keras.applications
+    layers = keras.layers
 
     def stacked(shape: tuple[int, ...], *parts: Any) -> Callable[[], Any]:
         return lambda: keras.Sequential([keras.Input(shape), *parts])
@@ -74,9 +74,12 @@ def keras_models() -> dict[str, Callable[[], Any]]:
         "transformer": transformer,
         "unet": unet,
     }  # fmt: skip
+    return small | _applications(keras.applications)
+
+
+def _applications(models: Any) -> dict[str, Callable[[], Any]]:
     names = ("MobileNetV2", "EfficientNetB0", "ResNet50", "DenseNet121", "ConvNeXtTiny")
-    large = {name: lambda name=name: getattr(applications, name)(weights=None) for name in names}
-    return small | large
+    return {name: lambda name=name: getattr(models, name)(weights=None) for name in names}
 
 
 def saved_models() -> dict[str, tuple[Callable[..., Any], list[Any]]]:

@@ -14,8 +14,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from weft.compiler.graph.match import erase_unused
-from weft.compiler.graph.simplify.evaluate_constants import constant_of
+from weft.compiler.graph.simplify.evaluate_constants import replace_constants
 from weft.dialects.context import weights_of
 from weft.dialects.graph import ConstantOp
 from weft.dialects.graph.core.types import F32, F64, type_of
@@ -27,6 +26,9 @@ _BLOCK: Final = 1 << 16
 """Elements that are looked at at once."""
 
 
+_PRODUCTS: Final = (ProductOp, GemmOp, ConvolutionOp)
+
+
 class FlushSubnormalsPass(ModulePass):
     """Rewrites the constant factors of products and convolutions of f32 and f64. Leaves those that
     can be replaced later, and those of subnormal numbers alone, which may be all that there is.
@@ -35,22 +37,9 @@ class FlushSubnormalsPass(ModulePass):
     name = "weft-flush-subnormals"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        weights = weights_of(ctx)
-        flushed: dict[ConstantOp, ConstantOp | None] = {}
-        for product in op.walk():
-            if not isinstance(product, (ProductOp, GemmOp, ConvolutionOp)):
-                continue
-            for at, value in enumerate(product.operands[:2]):  # what is added stays
-                constant = constant_of(value, weights)
-                if constant is None:
-                    continue
-                if constant not in flushed:
-                    flushed[constant] = _flushed(constant, weights)
-                kept = flushed[constant]
-                if kept is not None:
-                    product.operands[at] = kept.result
-        for constant in flushed:
-            erase_unused(constant)
+        products = [each for each in op.walk() if isinstance(each, _PRODUCTS)]
+        factors = ((product, at) for product in products for at in (0, 1))  # what is added stays
+        replace_constants(factors, weights_of(ctx), _flushed)
 
 
 def _flushed(constant: ConstantOp, weights: WeightStore) -> ConstantOp | None:

@@ -11,8 +11,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from weft.compiler.graph.match import erase_unused
-from weft.compiler.graph.simplify.evaluate_constants import constant_of
+from weft.compiler.graph.simplify.evaluate_constants import replace_constants
 from weft.dialects.context import weights_of
 from weft.dialects.graph import ConstantOp
 from weft.dialects.graph.core.types import F32, type_of
@@ -28,20 +27,14 @@ class NarrowScalesPass(ModulePass):
     name = "weft-narrow-scales"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        weights = weights_of(ctx)
-        narrowed: dict[ConstantOp, ConstantOp | None] = {}
-        for product in [each for each in op.walk() if isinstance(each, BlockQuantizedMatmulOp)]:
-            for at, value in enumerate(product.operands):
-                constant = constant_of(value, weights)
-                if constant is None or value not in (product.scales, product.minimum):
-                    continue
-                if constant not in narrowed:
-                    narrowed[constant] = _narrowed(constant, weights)
-                kept = narrowed[constant]
-                if kept is not None:
-                    product.operands[at] = kept.result
-        for constant in narrowed:
-            erase_unused(constant)
+        products = [each for each in op.walk() if isinstance(each, BlockQuantizedMatmulOp)]
+        parameters = (
+            (product, at)
+            for product in products
+            for at, value in enumerate(product.operands)
+            if value in (product.scales, product.minimum)
+        )
+        replace_constants(parameters, weights_of(ctx), _narrowed)
 
 
 def _narrowed(constant: ConstantOp, weights: WeightStore) -> ConstantOp | None:

@@ -9,7 +9,7 @@ Of tensors whose values may be replaced later the weight store remembers the ope
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct, field
@@ -32,6 +32,28 @@ def constant_of(value: SSAValue, weights: WeightStore) -> ConstantOp | None:
         return None
     at_hand = owner.literal is not None or (owner.key is not None and owner.key.data in weights)
     return owner if at_hand else None
+
+
+def replace_constants(
+    places: Iterable[tuple[GraphOp, int]],
+    weights: WeightStore,
+    change: Callable[[ConstantOp, WeightStore], ConstantOp | None],
+) -> None:
+    """Has operators read, at places among their operands, what is made of the constants there, each
+    once; what nobody reads any more goes. None leaves a constant as it is.
+    """
+    made: dict[ConstantOp, ConstantOp | None] = {}
+    for op, at in places:
+        constant = constant_of(op.operands[at], weights)
+        if constant is None:
+            continue
+        if constant not in made:
+            made[constant] = change(constant, weights)
+        changed = made[constant]
+        if changed is not None:
+            op.operands[at] = changed.result
+    for constant in made:
+        erase_unused(constant)
 
 
 class Evaluated(Struct, frozen=True):

@@ -148,6 +148,12 @@ def _apart(b: GraphBuilder, x: SSAValue) -> SSAValue:
     return b.add(y, b.softmax(b.reduce_sum(early, axes=[1], keepdims=True), axis=2))
 
 
+PATTERNS = {
+    "gelu": _gelu, "norm": _norm, "attention": _attention, "apart": _apart, "late": _late,
+}  # fmt: skip
+"""What is made of a value alone."""
+
+
 def _squares() -> FuncOp:
     """A function of matrices of any size."""
     kind = tensor(["a", "b", "c"], F32)
@@ -230,15 +236,13 @@ class _Graph:
 
     def step(self, kind: str, x: SSAValue, number: int) -> SSAValue:
         b = self.b
+        if kind in PATTERNS:
+            return PATTERNS[kind](b, x)
         match kind:
-            case "gelu":
-                return _gelu(b, x)
             case "quantized":
                 return _quantized(b, x, self.weight(number, (24, 24)))
             case "blocks":
                 return self.blocks(x, number)
-            case "norm":
-                return _norm(b, x)
             case "turned":
                 return _turned(b, x, ("relu", "neg", "exp")[number])
             case "flat":
@@ -259,12 +263,6 @@ class _Graph:
                 return b.neg(b.neg(b.mul(x, b.constant_of(1.0, F32))))
             case "twice":
                 return b.add(b.tanh(x), b.tanh(x))
-            case "attention":
-                return _attention(b, x)
-            case "apart":
-                return _apart(b, x)
-            case "late":
-                return _late(b, x)
             case "convolved":
                 return self.convolved(x, number)
             case "widened":

@@ -35,15 +35,15 @@ def constant_of(value: SSAValue, weights: WeightStore) -> ConstantOp | None:
 
 
 def replace_constants(
-    places: Iterable[tuple[GraphOp, int]],
+    uses: Iterable[tuple[GraphOp, int]],
     weights: WeightStore,
     change: Callable[[ConstantOp, WeightStore], ConstantOp | None],
 ) -> None:
-    """Has operators read, at places among their operands, what is made of the constants there, each
+    """Has operators read, at positions of their operands, what is made of the constants there, each
     once; what nobody reads any more goes. None leaves a constant as it is.
     """
     made: dict[ConstantOp, ConstantOp | None] = {}
-    for op, at in places:
+    for op, at in uses:
         constant = constant_of(op.operands[at], weights)
         if constant is None:
             continue

@@ -249,12 +249,39 @@ class ConvOp(SlidingConvolutionOp):
         window, rank = self.window(), len(self.window().axes)
         filters = type_of(self.filter)
         dy = Term(b, cotangents[0])
+        dx = self._image_slope(b, dy, window)
+        if self._slides_over_slopes(window):
+            dw = self._filter_slope(b, dy, window)
+            return [dx, dw, *self.bias_slope(dy)]
         slopes = self.grouped(dy, 1, rank)
         positions = self.result_type.shape[2:]
         columns = _columns(b, Term(b, self.image), window, self.groups, positions)
         dw = b.einsum(slopes.value, columns.value, equation="ngop,ngctp->goct")
-        dx = self._image_slope(b, dy, window)
         return [dx, dy.of(dw).reshape(filters.shape).value, *self.bias_slope(dy)]
+
+    def _slides_over_slopes(self, window: Window) -> bool:
+        """Whether the filter's cotangent is a convolution whose taps are neighbours, and several
+        results share what one loads: else windows are written out, and multiplied.
+        """
+        several = any(extent.constant != 1 for extent in window.kernel)
+        sizes = (*window.spatial, *window.kernel, *self.result_type.shape[2:])
+        known = all(size.constant is not None for size in sizes)
+        return several and known and self.groups == 1 and set(window.strides) == {1}
+
+    def _filter_slope(self, b: GraphBuilder, dy: Term, window: Window) -> SSAValue:
+        """`dw[o, c, t] = sum_np dy[n, o, p] * x[n, c, p + t * dilation - pad]`: the images slide
+        under `dy` as a filter, samples are channels and channels are samples.
+        """
+        swapped = (1, 0, *range(2, 2 + len(window.axes)))
+        found = b.conv(
+            Term(b, self.image).transpose(swapped).value,
+            dy.transpose(swapped).value,
+            strides=list(window.dilations),
+            dilations=[1] * len(window.axes),
+            pads=ShapeAttr((*window.before, *window.after)),
+            group=1,
+        )
+        return dy.of(found).transpose(swapped).value
 
     def _image_slope(self, b: GraphBuilder, dy: Term, window: Window) -> SSAValue:
         """What windows that move by one element scatter is a convolution of `dy` with the filter

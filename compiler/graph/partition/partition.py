@@ -245,6 +245,7 @@ class _Partition:
         for size, axes in zip(part.shape, dims, strict=True):
             if axes:
                 index = RankIndexOp.of(None, self.mesh, axes, self.b.location)
+                assert size.constant is not None, "what is cut has constant dims"
                 block = self.b.constant_of(size.constant, I64)
                 found.append(self.b.mul(self.b.builder.insert(index).result, block))
             else:

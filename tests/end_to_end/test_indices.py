@@ -171,7 +171,7 @@ def test_i2_what_onnx_does_not_define_is_refused_where_it_is_known(name, text):
 @pytest.mark.parametrize("count", [511, 1100])
 @pytest.mark.parametrize("reduction", ["none", "add", "max"])
 def test_many_single_elements_are_stored_in_their_order(reduction, count):
-    """Indices are computed a block at a time; those of one place meet in the order of the updates."""
+    """Indices come a block at a time; those of one place meet in the order of the updates."""
     model = compiled(
         f"(float[37] x, int64[{count}, 1] i, float[{count}] u) => (y) "
         f'{{ y = ScatterND<reduction = "{reduction}">(x, i, u) }}'

@@ -51,6 +51,20 @@ TLB_MISS = 4.0
 PAGE_WALK = 20.0
 """The same where no TLB has it."""
 
+PIECE = 40.0
+"""Cycles of a piece of a row from behind L2 that no prefetcher foresees, with others under way."""
+
+PIECE_AGAIN = 8.0
+"""Those of one from L2, for each tile of rows that reads it again."""
+
+PIECE_WORK = 2.0
+"""Those for each multiply-add of a tile in between: the more of these the processor has to do, the
+fewer pieces are under way.
+"""
+
+PACKED_ROWS = 8
+"""Rows of which a panel gets pieces at a time where all of an operand is packed."""
+
 
 class Cost(Struct, frozen=True, kw_only=True):
     """Nanoseconds on one core: `compute` of the tiles where L1 has what they read, `panel`
@@ -248,7 +262,14 @@ class _Product:
         beside = self.plan.rows * self.depth * self.other.bits / 8 * self.other_reads
         kept = bytes if panels_first else self.panel_bytes
         again = self.panels * self.others * (self.tiles - 1)
-        return again * (bytes / self._bandwidth(kept + beside) + self._translation())
+        pieces = self.depth * PIECE_AGAIN if self._is_read_in_pieces(bytes) else 0.0
+        return again * (bytes / self._bandwidth(kept + beside) + self._translation() + pieces)
+
+    def _is_read_in_pieces(self, bytes: float) -> bool:
+        """Whether rows of a panel, which L1 does not keep, are apart wherever they are."""
+        plain = self.plan.packing == "none" and self.plan.terms == 1 and self.panels > 1
+        own = self._in_pieces(self.panel, self.plan.column)
+        return plain and own and bytes > FULL * self.target.l1_bytes
 
     def _translation(self) -> float:
         """The cycles of a panel's pages in whose addresses the first TLB has no room."""
@@ -285,7 +306,9 @@ class _Product:
         strided = packing == "strided" or packing == "whole"
         moved = self.panel_bytes / self.target.cost.l2_bandwidth
         if packing in ("whole", "flat"):
-            moved += 2 * self.panel_bytes / self._bandwidth(2 * self.panel_bytes)
+            moved += 3 * self.panel_bytes / self._bandwidth(2 * self.panel_bytes)
+            if self._is_far(self.panel_bytes):
+                moved += PIECE * vectors / PACKED_ROWS
         by_lines = self.plan.terms > 1
         return moved + vectors * (LINE_STORED if by_lines else TRANSPOSED if strided else 1.0)
 
@@ -297,7 +320,30 @@ class _Product:
         far = self.result_bytes / self.others > kept_bytes(self.result_row, self.target)
         apart = self.result_row * self.plan.rows >= PAGE and min(self.panels, self.tiles) > 1
         written = 2 * self.result_bytes * (SCATTERED if far and apart and panels_first else 1)
-        return (self.panel_bytes + self.other_bytes + written) / self._bandwidth(all_bytes)
+        moved = (self.panel_bytes + self.other_bytes + written) / self._bandwidth(all_bytes)
+        return moved + self._pieces() * (PIECE + PIECE_WORK * self.plan.rows * self.plan.vectors)
+
+    def _pieces(self) -> float:
+        """How many pieces of rows come from behind L2, each from a place of its own: rows of panels
+        and of tiles, of which a few lines are read before those of the next row.
+        """
+        plan, pieces = self.plan, 0.0
+        if plan.terms > 1:
+            return pieces
+        if self._in_pieces(self.panel, plan.column) and plan.packing in ("none", "tile"):
+            if self.panels > 1 and self._is_far(self.panel_bytes):
+                pieces += self.panel_bytes * 8 / self.panel.bits / plan.width
+        if self._in_pieces(self.other, plan.row) and self._is_far(self.other_bytes):
+            pieces += self.other_bytes * 8 / self.other.bits / plan.rows
+        return pieces
+
+    def _in_pieces(self, operand: Operand, loop: int | None) -> bool:
+        """Whether elements along a loop are neighbours, and those along K are apart."""
+        return loop is not None and operand.along[loop].step == 1
+
+    def _is_far(self, bytes: float) -> bool:
+        """Whether that is more than L2 keeps."""
+        return bytes > FULL * self.target.l2_bytes
 
     def _bandwidth(self, bytes: float) -> float:
         """Bytes a cycle of what is read again after so many other bytes; from L1, more than any

@@ -330,9 +330,9 @@ class _Product:
         plan, pieces = self.plan, 0.0
         if plan.terms > 1:
             return pieces
-        if self._in_pieces(self.panel, plan.column) and plan.packing in ("none", "tile"):
-            if self.panels > 1 and self._is_far(self.panel_bytes):
-                pieces += self.panel_bytes * 8 / self.panel.bits / plan.width
+        as_it_is = plan.packing in ("none", "tile") and self.panels > 1
+        if as_it_is and self._in_pieces(self.panel, plan.column) and self._is_far(self.panel_bytes):
+            pieces += self.panel_bytes * 8 / self.panel.bits / plan.width
         if self._in_pieces(self.other, plan.row) and self._is_far(self.other_bytes):
             pieces += self.other_bytes * 8 / self.other.bits / plan.rows
         return pieces

@@ -54,8 +54,8 @@ PAGE_WALK = 20.0
 PIECE = 40.0
 """Cycles of a piece of a row from behind L2 that no prefetcher foresees, with others under way."""
 
-PIECE_AGAIN = 8.0
-"""Those of one from L2, for each tile of rows that reads it again."""
+PIECE_AGAIN = 2.0
+"""Those of each of its lines that a tile of rows reads again, from L2."""
 
 PIECE_WORK = 2.0
 """Those for each multiply-add of a tile in between: the more of these the processor has to do, the
@@ -262,7 +262,7 @@ class _Product:
         beside = self.plan.rows * self.depth * self.other.bits / 8 * self.other_reads
         kept = bytes if panels_first else self.panel_bytes
         again = self.panels * self.others * (self.tiles - 1)
-        pieces = self.depth * PIECE_AGAIN if self._is_read_in_pieces(bytes) else 0.0
+        pieces = bytes / LINE * PIECE_AGAIN if self._is_read_in_pieces(bytes) else 0.0
         return again * (bytes / self._bandwidth(kept + beside) + self._translation() + pieces)
 
     def _is_read_in_pieces(self, bytes: float) -> bool:

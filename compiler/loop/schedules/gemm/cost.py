@@ -62,6 +62,12 @@ PIECE_WORK = 2.0
 fewer pieces are under way.
 """
 
+ROW_LINE = 40.0
+"""Those of a line of tiles of rows, of which the next tiles read the rest."""
+
+STREAMS = 32
+"""Rows at a time that a prefetcher follows."""
+
 PACKED_ROWS = 8
 """Rows of which a panel gets pieces at a time where all of an operand is packed."""
 
@@ -306,9 +312,11 @@ class _Product:
         strided = packing == "strided" or packing == "whole"
         moved = self.panel_bytes / self.target.cost.l2_bandwidth
         if packing in ("whole", "flat"):
-            moved += 3 * self.panel_bytes / self._bandwidth(2 * self.panel_bytes)
-            if self._is_far(self.panel_bytes):
-                moved += PIECE * vectors / PACKED_ROWS
+            moved += 2 * self.panel_bytes / self._bandwidth(2 * self.panel_bytes)
+        if packing == "whole" and self._is_far(self.panel_bytes):
+            # Lines of panels are read before they are written, and again by the first tiles.
+            moved += 2 * self.panel_bytes / self._bandwidth(2 * self.panel_bytes)
+            moved += 2 * PIECE * vectors / PACKED_ROWS
         by_lines = self.plan.terms > 1
         return moved + vectors * (LINE_STORED if by_lines else TRANSPOSED if strided else 1.0)
 
@@ -321,21 +329,22 @@ class _Product:
         apart = self.result_row * self.plan.rows >= PAGE and min(self.panels, self.tiles) > 1
         written = 2 * self.result_bytes * (SCATTERED if far and apart and panels_first else 1)
         moved = (self.panel_bytes + self.other_bytes + written) / self._bandwidth(all_bytes)
-        return moved + self._pieces() * (PIECE + PIECE_WORK * self.plan.rows * self.plan.vectors)
+        return moved + self._pieces()
 
     def _pieces(self) -> float:
-        """How many pieces of rows come from behind L2, each from a place of its own: rows of panels
-        and of tiles, of which a few lines are read before those of the next row.
+        """The cycles of rows from behind L2 that each come from a place of their own: those of
+        panels, of which a few lines are read before those of the next, and lines of tiles of rows.
         """
-        plan, pieces = self.plan, 0.0
-        if plan.terms > 1:
-            return pieces
+        plan, cycles = self.plan, 0.0
+        if plan.terms > 1 or self.depth <= STREAMS:
+            return cycles
         as_it_is = plan.packing in ("none", "tile") and self.panels > 1
         if as_it_is and self._in_pieces(self.panel, plan.column) and self._is_far(self.panel_bytes):
-            pieces += self.panel_bytes * 8 / self.panel.bits / plan.width
+            pieces = self.panel_bytes * 8 / self.panel.bits / plan.width
+            cycles += pieces * (PIECE + PIECE_WORK * plan.rows * plan.vectors)
         if self._in_pieces(self.other, plan.row) and self._is_far(self.other_bytes):
-            pieces += self.other_bytes * 8 / self.other.bits / plan.rows
-        return pieces
+            cycles += self.other_bytes / LINE * ROW_LINE
+        return cycles
 
     def _in_pieces(self, operand: Operand, loop: int | None) -> bool:
         """Whether elements along a loop are neighbours, and those along K are apart."""

@@ -109,7 +109,10 @@ class ThreefryOp(BinaryOp):
         def rotate(word: Array, by: int) -> Array:
             return word << np.uint32(by) | word >> np.uint32(32 - by)
 
-        low, high = threefry(key, count, np.add, np.bitwise_xor, rotate, np.uint32)
+        def word(number: int) -> Array:
+            return np.asarray(number, np.uint32)
+
+        low, high = threefry(key, count, np.add, np.bitwise_xor, rotate, word)
         return [np.asarray(high.astype(np.uint64) << 32 | low)]
 
     def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:

@@ -6,7 +6,16 @@ from xdsl.ir import Dialect
 
 from weft.dialects.fields import quicken
 from weft.dialects.loop import communication, dynamic, effects, extents
-from weft.dialects.loop.arithmetic import ClockOp, DotBytesOp, FieldOp, GeluOp, IndexOp, RemFOp
+from weft.dialects.loop.arithmetic import (
+    ClockOp,
+    DotBf16Op,
+    DotBytesOp,
+    FieldOp,
+    GeluOp,
+    IndexOp,
+    PackBf16Op,
+    RemFOp,
+)
 from weft.dialects.loop.concurrent import ConcurrentOp
 from weft.dialects.loop.dispatch import CallProgramOp, DispatchOp
 from weft.dialects.loop.ops import (
@@ -31,7 +40,9 @@ LOOP = Dialect(
         PrefetchOp,
         IndexOp,
         ClockOp,
+        DotBf16Op,
         DotBytesOp,
+        PackBf16Op,
         FieldOp,
         AllocOp,
         IfOp,

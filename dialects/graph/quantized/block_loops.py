@@ -90,6 +90,20 @@ class BlockWeights(Struct, frozen=True):
         zero = self.b.load(self.zeros, at).cast(self.element)
         return [field - zero for field in fields]
 
+    def weights(self, at: tuple[Expr, Expr, Expr], word: ExprLike) -> Iterator[Scalar]:
+        """The weights of the `word`-th word of a block, `(tile, block, column)`."""
+        _, block, _ = at
+        scale = self.scale(at)
+        least = None if self.minimum is None else self.b.load(self.minimum, at).cast(self.element)
+        for level in self.levels(at, block * self.block_words + word):
+            yield level * scale if least is None else level * scale - least
+
+    def panel_depth(self, most: int, depth: Expr) -> int:
+        """As many terms as whole blocks have that divide all, at most so many or one block."""
+        blocks = (depth // self.block).constant or 1
+        fitting = max(1, most // self.block)
+        return self.block * next(n for n in range(fitting, 0, -1) if blocks % n == 0)
+
     def factors(self, tile: Expr, word: Expr, lane: Expr) -> list[Scalar]:
         """A word's codes as words of four unsigned bytes: every so many-th code of it."""
         word_bits = self.b.load(self.codes, [tile, word, lane])
@@ -216,19 +230,12 @@ class BlockProduct(Struct, frozen=True):
 
     def _panel_depth(self) -> int:
         """The terms of a panel: as many blocks as divide them all."""
-        block, blocks = self.weights.block, self._blocks.constant or 1
-        most = max(1, PANEL_DEPTH // block)
-        return block * next(n for n in range(most, 0, -1) if blocks % n == 0)
+        return self.weights.panel_depth(PANEL_DEPTH, self.depth)
 
     def _unpack(self, panel: SSAValue, tile: Expr, first: Expr, depth: int) -> None:
         b, w = self.b, self.weights
         with b.loops([depth // w.block, w.block_words, LANES], "dgl") as (number, g, lane):
-            at = tile, first + number, lane
-            scale = w.scale(at)
-            least = None if w.minimum is None else b.load(w.minimum, at).cast(w.element)
-            levels = w.levels(at, (first + number) * w.block_words + g)
-            for n, level in enumerate(levels):
-                weight = level * scale if least is None else level * scale - least
+            for n, weight in enumerate(w.weights((tile, first + number, lane), g)):
                 k = (number * w.block_words + g) * w.word_codes + n
                 b.store(panel, [k, lane], weight)
 

@@ -29,7 +29,7 @@ WORD_TERMS = 2
 ROW_WORDS = 16
 """Words of a row of a register, at most."""
 
-PANEL_DEPTH = 4096
+PANEL_DEPTH = 256
 """Terms of a panel at most, but for a longer block."""
 
 KEPT_BYTES = 1 << 20

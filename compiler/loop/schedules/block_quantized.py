@@ -15,7 +15,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation
 
 from weft.compiler.loop.matchers import dot_of_words, split_nest, sum_of_products
-from weft.compiler.loop.nest import child_loops, loads_in, loops_in, perfect_nest
+from weft.compiler.loop.nest import child_loops, loads_in, loops_in, perfect_nest, subscripts
 from weft.compiler.loop.primitives import (
     matrix_product,
     parallelize,
@@ -97,8 +97,20 @@ def apply(nest: ForOp, target: Target) -> None:
             unroll(vectorize(loop, lanes_for(loop, target)))
         elif 1 < extent <= SHORT and _is_small(loop):
             unroll(loop)
-    with suppress(IllegalSchedule):  # a single tile
-        parallelize(nest)
+    for loop in _tiles_of_columns(nest):
+        with suppress(IllegalSchedule):  # a single tile
+            parallelize(loop)
+
+
+def _tiles_of_columns(nest: ForOp) -> list[ForOp]:
+    """The loops over tiles of columns, of which each has codes of its own."""
+    tiles = [
+        loop
+        for load in filter(_is_taken_apart, loads_in(nest))
+        for loop in enclosing_loops(load)
+        if loop.index in subscripts(load)[0].atoms()
+    ]
+    return list(dict.fromkeys(tiles))
 
 
 def _is_small(loop: ForOp) -> bool:

@@ -27,13 +27,18 @@ from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp
 from weft.dialects.graph.core.types import F32, F64, FLOATS, UI8, UI32, TensorType, tensor, type_of
 from weft.dialects.graph.quantized.block_loops import (
+    FEW_ROWS,
     LANES,
     WORD_BITS,
     WORD_BYTES,
     BlockProduct,
     BlockWeights,
 )
-from weft.dialects.graph.quantized.block_words import FEWEST_ROWS, WordProduct
+from weft.dialects.graph.quantized.block_panels import (
+    FEWEST_WORD_ROWS,
+    FloatProduct,
+    WordProduct,
+)
 from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.weights import Array
 
@@ -148,7 +153,7 @@ class BlockQuantizedMatmulOp(GraphOp):
         weights = (levels - zeros) * scales - minimum
         matrix = weights.transpose(1, 2, 0, 3).reshape(x.shape[-1], -1)[:, :columns]
         rows = x.astype(np.float64)
-        if self.mode == "bf16" and len(x) >= FEWEST_ROWS:
+        if self.mode == "bf16" and len(x) >= FEWEST_WORD_ROWS:
             rows, matrix = (_in_bf16(each) for each in (rows, matrix))
         elif self.mode != "float":
             rows = _rounded(x.astype(np.float32), block)
@@ -163,20 +168,23 @@ class BlockQuantizedMatmulOp(GraphOp):
         bits, block, columns = self.numbers
         element = type_of(self.operand).element
         weights = BlockWeights(b, codes, scales, zeros, minimum, element, bits, block, columns)
-        product = BlockProduct(b, x, weights, results[0], rows, depth)
-        if self.mode != "bf16":
-            product.emit(self.mode)
+        few = BlockProduct(b, x, weights, results[0], rows, depth)
+        if self.mode == "int8":
+            few.emit(self.mode)
             return
-        words = WordProduct(b, x, weights, results[0], rows, depth)
+        of_floats = self.mode == "float"
+        least = FEW_ROWS + 1 if of_floats else FEWEST_WORD_ROWS
+        panels = FloatProduct if of_floats else WordProduct
+        many = panels(b, x, weights, results[0], rows, depth)
         if rows.constant is None:
-            with b.when(b.index(rows) < FEWEST_ROWS):
-                product.emit("int8")
-            with b.when(b.index(rows) >= FEWEST_ROWS):
-                words.emit()
-        elif rows.constant < FEWEST_ROWS:
-            product.emit("int8")
+            with b.when(b.index(rows) < least):
+                few.emit(self.mode)
+            with b.when(b.index(rows) >= least):
+                many.emit()
+        elif rows.constant < least:
+            few.emit(self.mode)
         else:
-            words.emit()
+            many.emit()
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """Those of a product with the weights as floats, `dx = dy w` and `dw = dy^T x`, the latter

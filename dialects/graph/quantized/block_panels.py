@@ -93,7 +93,7 @@ class PanelProduct(Struct, frozen=True):
                 tile, depth = number + w.first_tile(width), self._panel_depth()
                 total = b.scratch([room, LANES], self._sum_type, "total")
                 zero = b.constant(0, self._sum_type)
-                with b.loops([room, LANES], "il") as index:
+                with b.loops([rows.ceildiv(TILE_ROWS) * TILE_ROWS, LANES], "il") as index:
                     b.store(total, index, zero)
                 with b.loops([self.depth // depth], "c") as (c,):
                     panel = self._panel(tile, c * (depth // w.block))

@@ -47,7 +47,7 @@ func.func @main(%x: !graph.tensor<[1, 64], f32>, %c: !graph.tensor<[1, 8, 32], u
 
 // Many rows of bf16: a panel of words, and tiles of 32 rows, of which the last is filled up.
 // CHECK-LABEL: loop.kernel @block_quantized_matmul
-// CHECK: loop.load %a0[min(32 * %m + %i, 32), 32 * %g + 2 * %w]
+// CHECK: loop.load %a0[min(32, 32 * %m + %i), 32 * %g + 2 * %w]
 // CHECK: loop.pack_bf16
 // CHECK: %panel = loop.alloc scratch : !loop.buffer<[32, 32], i32>
 // CHECK: loop.pack_bf16

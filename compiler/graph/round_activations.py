@@ -14,12 +14,11 @@ from xdsl.passes import ModulePass
 
 from weft.compiler.graph.widen_halves import BF16_TERMS
 from weft.compiler.target.module_target import target_of
-from weft.dialects.graph.core.types import F32, type_of
 from weft.dialects.graph.quantized.block_quantized import BlockQuantizedMatmulOp
 
 
 class RoundActivationsPass(ModulePass):
-    """Rewrites products of rows of f32."""
+    """Rewrites all such products."""
 
     name = "weft-round-activations"
 
@@ -28,5 +27,4 @@ class RoundActivationsPass(ModulePass):
             return
         for product in op.walk():
             if isinstance(product, BlockQuantizedMatmulOp) and product.mode == "int8":
-                if type_of(product.operand).element == F32:
-                    product.properties["activations"] = StringAttr("bf16")
+                product.properties["activations"] = StringAttr("bf16")

@@ -14,18 +14,6 @@ builtin.module attributes {weft.target = "sapphirerapids"} {
 
 // -----
 
-// Rows of f64 stay as they are.
-// CHECK-LABEL: func.func @doubles
-// CHECK: activations = "int8"
-builtin.module attributes {weft.target = "sapphirerapids"} {
-  func.func @doubles(%x: !graph.tensor<[m, 8], f64>, %c: !graph.tensor<[1, 1, 32], ui32>, %s: !graph.tensor<[1, 1, 32], f32>) -> !graph.tensor<[m, 32], f64> {
-    %y = graph.block_quantized_matmul %x, %c, %s {bits = 4 : i64, block = 8 : i64, columns = 32 : i64, activations = "int8"} : (!graph.tensor<[m, 8], f64>, !graph.tensor<[1, 1, 32], ui32>, !graph.tensor<[1, 1, 32], f32>) -> !graph.tensor<[m, 32], f64>
-    func.return %y : !graph.tensor<[m, 32], f64>
-  }
-}
-
-// -----
-
 // Other targets multiply bytes.
 // CHECK-LABEL: func.func @lanes
 // CHECK: activations = "int8"

@@ -100,7 +100,7 @@ class PanelProduct(Struct, frozen=True):
                     self._multiply(total, x, panel, (first, rows, c))
                 with b.loops([rows, width], "il") as (row, lane):
                     place = [first + row, tile * LANES + lane]
-                    b.store(self.y, place, b.load(total, [row, lane]))
+                    b.store(self.y, place, b.load(total, [row, lane]).cast(w.element))
 
     def _unpacked(self, tile: Expr, first: Expr) -> Iterator[tuple[list[Expr], Expr]]:
         """Loops over the words of a panel, which begins with a block, and their columns: the
@@ -180,7 +180,7 @@ class WordProduct(PanelProduct, frozen=True):
         with b.loops(shape, "mgiw") as (m, g, row, word):
             place = minimum([m * TILE_ROWS + row, self.rows - 1])
             k = (g * size + word) * WORD_TERMS
-            low, high = (b.load(self.x, [place, k + n]) for n in range(WORD_TERMS))
+            low, high = (b.load(self.x, [place, k + n]).cast(F32) for n in range(WORD_TERMS))
             b.store(words, [m, g, row, word], low.pack_bf16(high))
         return words
 
@@ -191,7 +191,7 @@ class WordProduct(PanelProduct, frozen=True):
         b, w = self.b, self.weights
         panel = b.scratch([self._panel_depth() // WORD_TERMS, LANES], I32, "panel")
         for (*at, g), start in self._unpacked(tile, first):
-            weights = list(w.weights((at[0], at[1], at[2]), g))
+            weights = [each.cast(F32) for each in w.weights((at[0], at[1], at[2]), g)]
             pairs = zip(weights[::WORD_TERMS], weights[1::WORD_TERMS], strict=True)
             for n, (low, high) in enumerate(pairs):
                 b.store(panel, [start // WORD_TERMS + n, at[2]], low.pack_bf16(high))

@@ -99,8 +99,6 @@ class BlockQuantizedMatmulOp(GraphOp):
         self.require(zero == UI8 or zero in FLOATS, "zero points of ui8 or floats", listed)
         rounded = self.mode == "float" or zero == UI8
         self.require(rounded, f"zero points of ui8 beside activations of {self.mode}", listed)
-        single = self.mode != "bf16" or x.element == F32
-        self.require(single, "rows of f32 beside activations of bf16", x)
         return [tensor((*x.shape[:-1], columns), x.element)]
 
     def _pairs(self) -> Sequence[tuple[Expr, Expr]]:

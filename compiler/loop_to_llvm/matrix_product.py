@@ -111,8 +111,8 @@ class MatrixProduct(Struct, frozen=True, eq=False):
             shapes[register] = rows.extent, columns.extent
         content = bytearray(_ROW_BYTES)
         content[0] = _PALETTE
-        for register, (height, width) in shapes.items():
-            content[16 + 2 * register] = width * _WORD
+        for register, (height, size) in shapes.items():
+            content[16 + 2 * register] = size * _WORD
             content[48 + register] = height
         return bytes(content)
 

@@ -67,9 +67,7 @@ def emit_dot_of_floats(
     return intrinsic(builder, name, total.type, [total, *factors])
 
 
-def emit_pack(
-    builder: ir.IRBuilder, target: Target, low: ir.Value, high: ir.Value
-) -> ir.Value:
+def emit_pack(builder: ir.IRBuilder, target: Target, low: ir.Value, high: ir.Value) -> ir.Value:
     """Words of two f32 each, rounded to bf16."""
     lanes = lanes_of(low)
     words = shaped(I32, lanes)
@@ -78,9 +76,7 @@ def emit_pack(
         rounded = intrinsic(builder, name, ir.VectorType(_BFLOAT, 2 * lanes), [high, low])
         halves = builder.bitcast(rounded, ir.VectorType(ir.IntType(16), 2 * lanes))
         order = [each for lane in range(lanes) for each in (lane, lanes + lane)]
-        return builder.bitcast(
-            builder.shuffle_vector(halves, halves, lane_numbers(*order)), words
-        )
+        return builder.bitcast(builder.shuffle_vector(halves, halves, lane_numbers(*order)), words)
     narrow = (convert(builder, each, "f32", "bf16", has_f16=False) for each in (low, high))
     below, above = (builder.zext(each, words) for each in narrow)
     return builder.or_(below, builder.shl(above, _number(words, 16)))

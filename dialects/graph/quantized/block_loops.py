@@ -1,5 +1,5 @@
 """The loops of `graph.block_quantized_matmul`: words of codes become numbers in registers for few
-rows, in a panel that stays in a cache for many, or factors of dot products of bytes.
+rows, or factors of dot products of bytes. `block_panels` has those of many rows.
 
 A tile has 32 columns, the lanes of a few vectors; each lane has a word of codes of its column.
 """

@@ -125,6 +125,10 @@ class FieldOp(IRDLOperation):
             )
 
 
+ON_NUMBERS = (GeluOp, DotBytesOp, PackBf16Op, DotBf16Op, FieldOp)
+"""Operations that compute a number from others, and do nothing else."""
+
+
 @irdl_op_definition
 class ClockOp(IRDLOperation):
     """Ticks of the processor's clock so far: `%now = loop.clock : i64`."""

@@ -78,10 +78,10 @@ class PanelProduct(Struct, frozen=True):
 
     @abstractmethod
     def _multiply(
-        self, total: SSAValue, x: SSAValue, panel: SSAValue, place: tuple[Expr, Expr, Expr]
+        self, total: SSAValue, x: SSAValue, panel: SSAValue, position: tuple[Expr, Expr, Expr]
     ) -> None:
         """Adds the products with the `c`-th panel of so many rows from the `first` on, which
-        `place` says as `(first, rows, c)`.
+        `position` says as `(first, rows, c)`.
         """
 
     def _multiply_block(self, x: SSAValue, first: Expr, rows: Expr) -> None:
@@ -99,12 +99,12 @@ class PanelProduct(Struct, frozen=True):
                     panel = self._panel(tile, c * (depth // w.block))
                     self._multiply(total, x, panel, (first, rows, c))
                 with b.loops([rows, width], "il") as (row, lane):
-                    place = [first + row, tile * LANES + lane]
-                    b.store(self.y, place, b.load(total, [row, lane]).cast(w.element))
+                    position = [first + row, tile * LANES + lane]
+                    b.store(self.y, position, b.load(total, [row, lane]).cast(w.element))
 
     def _unpacked(self, tile: Expr, first: Expr) -> Iterator[tuple[list[Expr], Expr]]:
         """Loops over the words of a panel, which begins with a block, and their columns: the
-        column's place in the weights, with the word's number, and its first term.
+        column's position in the weights, with the word's number, and its first term.
         """
         w = self.weights
         shape = [self._panel_depth() // w.block, w.block_words, LANES]
@@ -150,9 +150,9 @@ class FloatProduct(PanelProduct, frozen=True):
         return panel
 
     def _multiply(
-        self, total: SSAValue, x: SSAValue, panel: SSAValue, place: tuple[Expr, Expr, Expr]
+        self, total: SSAValue, x: SSAValue, panel: SSAValue, position: tuple[Expr, Expr, Expr]
     ) -> None:
-        b, (first, rows, c), depth = self.b, place, self._panel_depth()
+        b, (first, rows, c), depth = self.b, position, self._panel_depth()
         with (
             b.loops([rows, LANES], "ml") as (row, lane),
             b.reduce([depth], "add", "k") as (k,),
@@ -178,9 +178,9 @@ class WordProduct(PanelProduct, frozen=True):
         ]  # fmt: skip
         words = b.temporary(shape, I32, "words")
         with b.loops(shape, "mgiw") as (m, g, row, word):
-            place = minimum([m * TILE_ROWS + row, self.rows - 1])
+            position = minimum([m * TILE_ROWS + row, self.rows - 1])
             k = (g * size + word) * WORD_TERMS
-            low, high = (b.load(self.x, [place, k + n]).cast(F32) for n in range(WORD_TERMS))
+            low, high = (b.load(self.x, [position, k + n]).cast(F32) for n in range(WORD_TERMS))
             b.store(words, [m, g, row, word], low.pack_bf16(high))
         return words
 
@@ -198,9 +198,9 @@ class WordProduct(PanelProduct, frozen=True):
         return panel
 
     def _multiply(
-        self, total: SSAValue, x: SSAValue, panel: SSAValue, place: tuple[Expr, Expr, Expr]
+        self, total: SSAValue, x: SSAValue, panel: SSAValue, position: tuple[Expr, Expr, Expr]
     ) -> None:
-        b, (first, rows, c), size = self.b, place, self._row_words()
+        b, (first, rows, c), size = self.b, position, self._row_words()
         groups = self._panel_depth() // WORD_TERMS // size
         with (
             b.loops([rows.ceildiv(TILE_ROWS)], "m") as (m,),

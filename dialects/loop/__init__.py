@@ -15,6 +15,7 @@ from weft.dialects.loop.arithmetic import (
     IndexOp,
     PackBf16Op,
     RemFOp,
+    ThreefryOp,
 )
 from weft.dialects.loop.concurrent import ConcurrentOp
 from weft.dialects.loop.dispatch import CallProgramOp, DispatchOp
@@ -58,6 +59,7 @@ LOOP = Dialect(
         ConcurrentOp,
         RemFOp,
         GeluOp,
+        ThreefryOp,
         *communication.OPS,
         *dynamic.OPS,
         *effects.OPS,

@@ -125,7 +125,21 @@ class FieldOp(IRDLOperation):
             )
 
 
-ON_NUMBERS = (GeluOp, DotBytesOp, PackBf16Op, DotBf16Op, FieldOp)
+@irdl_op_definition
+class ThreefryOp(IRDLOperation):
+    """Two words of 32 random bits, in one of 64, of a key and a count alike: Threefry-2x32 of 20
+    rounds. `%bits = loop.threefry %key, %count : i64`; the lower halves are the first words.
+    """
+
+    name = "loop.threefry"
+    key: SSAValue = operand_def(IntegerType(64))
+    count: SSAValue = operand_def(IntegerType(64))
+    result: SSAValue = result_def(IntegerType(64))
+    traits = traits_def(Pure())
+    assembly_format = "$key `,` $count attr-dict `:` type($result)"
+
+
+ON_NUMBERS = (GeluOp, DotBytesOp, PackBf16Op, DotBf16Op, FieldOp, ThreefryOp)
 """Operations that compute a number from others, and do nothing else."""
 
 

@@ -51,6 +51,7 @@ from weft.dialects.loop.arithmetic import (
     GeluOp,
     PackBf16Op,
     RemFOp,
+    ThreefryOp,
 )
 from weft.dialects.loop.types import is_integer, register_type
 
@@ -244,6 +245,12 @@ class Scalar(Struct, frozen=True, eq=False):
         """The sum, in f32, of the products of the two bf16 of this word and another one."""
         op = DotBf16Op.build(operands=[self.value, other.value], result_types=[F32])
         return self._insert(op, F32)
+
+    def threefry(self, count: Scalar) -> Scalar:
+        """Two random words of 32 bits in one of 64, of which this is the key."""
+        return self._insert(
+            ThreefryOp.build(operands=[self.value, count.value], result_types=[self.value.type])
+        )
 
     def compare(self, predicate: str, other: Scalar | Number) -> Scalar:
         """A bool: `eq ne lt le gt ge`; ordered on floats, so that NaN only is `ne`."""

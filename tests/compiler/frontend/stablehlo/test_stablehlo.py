@@ -280,6 +280,28 @@ def test_sort_by_two_keys():
     assert (found[1] == values[order]).all()
 
 
+def test_a_comparator_of_any_form_sorts_lines_of_any_length():
+    text = """
+        func.func @main(%k: tensor<?x?xi32>, %v: tensor<?x?xi32>) -> (tensor<?x?xi32>, tensor<?x?xi32>) {
+          %r:2 = "stablehlo.sort"(%k, %v) <{dimension = 0 : i64, is_stable = true}> ({
+          ^bb0(%a: tensor<i32>, %b: tensor<i32>, %c: tensor<i32>, %d: tensor<i32>):
+            %x = stablehlo.subtract %a, %b : tensor<i32>
+            %y = stablehlo.subtract %d, %c : tensor<i32>
+            %p = stablehlo.compare LT, %x, %y, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+            stablehlo.return %p : tensor<i1>
+          }) : (tensor<?x?xi32>, tensor<?x?xi32>) -> (tensor<?x?xi32>, tensor<?x?xi32>)
+          return %r#0, %r#1 : tensor<?x?xi32>, tensor<?x?xi32>
+        }
+        """
+    module = read_stablehlo(textwrap.dedent(text), "program")
+    sort = weft.compile(import_stablehlo(module, "program"))
+    for size in (1, 2, 5, 8, 300):
+        k, v = (RANDOM.integers(-9, 9, (size, 3)).astype(np.int32) for _ in "kv")
+        order = np.argsort(k + v, 0, kind="stable")
+        for found, given in zip(sort(k, v), (k, v), strict=True):
+            assert (found == np.take_along_axis(given, order, 0)).all()
+
+
 def test_floats_sort_in_total_order():
     x = np.array([0.0, -0.0, np.nan, -np.inf, 1.0], np.float32)
     (found,) = run(

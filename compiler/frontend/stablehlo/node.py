@@ -17,7 +17,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from weft.compiler.frontend.onnx.constant_values import ConstantValues
-from weft.compiler.frontend.stablehlo.types import Declared, declared, dense_integers, parts_of
+from weft.compiler.frontend.stablehlo.types import (
+    Declared,
+    declared,
+    dense_integers,
+    leaves_of,
+    parts_of,
+)
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.expr import Expr
 from weft.dialects.graph import BindSizesOp, ConstantOp
@@ -82,9 +88,10 @@ class Node(Struct):
     def results(self) -> list[Declared]:
         """The types that the results are written with."""
         return [
-            declared(result.type)
+            declared(leaf)
             for result in self.op.results
-            for _ in range(parts_of(result.type))
+            for leaf in leaves_of(result.type)
+            for _ in range(parts_of(leaf))
         ]
 
     @property

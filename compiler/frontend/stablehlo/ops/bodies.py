@@ -86,6 +86,10 @@ def _joined(name: str, *operands: str) -> str:
     return f"{name}({', '.join(ordered)})"
 
 
+_OF_KEYS = 200
+"""Operators of a comparator whose formulas are compared."""
+
+
 class SortKey(Struct, frozen=True):
     """What a comparator compares of both elements: a formula of the first one, whether the greater
     one comes first, and whether floats are in total order, zeros and NaNs by their signs.
@@ -103,40 +107,38 @@ def sort_keys(block: Block) -> list[SortKey] | None:
     `f(a) < f(b) or f(a) == f(b) and (g(a) > g(b) or ...)`
     """
     last = block.last_op
-    return None if last is None or len(last.operands) != 1 else _keys(block, last.operands[0])
+    if last is None or len(last.operands) != 1 or len(list(block.ops)) > _OF_KEYS:
+        return None
+    return _keys(block, last.operands[0])
 
 
 def _keys(block: Block, value: SSAValue) -> list[SortKey] | None:
     op = value.owner
-    if isinstance(op, HloOp) and op.name == "stablehlo.compare":
+    if not isinstance(op, HloOp) or op.name != "stablehlo.or":
         key = _key_of(block, op)
         return None if key is None else [key]
-    if not isinstance(op, HloOp) or op.name != "stablehlo.or":
-        return None
     for first, both in (op.operands, op.operands[::-1]):
-        keys = _keys(block, first)
-        if keys is None or len(keys) != 1 or not isinstance(both.owner, HloOp):
+        key, last = _key_of(block, first.owner), both.owner
+        if key is None or not isinstance(last, HloOp) or last.name != "stablehlo.and":
             continue
-        if both.owner.name != "stablehlo.and":
-            continue
-        for same, others in (both.owner.operands, both.owner.operands[::-1]):
-            following = _keys(block, others)
-            if following is not None and _are_equals(first.owner, same.owner):
-                return keys + following
+        for same, others in (last.operands, last.operands[::-1]):
+            if _are_equals(first.owner, same.owner):
+                following = _keys(block, others)
+                return None if following is None else [key, *following]
     return None
 
 
-def _key_of(block: Block, op: HloOp) -> SortKey | None:
+def _key_of(block: Block, op: Operation | Block) -> SortKey | None:
     """The key of one comparison, if it is of the same formula of both elements."""
-    word, total = _word(op, "comparison_direction"), _word(op, "compare_type") == "TOTALORDER"
-    if word not in ("LT", "GT"):
+    if not isinstance(op, HloOp) or op.name != "stablehlo.compare":
         return None
+    word, total = _word(op, "comparison_direction"), _word(op, "compare_type") == "TOTALORDER"
     first, second = op.operands
     if not _mirrors(block, first, second, set()):
         first, second = second, first
-        word = "GT" if word == "LT" else "LT"
-        if not _mirrors(block, first, second, set()):
-            return None
+        word = {"LT": "GT", "GT": "LT"}.get(word)
+    if word not in ("LT", "GT") or not _mirrors(block, first, second, set()):
+        return None
     untied = _untied(first) if total else None
     return SortKey(first if untied is None else untied, word == "GT", total and untied is None)
 
@@ -146,11 +148,8 @@ def _are_equals(order: Operation | Block, same: Operation | Block) -> bool:
     if not isinstance(order, HloOp) or not isinstance(same, HloOp):
         return False
     alike = _word(order, "compare_type") == _word(same, "compare_type")
-    return (
-        alike
-        and _word(same, "comparison_direction") == "EQ"
-        and (list(order.operands) in (list(same.operands), list(same.operands[::-1])))
-    )
+    equal = alike and _word(same, "comparison_direction") == "EQ"
+    return equal and set(order.operands) == set(same.operands)
 
 
 def _mirrors(block: Block, x: SSAValue, y: SSAValue, known: set[tuple[SSAValue, SSAValue]]) -> bool:

@@ -102,7 +102,8 @@ def summary(rows: list[Row], baseline: list[Row], platform: str, every: int) -> 
         }
         found.append({
             "suite": f"jax {file}", "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-            "platform": platform, "every": every, "tests": len(own),
+            "platform": platform, "cases": os.environ.get("JAX_NUM_GENERATED_CASES", "1"),
+            "every": every, "tests": len(own),
             "counts": dict(counts.most_common()), "compared": required,
             "share": round(passes / max(1, required), 4), "failing": failing,
         })  # fmt: skip

@@ -1,7 +1,8 @@
 """Compares what `jax.random` draws on the platform `weft` and on XLA's CPU, in units in the last
 place: `python -m benchmarks.jax_tests.draws --summary FILE`.
 
-Integers and bools have to be the same, floats within 4 units.
+Integers and bools have to be the same, floats within 4 units. Each draw is a line of the file
+`--out`, and those that have one are not drawn again.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import argparse
 import datetime
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -71,11 +72,11 @@ def draws(jax: Any) -> Iterator[tuple[str, str, Draw]]:
             yield name, dtype, lambda key, f=function, a=arguments, g=given: f(key, *a, **g)
     for dtype in INTEGERS:
         yield "randint", dtype, lambda key, t=dtype: random.randint(key, SHAPE, 3, 100, t)
-    matrix = np.array([[2.0, 0.5], [0.5, 1.0]])
+    matrix, weights = np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([1, 2], np.float32)
     yield "bernoulli", "bool", lambda key: random.bernoulli(key, 0.3, SHAPE)
     yield "categorical", "int32", lambda key: random.categorical(key, jnp.arange(9.0), shape=SHAPE)
     yield "choice", "int32", lambda key: random.choice(key, 50, (20,), replace=False)
-    yield "dirichlet", "float32", lambda key: random.dirichlet(key, np.float32([1, 2]), SHAPE)
+    yield "dirichlet", "float32", lambda key: random.dirichlet(key, weights, SHAPE)
     yield "fold_in", "uint32", lambda key: random.key_data(random.fold_in(key, 7))
     yield (
         "multivariate_normal",
@@ -106,17 +107,19 @@ def units(found: Any, expected: Any) -> float:
     return float(np.nan_to_num(apart, nan=np.inf).max(initial=0.0))
 
 
-def compared(jax: Any) -> Iterator[dict[str, Any]]:
-    """A row for each draw by an implementation of keys."""
+def compared(jax: Any, done: Container[str]) -> Iterator[dict[str, Any]]:
+    """A row for each draw by an implementation of keys that is not done."""
     cpu = jax.devices("cpu")[0]
     for name, dtype, draw in draws(jax):
         for implementation in IMPLEMENTATIONS if name in OF_EACH else IMPLEMENTATIONS[:1]:
+            label = f"{name} {dtype} {implementation}"
+            if label in done:
+                continue
             with jax.default_device(cpu):
                 expected = np.asarray(jax.jit(draw)(jax.random.key(27, impl=implementation)))
             found = np.asarray(jax.jit(draw)(jax.random.key(27, impl=implementation)))
             apart = units(found, expected)
             allowed = ALLOWED if found.dtype.kind in "fcV" else 0.0
-            label = f"{name} {dtype} {implementation}"
             yield {"draw": label, "units": round(apart, 1), "pass": apart <= allowed}
 
 
@@ -125,15 +128,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.jax_tests.draws", description=__doc__
     )
+    parser.add_argument("--out", type=Path, default=Path("jax-draws.jsonl"))
     parser.add_argument("--summary", type=Path)
     arguments = parser.parse_args()
     os.environ |= {"JAX_PLATFORMS": "weft,cpu", "JAX_ENABLE_X64": "true"}
-    import jax
+    import jax  # pyright: ignore
 
-    rows: list[dict[str, Any]] = []
-    for row in compared(jax):
-        print(json.dumps(row), flush=True)
-        rows.append(row)
+    arguments.out.touch()
+    rows: list[dict[str, Any]] = [json.loads(line) for line in arguments.out.open()]
+    with arguments.out.open("a") as out:
+        for row in compared(jax, {each["draw"] for each in rows}):
+            out.write(json.dumps(row) + "\n")
+            out.flush()
+            rows.append(row)
     found = {
         "suite": "jax.random", "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "draws": len(rows), "pass": sum(row["pass"] for row in rows),

@@ -5,9 +5,11 @@ Philox-4x32 of 10, both by Salmon et al., "Parallel Random Numbers: As Easy as 1
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 from zlib import crc32
+
+from xdsl.ir import Attribute
 
 from weft.compiler.frontend.stablehlo.node import HloImporter, Node
 from weft.dialects.errors import UnsupportedError
@@ -20,7 +22,7 @@ _ROTATIONS: Final = ((13, 15, 26, 6), (17, 29, 16, 24))
 _MULTIPLIERS: Final = (0xD2511F53, 0xCD9E8D57)
 _WEYL: Final = (0x9E3779B9, 0xBB67AE85)
 _PHILOX_STEPS: Final = 10
-_DIGITS: Final = {BF16: 8, F16: 11, F32: 24, F64: 53}
+_DIGITS: Final[Mapping[Attribute, int]] = {BF16: 8, F16: 11, F32: 24, F64: 53}
 """Random bits below one that a float of each type can hold."""
 _HALF: Final = 32
 """Bits of a word of either generator."""

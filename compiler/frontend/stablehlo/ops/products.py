@@ -128,7 +128,7 @@ def convolution(node: Node) -> Sequence[Term]:
     return convolved(node, node.pairs("padding", len(node.only.shape) - 2))
 
 
-def convolved(node: Node, pads: Sequence[tuple[int, int]]) -> Sequence[Term]:
+def convolved(node: Node, pads: Sequence[tuple[int | Expr, int | Expr]]) -> Sequence[Term]:
     """A convolution with that padding."""
     numbers = ConvNumbers.of(node)
     image, kernel = _sides(node)

@@ -738,6 +738,22 @@ def test_sizes_that_vary():
         exe(np.asarray(3), floats(4, 3))
 
 
+def test_a_convolution_is_padded_as_a_call_says():
+    text = """
+        func.func @main(%x: tensor<1x6x2xf32>, %w: tensor<3x2x4xf32>, %p: tensor<1x2xi32>) -> tensor<1x?x4xf32> {
+          %y = "stablehlo.dynamic_conv"(%x, %w, %p) {batch_group_count = 1 : i64, dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, feature_group_count = 1 : i64, window_strides = array<i64: 2>} : (tensor<1x6x2xf32>, tensor<3x2x4xf32>, tensor<1x2xi32>) -> tensor<1x?x4xf32>
+          return %y : tensor<1x?x4xf32>
+        }
+        """
+    convolve = weft.compile(import_stablehlo(read_stablehlo(textwrap.dedent(text), "p"), "p"))
+    x, w = floats(1, 6, 2), floats(3, 2, 4)
+    for pads in ((0, 0), (1, 2), (0, 5)):
+        (found,) = convolve(x, w, np.array([pads], np.int32))
+        wide = np.pad(x[0], (pads, (0, 0)))
+        windows = np.lib.stride_tricks.sliding_window_view(wide, 3, 0)[::2]
+        close(found[0], np.einsum("sik,kio->so", windows, w))
+
+
 def test_what_weft_lacks_is_listed_at_once():
     text = """
         func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {

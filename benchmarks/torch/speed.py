@@ -1,7 +1,8 @@
 """Inference by weft, TorchInductor and eager mode, in turns in one process: processor time of a
 call on one thread, or its time on several. `python -m benchmarks.torch.speed --output FILE [names]`
 measures them; with `--cold` caches are empty, and only first calls are measured, of this process
-and of all that it started. The engine `onnx` is `weft.compile` of the model as PyTorch exports it to ONNX.
+and of all that it started. The engine `onnx` is `weft.compile` of the model as PyTorch exports it
+to ONNX.
 """
 
 from __future__ import annotations

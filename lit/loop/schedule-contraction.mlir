@@ -580,3 +580,17 @@ builtin.module attributes {weft.target = "x86-64-v4"} {
     func.return %y : !graph.tensor<[1, 48, h, w], f32>
   }
 }
+
+// -----
+
+// The columns of a transposed operand are strided. One panel of them is nothing for threads to share, so it is packed in
+// front of the rows, which they share.
+// CHECK-LABEL: loop.kernel @transpose_matmul_
+// CHECK: %[[P:[a-z_0-9]+]] = loop.alloc workspace : !loop.buffer<[16, 8], f32
+// CHECK: loop.for %{{.*}} = 0 to 200 parallel {
+// CHECK: loop.load %[[P]]
+func.func @main(%x: !graph.tensor<[1000, 8], f32>, %w: !graph.tensor<[16, 8], f32>) -> !graph.tensor<[1000, 16], f32> {
+  %t = graph.transpose %w {permutation = array<i64: 1, 0>} : (!graph.tensor<[16, 8], f32>) -> !graph.tensor<[8, 16], f32>
+  %y = graph.matmul %x, %t : (!graph.tensor<[1000, 8], f32>, !graph.tensor<[8, 16], f32>) -> !graph.tensor<[1000, 16], f32>
+  func.return %y : !graph.tensor<[1000, 16], f32>
+}

@@ -25,3 +25,23 @@ func.func @main(%x: !graph.tensor<[16, 1024], f32>) -> !graph.tensor<[1024], f32
   %y = graph.reduce_sum %x {axes = array<i64: 0>, keepdims = false} : (!graph.tensor<[16, 1024], f32>) -> !graph.tensor<[1024], f32>
   func.return %y : !graph.tensor<[1024], f32>
 }
+
+// -----
+
+// Rows of 16 are too short for threads to share: blocks of 512 are, and their sums are added up, before what is no whole block.
+// CHECK-LABEL: loop.kernel @reduce_sum_
+// CHECK: loop.for %[[BLOCK:[a-z_0-9]+]] = 0 to 97 parallel {
+// CHECK-NEXT: loop.for %[[N:[a-z_0-9]+]] = 0 to 16 vector(8) {
+// CHECK: loop.store %{{.*}}, %[[W:[a-z_0-9]+]][%[[BLOCK]], %[[N]]]
+// CHECK: loop.for %[[RO:[a-z_0-9]+]] = 0 to 64 reduction(add) {
+// CHECK-NEXT: loop.for %[[J:[a-z_0-9]+]] = 0 to 16 vector(8) {
+// CHECK-NEXT: loop.for %[[RI:[a-z_0-9]+]] = 0 to 8 unroll reduction(add) {
+// CHECK-NEXT: loop.load %a0[512 * %[[BLOCK]] + 8 * %[[RO]] + %[[RI]], %[[J]]]
+// CHECK: loop.for %[[B:[a-z_0-9]+]] = 0 to 97 reduction(add) {
+// CHECK-NEXT: loop.for %[[JB:[a-z_0-9]+]] = 0 to 16 vector(8) {
+// CHECK: loop.load %[[W]][%[[B]], %[[JB]]]
+// CHECK: loop.load %a0[{{.*}} + 49664, %{{.*}}]
+func.func @main(%x: !graph.tensor<[50000, 16], f32>) -> !graph.tensor<[16], f32> {
+  %y = graph.reduce_sum %x {axes = array<i64: 0>, keepdims = false} : (!graph.tensor<[50000, 16], f32>) -> !graph.tensor<[16], f32>
+  func.return %y : !graph.tensor<[16], f32>
+}

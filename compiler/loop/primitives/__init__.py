@@ -6,6 +6,7 @@ or unrolled.
 
 from weft.compiler.loop.primitives.carrying import carry_store
 from weft.compiler.loop.primitives.eliminating import eliminate_dead_stores
+from weft.compiler.loop.primitives.expanding import expand_scalar
 from weft.compiler.loop.primitives.fusing import (
     compute_at,
     compute_inline,
@@ -49,6 +50,7 @@ PRIMITIVES = (
     collapse,
     reorder,
     distribute,
+    expand_scalar,
     hoist,
     fuse_loops,
     compute_at,

@@ -19,6 +19,7 @@ from weft.compiler.loop.schedules import (
     leading_reduction,
     pointwise,
     row_wise,
+    scatter,
     sliding_window,
     transpose,
     tree_walk,
@@ -59,6 +60,7 @@ SCHEDULES = (
     ),  # what follows finds vectors in a blocked layout
     Schedule("fuse-rows", row_wise.fuse_all),  # what is left may share its outer loops
     Schedule(transpose.NAME, transpose.apply_all),
+    Schedule(scatter.NAME, scatter.apply_all),
     Schedule(pointwise.NAME, pointwise.apply_all),
     Schedule(row_wise.NAME, row_wise.apply_all),  # takes every nest
 )

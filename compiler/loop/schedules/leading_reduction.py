@@ -1,14 +1,28 @@
 """Long reductions over leading axes, as of gradients of biases: memory is read contiguously, row by
-row, and a block of the results stays in L1 while rows are added to it.
+row, and a block of the results stays in L1 while rows are added to it. Rows too short for threads
+to share are added in blocks, which run in parallel:
+
+    for i:  for k:  s[i] += x[k, i]   ->   for ko parallel:  for i:  p[ko, i] = 0
+                                                             for ki:  for i:  p[ko, i] += x[k, i]
+                                           for ko:  for i:  s[i] += p[ko, i]
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from weft.compiler.loop.matchers import sole_update, split_nest
 from weft.compiler.loop.nest import child_loops, loads_in, perfect_nest
-from weft.compiler.loop.primitives import collapse, reorder, split_at, tile, unroll, vectorize
+from weft.compiler.loop.primitives import (
+    block_reduction,
+    collapse,
+    parallelize,
+    reorder,
+    split_at,
+    tile,
+    unroll,
+    vectorize,
+)
 from weft.compiler.loop.schedules.gemm.accumulation import overlap
 from weft.compiler.loop.schedules.innermost_loops import (
     collapse_contiguous,
@@ -32,6 +46,15 @@ WIDEST = 1024
 
 NARROWEST = 128
 """The fewest columns for which reading one row at a time is fast."""
+
+SHORT_ROW = 2 * NARROWEST
+"""Columns of rows that threads do not share."""
+
+LEAST_BLOCKS = 16
+"""Blocks of rows that threads share evenly enough."""
+
+LONGEST_BLOCK = 512
+"""Rows of a block: longer sums lose digits."""
 
 
 def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
@@ -63,7 +86,9 @@ def matches(loop: ForOp, target: Target) -> bool:
     least = target.l2_bytes * 8 // max(width(load.buffer_type.element) for load in loads)
     many = (product(level.extent for level in nest).constant or least) >= least
     narrow = (outer[-1].extent.constant or NARROWEST) < NARROWEST
-    return many and not narrow and (product(row.extent for row in rows).constant or ROWS) >= ROWS
+    if narrow and _block_size(outer, rows, target) is None:
+        return False
+    return many and (product(row.extent for row in rows).constant or ROWS) >= ROWS
 
 
 def apply(loop: ForOp, target: Target) -> None:
@@ -76,6 +101,10 @@ def apply(loop: ForOp, target: Target) -> None:
         outer[-1] = collapse(outer[-1], columns)
     columns = outer[-1]
     lanes = lanes_for(columns, target)
+    rows = perfect_nest(columns)[1:]
+    if (block := _block_size(outer, rows, target)) is not None:
+        _add_blocks(columns, rows[0], block, lanes)
+        return
     size = _tile_size(columns.extent.constant, lanes, target)
     tiles = tile(columns, size)
     _add_rows([tiles.outer], tiles.inner, lanes)
@@ -84,18 +113,49 @@ def apply(loop: ForOp, target: Target) -> None:
     parallelize_outermost(outer[0] if len(outer) > 1 else tiles.outer)
 
 
+def _block_size(outer: Sequence[ForOp], rows: Sequence[ForOp], target: Target) -> int | None:
+    """How many rows a block has, of rows too short for threads to share; None where they are
+    shared, are shorter than a vector or are too few.
+    """
+    columns, count = outer[-1].extent.constant, rows[0].extent.constant
+    if len(outer) > 1 or len(rows) > 1 or columns is None or count is None:
+        return None
+    short = lanes_for(outer[-1], target) <= columns < SHORT_ROW
+    size = count // LEAST_BLOCKS // ROWS * ROWS
+    return min(size, LONGEST_BLOCK) if short and size > 0 else None
+
+
+def _add_blocks(columns: ForOp, rows: ForOp, size: int, lanes: int) -> None:
+    """Adds up blocks of rows, in parallel, and then the blocks' results."""
+    rows, _ = reorder(rows, columns)
+    blocks = block_reduction(rows, size)
+    for nest in child_loops(blocks.outer):
+        if nest is not blocks.inner:
+            vectorize(nest, lanes)
+    for nest in (blocks.inner, blocks.remainder):
+        if nest is not None:
+            _unroll_rows(nest, lanes)
+    vectorize(perfect_nest(blocks.combine)[-1], lanes)
+    parallelize(blocks.outer)
+
+
 def _add_rows(around: list[ForOp], columns: ForOp, lanes: int) -> None:
     """Moves the reductions inside a loop over columns around it, the innermost ROWS at a time."""
     rows = perfect_nest(columns)[1:]
     reorder(*around, *rows, columns)
-    last, whole = rows[-1], rows[-1].extent // ROWS * ROWS
-    if whole != last.extent and whole != 0:
-        last, rest = split_at(last, whole)
-        vectorize(perfect_nest(rest)[-1], lanes)
+    _unroll_rows(rows[-1], lanes)
+
+
+def _unroll_rows(rows: ForOp, lanes: int) -> None:
+    """Adds ROWS rows at a time to a vector of columns."""
+    whole = rows.extent // ROWS * ROWS
     if whole == 0:
-        vectorize(columns, lanes)
+        vectorize(perfect_nest(rows)[-1], lanes)
         return
-    outer, inner, _ = tile(last, ROWS)
+    if whole != rows.extent:
+        rows, rest = split_at(rows, whole)
+        vectorize(perfect_nest(rest)[-1], lanes)
+    outer, inner, _ = tile(rows, ROWS)
     columns = perfect_nest(inner)[-1]
     reorder(outer, columns, inner)
     unroll(inner)

@@ -120,14 +120,11 @@ class _Choice:
         if panel is None or not view.packable:
             return ["none"]
         along = panel.along[view.column]
-        whole_tiles = self._starts_panels(along)
-        if whole_tiles and panel.is_weight:
+        if (whole_tiles := self._starts_panels(along)) and panel.is_weight:
             return ["stored"]
         if self.problem.terms > 1:
             return ["tile" if self._packs_words_per_tile() else "whole"]
-        found: list[Packing] = ["none"]
-        if self._packs_strided(along):
-            found = ["strided"]
+        found: list[Packing] = [self._packing_of_strided(along)]
         sums = list(self.problem.reductions)
         others = [n for n in range(len(self.problem.extents)) if panel.indexed_by(n)]
         long = (self.problem.depth or LONGEST_UNROLL) > LONGEST_UNROLL
@@ -142,10 +139,10 @@ class _Choice:
             and held
             and self._tasks() >= LEAST_PANELS
         ):
-            found.append("flat" if _is_flat(panel, along) else "tile")
+            found.append("flat" if panel.is_flat(view.column) else "tile")
         if whole_tiles and view.row is not None and self.columns is not None:
             found.append("whole")
-        return found
+        return list(dict.fromkeys(found))
 
     def _tasks(self) -> int:
         """How many panels there are in all for threads to share."""
@@ -227,16 +224,25 @@ class _Choice:
         if self.panel is None or not self.view.packable:
             return "none"
         along = self.panel.along[self.view.column]
-        whole_tiles = self._starts_panels(along)
-        if whole_tiles and self.panel.is_weight:
+        if (whole_tiles := self._starts_panels(along)) and self.panel.is_weight:
             return "stored"
         if self.problem.terms > 1:
             return "tile" if self._packs_words_per_tile() else "whole"
         if whole_tiles and not self.per_tile and (self._pays_to_copy() or self._gathers(along)):
             return "whole"
         if self.per_tile and not self.panel.is_weight:
-            return "flat" if _is_flat(self.panel, along) else "tile"
-        return "strided" if self._packs_strided(along) else "none"
+            return "flat" if self.panel.is_flat(self.view.column) else "tile"
+        return self._packing_of_strided(along)
+
+    def _packing_of_strided(self, along: Along) -> Packing:
+        """How columns are packed that are strided: where panels are too few for threads to share
+        and rows are not, all panels are packed in front of the rows, which threads then share.
+        """
+        if not self._packs_strided(along):
+            return "none"
+        rows = (self.rows or 0) // self.params.rows if self.columns is not None else 0
+        few = self._starts_panels(along) and self._tasks() < LEAST_PANELS
+        return "whole" if few and rows >= ENOUGH_TASKS else "strided"
 
     def _starts_panels(self, along: Along) -> bool:
         """Whether panels of the width start where tiles of columns do: in all of a dim, or in each
@@ -441,10 +447,3 @@ class _Choice:
     def _other(self) -> Operand:
         assert self.view.panel is not None, "a window has no other factor"
         return self.problem.factors[1 - self.view.panel]
-
-
-def _is_flat(panel: Operand, along: Along) -> bool:
-    """Whether columns index two neighbouring dims as if these were one, in a row-major buffer, as
-    they do the rows of an image.
-    """
-    return panel.is_row_major and len(along.dims) == 2 and along.dims[1] == along.dims[0] + 1

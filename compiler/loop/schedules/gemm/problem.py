@@ -60,6 +60,13 @@ class Operand(Struct, frozen=True, kw_only=True):
         """Whether a loop chooses the element."""
         return bool(self.along[loop].dims)
 
+    def is_flat(self, loop: int) -> bool:
+        """Whether a loop indexes two neighbouring dims as if these were one, in a row-major buffer,
+        as columns do the rows of an image.
+        """
+        dims = self.along[loop].dims
+        return self.is_row_major and len(dims) == 2 and dims[1] == dims[0] + 1
+
     @property
     def bytes(self) -> int:
         """The size in memory; 0 where that is dynamic."""

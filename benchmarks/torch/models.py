@@ -223,7 +223,8 @@ def step_of(name: str, seed: int) -> tuple[Callable[..., Any], list[torch.Tensor
         return as_function(model, lambda *inputs: (inputs, {}), given)
     model = _transformer(name)
     named = _inputs(name, seed)
-    rest = _taken(model, {"use_cache": False} if "input_ids" in named else {})
+    given = {"use_cache": False, "decoder_input_ids": _tokens(seed)}
+    rest = _taken(model, given if "input_ids" in named else {})
     return as_function(
         model,
         lambda *inputs: ((), dict(zip(named, inputs, strict=True)) | rest),

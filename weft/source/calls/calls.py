@@ -290,7 +290,7 @@ def _seen(run: Run, name: str, given: Sequence[Any], found: Any) -> Any:
         same = any(leaf is each for each in given)
         if isinstance(leaf, Array) and not (same and name in SAME):
             leaf = run.recording.array(leaf.value) if same else leaf
-            if name in VIEWS and first is not None and leaf.ndim:
+            if name in VIEWS and first is not None and leaf.ndim and not leaf.is_within(first):
                 leaf.viewing(first, None)
         seen.append(leaf)
     return unflatten(tree, seen)

@@ -137,7 +137,7 @@ def compared(run: Run, op: ast.cmpop, left: Any, right: Any, location: Location)
 def _contains(run: Run, value: Any, holder: Any, location: Location) -> Any:
     """`value in holder`."""
     method = getattr(type(holder), "__contains__", None)
-    if isinstance(method, FunctionType):
+    if isinstance(method, FunctionType) and not isinstance(holder, Traced):
         return as_condition(run, run.call(run, method, [holder, value], {}, location), location)
     if isinstance(holder, Traced):
         found = operate(run, ast.Eq, holder, value, location)

@@ -352,8 +352,7 @@ def polymul(a1: Any, a2: Any) -> Any:
 
 
 def polydiv(u: Any, v: Any) -> Any:
-    """The quotient of two polynomials and what is left, without zeros in front where the elements
-    are known; while tracing they stay.
+    """The quotient of two polynomials and what is left, without zeros in front.
 
     >>> np.polydiv(np.array([3.0, 5.0, 2.0]) * v[0], v[:2])
     """
@@ -364,10 +363,9 @@ def polydiv(u: Any, v: Any) -> Any:
         quotients.append((rest[position] / v[0]).reshape(1))
         front, part = rest[:position], rest[position : position + by] - quotients[-1] * v
         rest = concat([front, part, rest[position + by :]])
-    if rest.has_values:
-        large = np.flatnonzero(~np.isclose(np.asarray(rest), 0, rtol=1e-14))
-        rest = rest[int(large[0]) if large.size else size - 1 :]
-    return concat(quotients[1:] or quotients), rest
+    large = ~(abs(rest) <= 1e-8)  # of which NaN is one
+    kept = (large.astype(np.int64).cumsum() > 0) | (np.arange(size) == size - 1)
+    return concat(quotients[1:] or quotients), rest[kept]
 
 
 def i0(x: Any) -> Any:

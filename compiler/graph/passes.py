@@ -35,6 +35,7 @@ from weft.compiler.graph.simplify.rewrite import RewritePass
 from weft.compiler.graph.simplify.sink_reindexing import SinkReindexingPass
 from weft.compiler.graph.simplify.unify_sizes import UnifySizesPass
 from weft.compiler.graph.split_systems import SplitSystemsPass
+from weft.compiler.graph.split_taps import SplitTapsPass
 from weft.compiler.graph.unroll_elementwise import UnrollElementwisePass
 from weft.compiler.graph.widen_halves import WidenHalvesPass
 from weft.compiler.graph.winograd import WinogradPass
@@ -79,6 +80,7 @@ GROUPING_PASSES: tuple[type[ModulePass], ...] = (
     RematerializePass,  # what is computed twice here stays so for the same reason
     UnrollElementwisePass,  # it makes larger kernels, before they are grouped
     FuseMatmulsPass,  # biases stand right behind their products now
+    SplitTapsPass,  # on filters that normalisations are folded into; not with strict_fp
     WinogradPass,  # on filters that normalisations are folded into; not with strict_fp
     FuseAttentionPass,  # before parts of an attention join other groups
     CutStagesPass,  # after what looks at whole programs alone; no kernel is of two ranks
@@ -95,6 +97,6 @@ NAIVE_GRAPH_PASSES: tuple[type[ModulePass], ...] = (
 
 INEXACT_PASSES: tuple[type[ModulePass], ...] = (
     FuseQuantizedPass, FuseBlockQuantizedPass, WidenHalvesPass, FlushSubnormalsPass,
-    DropPaddingTapsPass, WinogradPass,
+    DropPaddingTapsPass, SplitTapsPass, WinogradPass,
 )  # fmt: skip
 """Those that change how results are rounded, which strict_fp leaves out."""

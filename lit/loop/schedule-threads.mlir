@@ -49,3 +49,32 @@ func.func @main(%x: !graph.tensor<[3, 20, 16], f32>) -> !graph.tensor<[3, 16, 20
   %y = graph.transpose %t {permutation = array<i64: 0, 2, 1>} : (!graph.tensor<[3, 20, 16], f32>) -> !graph.tensor<[3, 16, 20], f32>
   func.return %y : !graph.tensor<[3, 16, 20], f32>
 }
+
+// -----
+
+// A batch of any size may be one image: whole tiles of columns and what is left are nests of their own, which threads share.
+// CHECK-LABEL: loop.kernel @reduce_max_
+// CHECK: loop.for %{{.*}} = 0 to 3 * n0 parallel {
+// CHECK: loop.for %{{.*}} = 0 to n0 parallel {
+// CHECK-NOT: parallel
+func.func @main(%x: !graph.tensor<[n, 9, 198], f32>) -> !graph.tensor<[n, 198], f32> {
+  %y = graph.reduce_max %x {axes = array<i64: 1>, keepdims = false} : (!graph.tensor<[n, 9, 198], f32>) -> !graph.tensor<[n, 198], f32>
+  func.return %y : !graph.tensor<[n, 198], f32>
+}
+
+// -----
+
+// Rows of a depthwise convolution are computed one after the other, whole tiles and what is left.
+// CHECK-LABEL: loop.kernel @conv_
+// CHECK: loop.for %[[J:[a-z_0-9]+]] = 0 to 24 parallel {
+// CHECK-NEXT: loop.for %[[I:[a-z_0-9]+]] = 0 to n0 {
+// CHECK-NEXT: loop.for %[[K:[a-z_0-9]+]] = 0 to 2 {
+// CHECK-NEXT: loop.for %[[LO:[a-z_0-9]+]] = 0 to 3 {
+// CHECK: loop.load %a0[%[[I]], %[[J]], {{.*}}8 * %[[LO]]
+// CHECK: loop.for %[[REST:[a-z_0-9]+]] = 0 to 1 {
+// CHECK: loop.load %a0[%[[I]], %[[J]],
+// CHECK-NOT: loop.for %{{.*}} = 0 to n0
+func.func @main(%x: !graph.tensor<[n, 24, 18, 29], f32>, %w: !graph.tensor<[24, 1, 3, 3], f32>) -> !graph.tensor<[n, 24, 16, 27], f32> {
+  %y = graph.conv %x, %w {group = 24 : i64} : (!graph.tensor<[n, 24, 18, 29], f32>, !graph.tensor<[24, 1, 3, 3], f32>) -> !graph.tensor<[n, 24, 16, 27], f32>
+  func.return %y : !graph.tensor<[n, 24, 16, 27], f32>
+}

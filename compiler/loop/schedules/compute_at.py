@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import takewhile
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import NoneAttr
@@ -49,6 +50,7 @@ from weft.compiler.loop.schedules.innermost_loops import (
     privatize,
     vectorize_innermost,
 )
+from weft.compiler.loop.schedules.parallel_loops import least_tasks
 from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
@@ -75,6 +77,8 @@ def fuse_producers(consumers: list[ForOp], target: Target) -> list[ForOp]:
     # become one nest first; one behind a part that is left would have to move across it.
     inner = [loop for consumer in consumers for loop in child_loops(consumer)]
     first, *rest = consumers
+    if next(_producers(first), None) is None:
+        return _fuse_alike(consumers)
     left: list[ForOp] = []
     parts: list[ForOp] = []
     for consumer in rest:
@@ -104,6 +108,36 @@ def fuse_producers(consumers: list[ForOp], target: Target) -> list[ForOp]:
             vectorize_innermost(each, target)
             _prefetch_rows(each)
     return [first, *left]
+
+
+def _fuse_alike(nests: Sequence[ForOp]) -> list[ForOp]:
+    """Fuses neighbouring nests as deep as they agree, but not by the outermost loop alone where
+    that may have a single iteration: threads share the loops of a perfect nest.
+    """
+    kept = [nests[0]]
+    for each in nests[1:]:
+        last = kept[-1]
+        levels = zip(perfect_nest(last), perfect_nest(each), strict=False)
+        alike = len(list(takewhile(lambda pair: pair[0].extent == pair[1].extent, levels)))
+        single = least_tasks(last.extent) == 1
+        fused = try_fuse(last, each) if alike > int(single) else None
+        kept[-1:] = [last, each] if fused is None else [fused]
+        if fused is not None:
+            _fuse_inside(fused)
+    for each in kept:
+        privatize(each, LARGEST_PLANE)
+    return kept
+
+
+def _fuse_inside(loop: ForOp) -> None:
+    """Fuses the loops inside of one, where there is nothing else, and those inside of these."""
+    while (inner := child_loops(loop)) and len(inner) == len(loop.body.block.ops):
+        loop, *rest = inner
+        for each in rest:
+            fused = try_fuse(loop, each)
+            if fused is None:
+                return
+            loop = fused
 
 
 def _outermost_alike(producer: ForOp, consumer: ForOp) -> ForOp:

@@ -43,6 +43,12 @@ class Window(Struct, frozen=True):
         """How many elements the window spans."""
         return (self.kernel[axis] - 1) * self.dilations[axis] + 1
 
+    def least(self, axis: int) -> Expr:
+        """How many elements it has to find: of an image of none, one that spans a single element
+        takes no position.
+        """
+        return Expr.of(0) if self.reach(axis) == 1 else self.reach(axis)
+
     def output(self, axis: int) -> Expr:
         """How many positions the window takes: those inside the padded dim.
 
@@ -161,7 +167,7 @@ class WindowOp(GraphOp):
     def positions(self, window: Window) -> list[Expr]:
         """How many positions the window takes along each spatial dim; it has to fit."""
         for axis in window.axes:
-            room = (window.padded(axis) - window.reach(axis)).constant
+            room = (window.padded(axis) - window.least(axis)).constant
             got = f"{window.reach(axis)} of {window.padded(axis)} along spatial dim {axis}"
             self.require(room is None or room >= 0, "a window within the padded input", got)
         return [window.output(axis) for axis in window.axes]
@@ -172,7 +178,7 @@ class WindowOp(GraphOp):
         return taps + [
             pair
             for axis in window.axes
-            for pair in at_least(window.padded(axis), window.reach(axis))
+            for pair in at_least(window.padded(axis), window.least(axis))
         ]
 
     def vmap(

@@ -17,7 +17,7 @@ from tests.models.graph_writer import GraphWriter
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.pipeline import read_graph
 from weft.compiler.driver.session import Session
-from weft.compiler.graph import rematerialize, split_systems, winograd
+from weft.compiler.graph import rematerialize, split_systems, split_taps, winograd
 from weft.compiler.graph.decompose_transposed_conv import DecomposeTransposedConvPass
 from weft.compiler.graph.flush_subnormals import FlushSubnormalsPass
 from weft.compiler.graph.fuse.fuse_attention import FuseAttentionPass
@@ -32,6 +32,7 @@ from weft.compiler.graph.simplify.inline_calls import inline_calls
 from weft.compiler.graph.simplify.rewrite import RewritePass
 from weft.compiler.graph.simplify.unify_sizes import UnifySizesPass
 from weft.compiler.graph.split_systems import SplitSystemsPass
+from weft.compiler.graph.split_taps import SplitTapsPass
 from weft.compiler.graph.winograd import WinogradPass
 from weft.dialects.context import WeftContext
 from weft.dialects.errors import UnsupportedError
@@ -52,6 +53,7 @@ REWRITES_SUMS = (
     DecomposeTransposedConvPass,
     FlushSubnormalsPass,
     SplitSystemsPass,
+    SplitTapsPass,
     WinogradPass,
 )
 """Passes whose results may differ by a rounding."""
@@ -62,11 +64,12 @@ Step = Callable[..., SSAValue]
 @pytest.fixture(autouse=True, scope="module")
 def everything_pays():
     """Small values are recomputed, small images filtered by Winograd's algorithm, small matrices
-    split.
+    and taps of few channels split.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rematerialize, "LEAST_BYTES", 1)
         patch.setattr(split_systems, "BLOCK", 2)
+        patch.setattr(split_taps, "LEAST_CHANNELS", 1)
         for cost in ("TRANSFORM_COST", "BYTE_COST", "STORED_COST"):
             patch.setattr(winograd, cost, 0.0)
         yield
@@ -181,7 +184,7 @@ class _Graph:
         """A convolution of 3 x 3 taps, with a normalisation behind it."""
         b = self.b
         image = b.reshape(x, shape=tensor([1, 16, 3, 3], F32).dims)
-        apart = (1, 1, 3)[number]  # as far as the image is wide: the middle tap alone reads it
+        apart = (1, 2, 3)[number]  # as far as the image is wide: the middle tap alone reads it
         found = b.conv(
             image,
             self.weight(number % 2, (16, 16, 3, 3)),

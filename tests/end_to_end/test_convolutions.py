@@ -1,4 +1,6 @@
-"""Convolutions by Winograd's minimal filtering, through the whole compiler."""
+"""Convolutions by Winograd's minimal filtering, and as sums over taps that are far apart, through
+the whole compiler.
+"""
 
 from __future__ import annotations
 
@@ -86,3 +88,31 @@ def test_strict_arithmetic_keeps_the_direct_convolution():
     assert fast["graph.winograd_tiles"] == 1
     assert fast["graph.conv"] == 0
     assert strict["graph.conv"] == 1
+
+
+def dilated(dilation: int, height: int | str, width: int | str) -> ModelProto:
+    """relu(conv(x)) of 128 to 24 channels, its taps that far apart, for any batch."""
+    draw = np.random.default_rng(0).standard_normal
+    weights = {"w": draw((24, 128, 3, 3)) / 30, "b": draw(24)}
+    steps = {"pads": [dilation] * 4, "dilations": [dilation] * 2}
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["c"], **steps),
+        helper.make_node("Relu", ["c"], ["y"]),
+    ]
+    inputs = [helper.make_tensor_value_info("x", 1, ["n", 128, height, width])]
+    outputs = [helper.make_tensor_value_info("y", 1, ["n", 24, height, width])]
+    stored = [numpy_helper.from_array(a.astype(np.float32), n) for n, a in weights.items()]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, stored)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize(("dilation", "height", "width"), [(6, 14, 15), (9, "h", "w")])
+def test_taps_that_are_far_apart_are_the_direct_result_on_any_threads(dilation, height, width):
+    model = dilated(dilation, height, width)
+    direct = weft.compile(model, strict_fp=True)
+    fast = [weft.compile(model, threads=threads) for threads in (1, 3)]
+    for size in [(14, 15)] if height == 14 else [(14, 15), (9, 40), (1, 1)]:
+        x = np.random.default_rng(1).standard_normal((2, 128, *size)).astype(np.float32)
+        one, many = (np.asarray(each(x)) for each in fast)
+        assert np.array_equal(one, many)
+        np.testing.assert_allclose(one, np.asarray(direct(x)), rtol=1e-4, atol=2e-5)

@@ -134,6 +134,9 @@ class Array(Traced):
     def duplicate(self) -> Array:
         return self.recording.array(self.value)
 
+    def copy(self, order: str = "C") -> Array:
+        return self.recording.array(self.value, rows=order == "C")
+
     def replace(self, value: SSAValue) -> None:
         """Gives it other elements."""
         object.__setattr__(self, "value", value)

@@ -58,7 +58,7 @@ def left_early(x):
 
 def taken_whole(x):
     values = list(joined(x))
-    pairs = [a + b * n for a in joined(x) for n, b in enumerate(list(multiples(a, 2))) if n or True]
+    pairs = [a + b * n for a in joined(x) for n, b in enumerate(list(multiples(a, 2))) if n < 9]
     named = {n: sum(each * n for each in multiples(x, n)) for n in fibonacci(3)}
     return sum(multiples(x, 4)) + values[0] + len(values) + sum(pairs) * len(pairs) + named[3]
 

@@ -43,11 +43,13 @@ def written_through(x):
         z.swapaxes(0, 1)[k + 1] += k * x[k]
     v = x[1] + 0
     v.reshape(3, 1)[1:] = np.array([[7.0], [x[0, 0]]])
+    w = x.T.copy()
+    w.ravel()[::4] = x[0, 1]
     c = (x + 1j).T.copy()
     c.T[0] *= 1j
     x = x.T
     x[1:] += 1
-    return parts[0], b, z, flat, column, v, c.real, c.imag
+    return parts[0], b, w, z, flat, column, v, c.real, c.imag
 
 
 def total(x):

@@ -41,7 +41,6 @@ product is as fast: on 14 x 14 pixels dilations of 2 (0.82) take 6.7 ms in one a
 64 x 64 those of 4 (0.92) take 165 and 189.
 """
 
-
 MOST_LIKELY = 64
 """Pixels of an image with so many channels along an axis, where only a call knows them."""
 

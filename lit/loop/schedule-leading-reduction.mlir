@@ -45,3 +45,16 @@ func.func @main(%x: !graph.tensor<[50000, 16], f32>) -> !graph.tensor<[16], f32>
   %y = graph.reduce_sum %x {axes = array<i64: 0>, keepdims = false} : (!graph.tensor<[50000, 16], f32>) -> !graph.tensor<[16], f32>
   func.return %y : !graph.tensor<[16], f32>
 }
+
+// -----
+
+// A batch of any size may be one image: threads share whole tiles of its columns, and then what is left.
+// CHECK-LABEL: loop.kernel @reduce_max_
+// CHECK: loop.for %[[IJ:[a-z_0-9]+]] = 0 to 2 * n0 parallel {
+// CHECK: loop.load %a0[(%[[IJ]] floordiv 2), {{.*}}, {{.*}} + 128 * (%[[IJ]] mod 2)]
+// CHECK: loop.for %[[I:[a-z_0-9]+]] = 0 to n0 parallel {
+// CHECK: loop.load %a0[%[[I]], {{.*}} + 256]
+func.func @main(%x: !graph.tensor<[n, 9, 300], f32>) -> !graph.tensor<[n, 300], f32> {
+  %y = graph.reduce_max %x {axes = array<i64: 1>, keepdims = false} : (!graph.tensor<[n, 9, 300], f32>) -> !graph.tensor<[n, 300], f32>
+  func.return %y : !graph.tensor<[n, 300], f32>
+}

@@ -166,3 +166,24 @@ def test_i2_what_onnx_does_not_define_is_refused_where_it_is_known(name, text):
     """i2: while compiling, with the node."""
     with pytest.raises(weft.WeftError, match=rf"node '{name}_\d' .*requires .*got"):
         compiled(text)
+
+
+@pytest.mark.parametrize("count", [511, 1100])
+@pytest.mark.parametrize("reduction", ["none", "add", "max"])
+def test_many_single_elements_are_stored_in_their_order(reduction, count):
+    """Indices come a block at a time; those of one place meet in the order of the updates."""
+    model = compiled(
+        f"(float[37] x, int64[{count}, 1] i, float[{count}] u) => (y) "
+        f'{{ y = ScatterND<reduction = "{reduction}">(x, i, u) }}'
+    )
+    draw = np.random.default_rng(count)
+    x, updates = (draw.standard_normal(n).astype(np.float32) for n in (37, count))
+    at = draw.integers(-37, 37, (count, 1))
+    expected = x.copy()
+    if reduction == "none":
+        for place, update in zip(at[:, 0], updates, strict=True):
+            expected[place] = update
+    else:
+        getattr(np, {"max": "maximum"}.get(reduction, reduction)).at(expected, at[:, 0], updates)
+    (found,) = model(x, at, updates)
+    np.testing.assert_array_equal(found, expected)

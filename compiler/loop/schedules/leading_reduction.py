@@ -16,6 +16,7 @@ from weft.compiler.loop.nest import child_loops, loads_in, perfect_nest
 from weft.compiler.loop.primitives import (
     block_reduction,
     collapse,
+    distribute,
     parallelize,
     reorder,
     split_at,
@@ -28,7 +29,7 @@ from weft.compiler.loop.schedules.innermost_loops import (
     collapse_contiguous,
     lanes_for,
 )
-from weft.compiler.loop.schedules.parallel_loops import parallelize_outermost
+from weft.compiler.loop.schedules.parallel_loops import least_tasks, parallelize_outermost
 from weft.compiler.loop.strides import is_contiguous, stride
 from weft.compiler.target.target import Target
 from weft.dialects.expr import product
@@ -107,10 +108,22 @@ def apply(loop: ForOp, target: Target) -> None:
         return
     size = _tile_size(columns.extent.constant, lanes, target)
     tiles = tile(columns, size)
+    tops = [outer[0] if len(outer) > 1 else tiles.outer]
+    if tiles.remainder is not None and len(outer) > 1 and least_tasks(outer[0].extent) == 1:
+        # A batch of one image is nothing for threads to share: they share the columns too.
+        tops.append(_apart(outer[:-1], tiles.remainder))
     _add_rows([tiles.outer], tiles.inner, lanes)
     if tiles.remainder is not None:
         _add_rows([], tiles.remainder, lanes)
-    parallelize_outermost(outer[0] if len(outer) > 1 else tiles.outer)
+    for top in tops:
+        parallelize_outermost(top)
+
+
+def _apart(around: Sequence[ForOp], rest: ForOp) -> ForOp:
+    """A nest of its own for the last of what is inside of some loops; returns its outer loop."""
+    for level in reversed(around):
+        rest = distribute(level, rest)
+    return rest
 
 
 def _block_size(outer: Sequence[ForOp], rows: Sequence[ForOp], target: Target) -> int | None:

@@ -31,6 +31,7 @@ from weft.array_api.functions import (
     joining,
     making,
     matrices,
+    padding,
     shapes,
     statistics,
 )
@@ -47,7 +48,7 @@ from weft.array_api.ufuncs import NAMES as UFUNC_NAMES
 from weft.array_api.ufuncs import UFUNCS, imported
 
 _MODULES: Final = (
-    shapes, elements, bits, joining, statistics, histograms, calculus, choosing, making,
+    shapes, elements, bits, joining, padding, statistics, histograms, calculus, choosing, making,
 )  # fmt: skip
 _NOTHING: Final = frozenset((
     "array", "asanyarray", "ascontiguousarray", "copy", "fftfreq",

@@ -8,7 +8,7 @@ import numpy as np
 
 from weft.array.operators import axis_of
 from weft.array.rearrangements import moveaxis
-from weft.array_api.functions.joining import pad
+from weft.array_api.functions.padding import pad
 from weft.array_api.operands import known, operand, refuse
 
 

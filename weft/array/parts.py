@@ -66,7 +66,7 @@ class Parts(InPlace):
         self, kth: Any, axis: int = -1, kind: str = "introselect", order: None = None
     ) -> None:
         """Puts the elements along an axis in sorted order, which is a partition."""
-        self[...] = import_module("weft.numpy").partition(self, kth, axis)
+        self.flat[...] = import_module("weft.numpy").partition(self, kth, axis).reshape(-1)
 
     def argpartition(
         self, kth: Any, axis: int | None = -1, kind: str = "introselect", order: None = None

@@ -103,8 +103,8 @@ def _ramps(x: Any, axis: int, width: Sequence[int], values: Sequence[Any]) -> li
     size = known(x.shape[axis], "pad")
     ramps: list[Any] = []
     for side, (count, value) in enumerate(zip(width, values, strict=True)):
-        place = side * (size - 1)
-        edge = _part(x, axis, place, place + 1).as_float()
+        first = side * (size - 1)
+        edge = _part(x, axis, first, first + 1).as_float()
         steps = np.arange(count)[:: -1 if side else 1].astype(edge.dtype)
         steps = steps.reshape(-1, *(1,) * (x.ndim - axis - 1))
         start = edge.lifted(value).astype(edge.dtype)

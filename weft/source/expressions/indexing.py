@@ -25,5 +25,6 @@ def read(r: SourceRecording, x: Traced, index: Sequence[Any]) -> Array:
     found = parsed(tuple(index), x.shape)
     part = r.array(chosen(x, found).value)
     is_view = not any(getattr(each, "ndim", 0) for each in found.parts)
-    shows = part.ndim and is_view and isinstance(x, Array)
-    return part.viewing(x, Link(x, tuple(index))) if shows else part
+    if part.ndim and is_view and isinstance(x, Array):
+        part.viewing(x, Link(x, tuple(index)))
+    return part

@@ -24,7 +24,7 @@ from weft.dialects.graph.core.types import (
     UI8,
     ShapeAttr,
 )
-from weft.dialects.graph.ops.random import MersenneTwisterOp, RandomBitsOp
+from weft.dialects.graph.ops.random import MersenneTwisterOp, RandomBitsOp, ThreefryOp
 from weft.dialects.graph.ops.region_pool import MaxRegionPoolOp
 from weft.dialects.graph.ops.resample import ResampleOp
 from weft.dialects.graph.ops.sort import ArgsortOp
@@ -128,6 +128,15 @@ def random_bits(draw) -> Sample:
 
 
 @st.composite
+def threefry_words(draw) -> Sample:
+    """Any words, with a key of each count's own, or one of all."""
+    shape = draw(shapes())
+    random = np.random.default_rng(draw(st.integers(0, 1000)))
+    dims = draw(st.sampled_from([(), shape])), shape
+    return Sample([random.integers(0, 2**64, each, np.uint64) for each in dims])
+
+
+@st.composite
 def mersenne_words(draw) -> Sample:
     """Fewer and more words than the generator's state has, and as many."""
     count = draw(st.sampled_from([0, 1, 227, 623, 624, 1300]))
@@ -171,6 +180,7 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     MersenneTwisterOp: mersenne_words(),
     NonzeroOp: places(),
     RandomBitsOp: random_bits(),
+    ThreefryOp: threefry_words(),
     MaxRegionPoolOp: region_pools(),
     ResampleOp: resamples(),
     UnfoldOp: unfolds(),

@@ -5,7 +5,7 @@ of the generator by which others state what they expect.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr
@@ -21,12 +21,14 @@ from xdsl.irdl import (
 
 from weft.dialects.expr import Expr, row_major_strides
 from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.elementwise import BinaryOp
 from weft.dialects.graph.core.op import GraphOp
 from weft.dialects.graph.core.sharding_rule import ShardingRule, whole_but
 from weft.dialects.graph.core.types import I64, UI32, UI64, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.graph.reindexing.slicing import below_zero, exprs, numbers
 from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar
+from weft.dialects.loop.threefry import threefry
 from weft.dialects.weights import Array
 
 ROUNDS = 10
@@ -151,6 +153,32 @@ class RandomBitsOp(GraphOp):
 
 
 @irdl_op_definition
+class ThreefryOp(BinaryOp):
+    """Two words of 32 random bits, in one of 64, of a key (`lhs`) and a count (`rhs`) alike:
+    Threefry-2x32 of 20 rounds (Salmon et al., 2011). The lower halves are the first words.
+    """
+
+    name = "graph.threefry"
+    ELEMENTS: ClassVar = (UI64,)
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        key, count = ((each.astype(np.uint32), (each >> 32).astype(np.uint32)) for each in operands)
+
+        def rotate(word: Array, by: int) -> Array:
+            return word << np.uint32(by) | word >> np.uint32(32 - by)
+
+        def word(number: int) -> Array:
+            return np.asarray(number, np.uint32)
+
+        low, high = threefry(key, count, np.add, np.bitwise_xor, rotate, word)
+        return [np.asarray(high.astype(np.uint64) << 32 | low)]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        key, count = operands
+        return key.threefry(count)
+
+
+@irdl_op_definition
 class MersenneTwisterOp(GraphOp):
     """`count` words of 32 random bits of MT19937 (Matsumoto and Nishimura, 1998), those of
     `numpy.random.RandomState(seed)`; the same in every call. Each word follows from the 624 before
@@ -204,4 +232,4 @@ class MersenneTwisterOp(GraphOp):
         return word ^ word.shift_right(18)
 
 
-OPS: tuple[type[GraphOp], ...] = (RandomBitsOp, MersenneTwisterOp)
+OPS: tuple[type[GraphOp], ...] = (RandomBitsOp, ThreefryOp, MersenneTwisterOp)

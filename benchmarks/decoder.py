@@ -1,13 +1,15 @@
-"""A decoder with weights of 4 or 8 bits in blocks of 32, one step at a time, beside onnxruntime and
-llama.cpp.
+"""A decoder with weights of 4 or 8 bits in blocks of 32, one step at a time or reading a prompt,
+beside onnxruntime and llama.cpp.
 
-    python -m benchmarks.decoder -o OUT.jsonl [--layers 24] [--past 128] [--bits 4]
-        [--activations float] [--llama FOLDER]
+    python -m benchmarks.decoder -o OUT.jsonl [--layers 24] [--width 1024] [--past 128]
+        [--tokens 1] [--bits 4] [--activations float] [--threads 1] [--llama FOLDER]
 
 By default some 430 million random parameters: MatMulNBits, GroupQueryAttention with four heads of
-keys, rotary embeddings and no biases. Processor time of one thread; a step, the peers' and a loop
-that reads as many bytes take turns. llama.cpp, whose activations are int8, gets the same weights as
-GGUF where the package `gguf` is installed, and FOLDER has node_modules with node-llama-cpp.
+keys, rotary embeddings and no biases; a width of 2048 has 1.2 billion with 16 layers. A step reads
+one token behind `past` others, a prompt of several has none before it. Processor time of one
+thread, elapsed time of several; a call, the peers' and a loop that reads as many bytes take turns.
+llama.cpp, whose activations are int8, gets the same weights as GGUF where the package `gguf` is
+installed, and FOLDER has node_modules with node-llama-cpp.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
+from math import prod
 from pathlib import Path
 from statistics import median
 from typing import Any, Final, NamedTuple
@@ -38,7 +41,9 @@ from weft.compiler.machine.codegen.host import host_target
 
 Array = NDArray[Any]
 
-WIDTH, INNER, HEADS, KEYS, SIZE = 1024, 4096, 16, 4, 64
+INNER, KEYS, SIZE = 4, 4, 64
+"""Widths of the gated product, heads of keys, and what a head has."""
+
 WORDS, BLOCK, LONGEST = 32000, 32, 2048
 ROUNDS: Final = 15
 MICROSOFT: Final = "com.microsoft"
@@ -46,12 +51,20 @@ TOKEN: Final = 7
 
 
 class Case(NamedTuple):
-    """A decoder, and how many steps are before the one that is measured."""
+    """A decoder, how many steps are before the call that is measured, and its tokens."""
 
     layers: int
     past: int
     bits: int
     activations: str
+    width: int = 1024
+    tokens: int = 1
+    threads: int = 1
+
+    @property
+    def heads(self) -> int:
+        """Those of queries."""
+        return self.width // SIZE
 
 
 class Writer:
@@ -59,12 +72,12 @@ class Writer:
     weights as GGUF has them.
     """
 
-    def __init__(self, bits: int, activations: str) -> None:
+    def __init__(self, case: Case) -> None:
         self.nodes: list[onnx.NodeProto] = []
         self.weights: list[onnx.TensorProto] = []
         self.stored: dict[str, Array] = {}
         self.bytes = 0
-        self._bits, self._level = bits, 4 if activations == "int8" else 0
+        self.case, self._level = case, 4 if case.activations == "int8" else 0
         self._rng = np.random.default_rng(1)
 
     def add(self, op: str, inputs: list[str], outputs: list[str], **attributes: Any) -> str:
@@ -81,7 +94,7 @@ class Writer:
 
     def linear(self, x: str, name: str, depth: int, columns: int) -> str:
         """A product with a weight of a few bits, whose scales are numbers of f16."""
-        blocks, bits = depth // BLOCK, self._bits
+        blocks, bits = depth // BLOCK, self.case.bits
         numbers = self._rng.integers(0, 1 << bits, (columns, blocks, BLOCK), np.uint8)
         codes = numbers if bits == 8 else numbers[..., ::2] | numbers[..., 1::2] << 4
         scales = self._rng.uniform(8, 24, (columns * blocks,)) / (depth**0.5 * (1 << bits))
@@ -95,35 +108,36 @@ class Writer:
 
     def norm(self, x: str, name: str) -> str:
         """A root mean square normalisation."""
-        self.stored[name] = np.ones(WIDTH, np.float32)
+        self.stored[name] = np.ones(self.case.width, np.float32)
         scale = self.weight(f"{name}.g", self.stored[name])
         return self.add("SimplifiedLayerNormalization", [x, scale], [name], axis=-1, epsilon=1e-5)
 
 
-def build(layers: int, past: int, bits: int, activations: str) -> tuple[onnx.ModelProto, Writer]:
-    """The decoder, and the weights that it has."""
-    net = Writer(bits, activations)
+def build(case: Case) -> tuple[onnx.ModelProto, Writer]:
+    """The decoder, and the weights that it has; logits are those of the last token."""
+    net, width, past = Writer(case), case.width, case.past
     rng = np.random.default_rng(2)
-    net.stored["table"] = rng.standard_normal((WORDS, WIDTH), np.float32)
+    net.stored["table"] = rng.standard_normal((WORDS, width), np.float32)
     table = net.weight("table", net.stored["table"])
     angles = np.outer(np.arange(LONGEST), 1e4 ** (-np.arange(SIZE // 2) / (SIZE // 2)))
     for name, of in (("cos", np.cos), ("sin", np.sin)):
         net.weight(name, of(angles).astype(np.float32))
     x = net.add("Gather", [table, "ids"], ["embedded"])
-    for n in range(layers):
+    for n in range(case.layers):
         x = layer(net, x, n)
-    logits = net.linear(net.norm(x, "last"), "logits", WIDTH, WORDS)
+    x = net.add("Gather", [x, net.weight("end", np.array([case.tokens - 1]))], ["ended"], axis=1)
+    logits = net.linear(net.norm(x, "last"), "logits", width, WORDS)
     value = helper.make_tensor_value_info
     inputs = [
-        value("ids", TensorProto.INT64, [1, 1]),
+        value("ids", TensorProto.INT64, [1, case.tokens]),
         value("seqlens", TensorProto.INT32, [1]),
         value("total", TensorProto.INT32, []),
     ]
     outputs = [value(logits, TensorProto.FLOAT, [1, 1, WORDS])]
-    for n in range(layers):
-        for each in "kv":
-            inputs.append(value(f"p{each}{n}", TensorProto.FLOAT, [1, KEYS, past, SIZE]))
-            outputs.append(value(f"n{each}{n}", TensorProto.FLOAT, [1, KEYS, past + 1, SIZE]))
+    shape, grown = ([1, KEYS, count, SIZE] for count in (past, past + case.tokens))
+    for name in (f"{each}{n}" for n in range(case.layers) for each in "kv"):
+        inputs.append(value(f"p{name}", TensorProto.FLOAT, shape))
+        outputs.append(value(f"n{name}", TensorProto.FLOAT, grown))
     graph = helper.make_graph(net.nodes, "decoder", inputs, outputs, net.weights)
     opsets = [helper.make_opsetid("", 21), helper.make_opsetid(MICROSOFT, 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=10), net
@@ -131,49 +145,50 @@ def build(layers: int, past: int, bits: int, activations: str) -> tuple[onnx.Mod
 
 def layer(net: Writer, x: str, n: int) -> str:
     """Attention with a cache, and a gated product."""
-    near = net.norm(x, f"{n}.first")
-    query = net.linear(near, f"{n}.q", WIDTH, HEADS * SIZE)
-    key, given = (net.linear(near, f"{n}.{each}", WIDTH, KEYS * SIZE) for each in "kv")
+    near, width = net.norm(x, f"{n}.first"), net.case.width
+    query = net.linear(near, f"{n}.q", width, width)
+    key, given = (net.linear(near, f"{n}.{each}", width, KEYS * SIZE) for each in "kv")
     operands = [query, key, given, f"pk{n}", f"pv{n}", "seqlens", "total", "cos", "sin"]
-    heads = {"num_heads": HEADS, "kv_num_heads": KEYS, "do_rotary": 1}
+    heads = {"num_heads": net.case.heads, "kv_num_heads": KEYS, "do_rotary": 1}
     mixed = net.add("GroupQueryAttention", operands, [f"{n}.mixed", f"nk{n}", f"nv{n}"], **heads)
-    x = net.add("Add", [x, net.linear(mixed, f"{n}.o", HEADS * SIZE, WIDTH)], [f"{n}.sum"])
+    x = net.add("Add", [x, net.linear(mixed, f"{n}.o", width, width)], [f"{n}.sum"])
     near = net.norm(x, f"{n}.second")
-    gate, up = (net.linear(near, f"{n}.{each}", WIDTH, INNER) for each in ("gate", "up"))
+    gate, up = (net.linear(near, f"{n}.{each}", width, INNER * width) for each in ("gate", "up"))
     soft = net.add("Sigmoid", [gate], [f"{n}.soft"])
     gated = net.add("Mul", [gate, soft], [f"{n}.silu"])
     inner = net.add("Mul", [gated, up], [f"{n}.inner"])
-    return net.add("Add", [x, net.linear(inner, f"{n}.down", INNER, WIDTH)], [f"{n}.out"])
+    return net.add("Add", [x, net.linear(inner, f"{n}.down", INNER * width, width)], [f"{n}.out"])
 
 
-def read_loop(size: int) -> Callable[[], object]:
-    """A loop of weft's that reads so many bytes on one thread."""
+def read_loop(size: int, threads: int) -> Callable[[], object]:
+    """A loop of weft's that reads so many bytes."""
     target = host_target()
     lanes = target.lanes(4)
-    rows = size // (UNROLLED * lanes * 4)
-    x = touched_memory(size)[: rows * UNROLLED * lanes].reshape(1, rows, UNROLLED, lanes)
-    executable = compiled_loops(READ, target, 1, 0).executable(1)
+    rows = size // (UNROLLED * lanes * 4 * threads)
+    shape = (threads, rows, UNROLLED, lanes)
+    x = touched_memory(size)[: prod(shape)].reshape(shape)
+    executable = compiled_loops(READ, target, threads, 0).executable(threads)
     once = np.empty(1, np.int8)
     return lambda: executable(x, x, once)
 
 
-def inputs(layers: int, past: int, total: int) -> dict[str, Array]:
-    """The operands of a step behind `total - 1` others."""
+def inputs(case: Case, total: int) -> dict[str, Array]:
+    """The operands of a call whose last token is the `total`-th."""
     rng = np.random.default_rng(3)
-    shape = (1, KEYS, past, SIZE)
+    shape = (1, KEYS, case.past, SIZE)
     feeds: dict[str, Array] = {
         f"p{each}{n}": rng.standard_normal(shape, np.float32)
-        for n in range(layers)
+        for n in range(case.layers)
         for each in "kv"
     }
     counts = {"seqlens": np.array([total - 1], np.int32), "total": np.array(total, np.int32)}
-    return feeds | {"ids": np.array([[TOKEN]])} | counts
+    return feeds | {"ids": np.full((1, case.tokens), TOKEN)} | counts
 
 
-def session(path: Path) -> onnxruntime.InferenceSession:
-    """A model in onnxruntime, on one thread."""
+def session(path: Path, threads: int) -> onnxruntime.InferenceSession:
+    """A model in onnxruntime."""
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = 1, 3
+    options.intra_op_num_threads, options.log_severity_level = threads, 3
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
@@ -193,8 +208,8 @@ def first_step(case: Case, folder: Path, llama: Llama) -> dict[str, Any]:
     """How far logits of the first step are from llama.cpp's, less the mean of each, and whether the
     greatest is the same. Of llama.cpp only logarithms of probabilities are known.
     """
-    path = save(build(case.layers, 1, case.bits, case.activations)[0], folder, "first")
-    feeds = inputs(case.layers, 1, 1)
+    case = case._replace(past=1, tokens=1)
+    path, feeds = save(build(case)[0], folder, "first"), inputs(case, 1)
     (given,) = (np.asarray(each).ravel() for each in weft.compile(path, threads=1)(**feeds)[:1])
     theirs = llama.log_probabilities(TOKEN)
     apart = difference(given - given.mean(), theirs - theirs.mean())
@@ -202,31 +217,34 @@ def first_step(case: Case, folder: Path, llama: Llama) -> dict[str, Any]:
 
 
 def measure(case: Case, folder: Path, llama: Path | None) -> dict[str, Any]:
-    """The row: milliseconds of a step, bytes of weights and caches, and what can be read."""
-    model, net = build(case.layers, case.past, case.bits, case.activations)
-    path, feeds = save(model, folder, "decoder"), inputs(case.layers, case.past, case.past + 1)
+    """The row: milliseconds of a call, bytes of weights and caches, and what can be read."""
+    model, net = build(case)
+    path, feeds = save(model, folder, "decoder"), inputs(case, case.past + case.tokens)
     start = time.process_time()
-    executable = weft.compile(path, threads=1)
+    executable = weft.compile(path, threads=case.threads)
     compile_s = time.process_time() - start
     size = net.bytes + sum(each.nbytes for each in feeds.values())
-    other = session(path)
+    other = session(path, case.threads)
     calls: dict[str, Callable[[], Any]] = {
         "weft": lambda: executable(**feeds),
         "onnxruntime": lambda: other.run(None, feeds),
-        "read": read_loop(size),
+        "read": read_loop(size, case.threads),
     }
     given, theirs = (np.asarray(calls[name]()[0]) for name in ("weft", "onnxruntime"))
     row: dict[str, Any] = {"bytes": size, "compile_s": compile_s}
     row["difference"] = difference(given, theirs)
     with ExitStack() as opened:
-        measured = {name: partial(_seconds, call) for name, call in calls.items()}
+        clock = time.process_time if case.threads == 1 else time.perf_counter
+        measured = {name: partial(_seconds, call, clock) for name, call in calls.items()}
         if llama is not None:
-            write_gguf(folder / "decoder.gguf", net.stored, case.bits, {"q": HEADS, "k": KEYS})
-            process = opened.enter_context(Llama(folder / "decoder.gguf", llama))
+            heads = {"q": case.heads, "k": KEYS}
+            write_gguf(folder / "decoder.gguf", net.stored, case.bits, heads)
+            process = opened.enter_context(Llama(folder / "decoder.gguf", llama, case.threads))
             row |= first_step(case, folder, process)
             for _ in range(case.past):
                 process.step(TOKEN)
-            measured["llama"] = partial(process.step, TOKEN)
+            reads = process.step if case.tokens == 1 else process.prompt
+            measured["llama"] = partial(reads, TOKEN, case.tokens)
         spent: dict[str, list[float]] = {name: [] for name in measured}
         for _ in range(ROUNDS):
             for name, seconds in measured.items():
@@ -236,11 +254,11 @@ def measure(case: Case, folder: Path, llama: Path | None) -> dict[str, Any]:
     return row | {"share_of_bandwidth": row["read"] / row["weft"], "ratio": best / row["weft"]}
 
 
-def _seconds(call: Callable[[], Any]) -> float:
-    """Seconds of processor time of a call."""
-    start = time.process_time()
+def _seconds(call: Callable[[], Any], clock: Callable[[], float]) -> float:
+    """Seconds of a call."""
+    start = clock()
     call()
-    return time.process_time() - start
+    return clock() - start
 
 
 def main() -> None:
@@ -248,12 +266,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--layers", type=int, default=24)
+    parser.add_argument("--width", type=int, default=1024)
     parser.add_argument("--past", type=int, default=128)
+    parser.add_argument("--tokens", type=int, default=1, help="of a prompt; its past is 0 then")
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--bits", type=int, default=4, choices=(4, 8))
     parser.add_argument("--activations", default="float", choices=("float", "int8"))
     parser.add_argument("--llama", type=Path, help="a folder with node-llama-cpp")
     chosen = parser.parse_args()
-    case = Case(chosen.layers, chosen.past, chosen.bits, chosen.activations)
+    past = chosen.past if chosen.tokens == 1 else 0
+    case = Case(
+        chosen.layers, past, chosen.bits, chosen.activations,
+        chosen.width, chosen.tokens, chosen.threads,
+    )  # fmt: skip
     with tempfile.TemporaryDirectory() as scratch:
         row = measure(case, Path(scratch), chosen.llama)
     line = json.dumps({**case._asdict(), **row})

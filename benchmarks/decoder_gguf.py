@@ -90,12 +90,13 @@ def _gguf_name(name: str) -> str:
 
 
 class Llama:
-    """A model in a process of llama.cpp's, on one thread; `folder` has `node_modules` with
-    node-llama-cpp. It ends with the context that it is entered in.
+    """A model in a process of llama.cpp's; `folder` has `node_modules` with node-llama-cpp. It ends
+    with the context that it is entered in. Seconds are processor time of one thread, elapsed ones
+    of several.
     """
 
-    def __init__(self, model: Path, folder: Path) -> None:
-        command = ["node", "--preserve-symlinks", str(SCRIPT), str(model.resolve())]
+    def __init__(self, model: Path, folder: Path, threads: int) -> None:
+        command = ["node", "--preserve-symlinks", str(SCRIPT), str(model.resolve()), str(threads)]
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self._process = subprocess.Popen(command, cwd=folder, **pipes)
 
@@ -117,9 +118,13 @@ class Llama:
         self._process.stdin.flush()
         return json.loads(self._process.stdout.readline())
 
-    def step(self, token: int) -> float:
-        """Evaluates one more token; seconds of processor time."""
-        return self._asked(f"step {token}")
+    def step(self, token: int, count: int = 1) -> float:
+        """Evaluates so many more tokens, of which the last is followed by another; its seconds."""
+        return self._asked(f"step {token} {count}")
+
+    def prompt(self, token: int, count: int) -> float:
+        """The same for the first tokens of all."""
+        return self._asked(f"prompt {token} {count}")
 
     def log_probabilities(self, token: int) -> Array:
         """Logarithms of the probabilities of what follows the first token."""

@@ -96,6 +96,7 @@ IMPORTS_BY_NAME: Final[Mapping[str, Sequence[str]]] = {
     "NumPy and the array API standard ask a tensor for the functions that are made of tensors": (
         "weft.array.methods -> weft.array_api.dispatch",
         "weft.array.methods -> weft.numpy",
+        "weft.array.parts -> weft.numpy",
     ),
     "reals become complex numbers, and lists tensors": (
         "weft.array.operators -> weft.array.complex_numbers",

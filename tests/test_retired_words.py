@@ -114,6 +114,7 @@ EXCEPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "compiler/machine/wasm/link.py": "WebAssembly's kinds of symbols",
         "compiler/machine/wasm/object_file.py": "the kinds of symbols",
         "weft/array/methods.py": "NumPy's keyword",
+        "weft/array/parts.py": "NumPy's keyword",
         "weft/array_api": "the array API's and NumPy's keyword",
     },
     "place": {"weft/array_api/functions/choosing.py": "the name of NumPy's function"},

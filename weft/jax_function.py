@@ -4,29 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from weft.api import compile
+from weft.array.interleaved import from_interleaved, interleaved
 from weft.compiler.driver.options import Changes, Options
 from weft.compiler.machine.bindings.names import c_identifier
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.errors import InputError
 
+if TYPE_CHECKING:
+    from weft.compiler.frontend.stablehlo.from_jax import Lowered
+
 
 class JaxFunction:
     """A compiled function: call it with arguments like the examples; `executable` is that of the
-    flat arrays, which `export` and the command line know.
+    flat arrays, complex ones as pairs along a last dim, which `export` and the command line know.
     """
 
-    def __init__(
-        self, executable: Executable, arguments: Any, results: Any, dtypes: list[Any]
-    ) -> None:
+    def __init__(self, executable: Executable, lowered: Lowered) -> None:
         self.executable = executable
-        self._arguments = arguments
-        self._results = results
-        self._dtypes = dtypes
+        self._arguments = lowered.arguments
+        self._results = lowered.results
+        self._dtypes = list(lowered.dtypes)
+        self._complex = [each.kind == "c" for each in lowered.result_dtypes]
 
     def __call__(self, *arguments: Any) -> Any:
         """The results, NumPy's arrays in the function's own pytree. Raises InputError for arguments
@@ -38,7 +41,11 @@ class JaxFunction:
             raise InputError(f"a call requires arguments {self._arguments}, got {structure}")
         pairs = zip(leaves, self._dtypes, strict=True)
         arrays = [np.asarray(leaf, dtype) for leaf, dtype in pairs]
-        return tree.unflatten(self._results, list(self.executable(*arrays)))
+        given = [interleaved(each) if each.dtype.kind == "c" else each for each in arrays]
+        found = zip(self.executable(*given), self._complex, strict=True)
+        return tree.unflatten(
+            self._results, [from_interleaved(each) if pair else each for each, pair in found]
+        )
 
     def export(self, path: str) -> None:
         """Writes the compiled function, as `Executable.export` does."""
@@ -68,4 +75,4 @@ def from_jax(
     lowered = lower_function(function, examples, name)
     model: Any = lowered.imported
     executable = compile(model, options=options, threads=threads, **changes)
-    return JaxFunction(executable, lowered.arguments, lowered.results, list(lowered.dtypes))
+    return JaxFunction(executable, lowered)

@@ -1,6 +1,8 @@
 """Inference by weft, TorchInductor and eager mode, in turns in one process: processor time of a
-call, one thread. `python -m benchmarks.torch.speed --output FILE [names]`; with `--cold` caches
-are empty, and only first calls are measured, of this process and of all that it started.
+call on one thread, or its time on several. `python -m benchmarks.torch.speed --output FILE [names]`
+measures them; with `--cold` caches are empty, and only first calls are measured, of this process
+and of all that it started. The engine `onnx` is `weft.compile` of the model as PyTorch exports it
+to ONNX.
 """
 
 from __future__ import annotations
@@ -11,13 +13,16 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+import numpy as np
 import torch
 from torch import nn
 
+import weft
 from benchmarks.torch import vision
 
 Call = tuple[nn.Module, Sequence[Any], dict[str, Any]]
@@ -120,29 +125,47 @@ MODELS: Final[Mapping[str, Callable[[], Call]]] = {
 """BERT and GPT-2 in their base sizes, of 4 layers each."""
 
 
-def _engines(model: nn.Module, names: Sequence[str]) -> dict[str, Callable[..., Any]]:
-    made: dict[str, Callable[..., Any]] = {
-        "eager": model,
-        "weft": torch.compile(model, backend="weft", options={"fallback": "error"}),
-        "weft freeze": torch.compile(
-            model, backend="weft", options={"fallback": "error", "freeze": True}
-        ),
-        "inductor": torch.compile(model),
+def _engines(call: Call, names: Sequence[str]) -> dict[str, Callable[..., Any]]:
+    model = call[0]
+    frozen = {"fallback": "error", "freeze": True}
+    makers: dict[str, Callable[[], Callable[..., Any]]] = {
+        "eager": lambda: model,
+        "weft": lambda: torch.compile(model, backend="weft", options={"fallback": "error"}),
+        "weft freeze": lambda: torch.compile(model, backend="weft", options=frozen),
+        "inductor": lambda: torch.compile(model),
+        "inductor freezing": lambda: torch.compile(model, options={"freezing": True}),
+        "onnx": lambda: _as_onnx(*call),
     }
-    return {name: made[name] for name in names}
+    return {name: makers[name]() for name in names}
 
 
-def measured(name: str, engines: Sequence[str], rounds: int) -> dict[str, Any]:
-    """Milliseconds of a call by each engine, and how much faster than eager mode each is, as
-    medians of the turns; cold compilation in processor seconds.
-    """
+def _as_onnx(
+    model: nn.Module, args: Sequence[Any], named: Mapping[str, Any]
+) -> Callable[..., torch.Tensor]:
+    """The model as PyTorch exports it to ONNX, compiled by `weft.compile`."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        torch.onnx.export(model, tuple(args), path, kwargs=dict(named), dynamo=True, verbose=False)
+        executable = weft.compile(path, threads=torch.get_num_threads())
+
+    def call(*args: torch.Tensor, **named: torch.Tensor) -> torch.Tensor:
+        first = executable(*(each.numpy() for each in (*args, *named.values())))[0]
+        return torch.from_numpy(np.asarray(first, np.float32))
+
+    return call
+
+
+Calls = Mapping[str, Callable[[], Any]]
+
+
+def prepared(name: str, engines: Sequence[str]) -> tuple[dict[str, Any], Calls]:
+    """A model's calls by engine; what the first of them take, and how far they are off."""
     vision.without_compiled_operators()
     torch.manual_seed(0)
     model, args, named = MODELS[name]()
     found: dict[str, Any] = {"name": name}
-    times: dict[str, list[float]] = {engine: [] for engine in engines}
     with torch.no_grad():
-        calls = _engines(model.eval(), engines)
+        calls = _engines((model.eval(), args, named), engines)
         wanted = _tensor(model(*args, **named))
         for engine, call in calls.items():
             start = _processor_seconds()
@@ -151,11 +174,22 @@ def measured(name: str, engines: Sequence[str], rounds: int) -> dict[str, Any]:
             scale = float(wanted.abs().max()) or 1.0
             found[f"{engine} off"] = float(f"{float((result - wanted).abs().max()) / scale:.2g}")
             call(*args, **named)
+    return found, {engine: partial(call, *args, **named) for engine, call in calls.items()}
+
+
+def timed(calls: Calls, rounds: int) -> dict[str, float]:
+    """Milliseconds of a call by each engine, and how much faster than eager mode each is, as
+    medians of the turns.
+    """
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+    times: dict[str, list[float]] = {engine: [] for engine in calls}
+    with torch.no_grad():
         for _ in range(rounds):
             for engine, call in calls.items():
-                start = time.process_time()
-                call(*args, **named)
-                times[engine].append(time.process_time() - start)
+                start = clock()
+                call()
+                times[engine].append(clock() - start)
+    found: dict[str, float] = {}
     for engine, each in times.items() if rounds else ():
         pairs = zip(times["eager"], each, strict=True)
         found[f"{engine} ms"] = round(1e3 * median(each), 2)
@@ -187,14 +221,16 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--engines", default="eager,weft,weft freeze,inductor")
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cold", action="store_true", help="empty caches, first calls alone")
     chosen = parser.parse_args()
     if chosen.cold:
         empty = tempfile.mkdtemp()
         os.environ |= {"WEFT_CACHE_DIR": empty, "TORCHINDUCTOR_CACHE_DIR": f"{empty}/inductor"}
-    torch.set_num_threads(1)
+    torch.set_num_threads(chosen.threads)
     for name in chosen.names or list(MODELS):
-        row = measured(name, chosen.engines.split(","), 0 if chosen.cold else chosen.rounds)
+        row, calls = prepared(name, chosen.engines.split(","))
+        row |= {"threads": chosen.threads} | timed(calls, 0 if chosen.cold else chosen.rounds)
         print(json.dumps(row), flush=True)
         with chosen.output.open("a") as file:
             print(json.dumps(row), file=file)

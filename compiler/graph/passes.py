@@ -23,6 +23,7 @@ from weft.compiler.graph.partition.partition import PartitionPass
 from weft.compiler.graph.partition.propagate_shardings import PropagateShardingsPass
 from weft.compiler.graph.partition.simplify_collectives import SimplifyCollectivesPass
 from weft.compiler.graph.rematerialize import RematerializePass
+from weft.compiler.graph.round_activations import RoundActivationsPass
 from weft.compiler.graph.schedule_memory import ScheduleMemoryPass
 from weft.compiler.graph.select_values import SelectValuesPass
 from weft.compiler.graph.simplify.cse_dce import CseDcePass
@@ -63,6 +64,7 @@ SIMPLIFYING_PASSES: tuple[type[ModulePass], ...] = (
     SplitSystemsPass,  # before slices of slices are rewritten
     RewritePass,  # on constants, so after folding
     NarrowScalesPass,  # of constants
+    RoundActivationsPass,  # not with strict_fp, for which no target multiplies bf16
     FlushSubnormalsPass,  # of weights that others are folded into; not with strict_fp
     DecomposeTransposedConvPass,  # filters are constants by now
     DropPaddingTapsPass,  # of its convolutions too; not with strict_fp
@@ -97,6 +99,6 @@ NAIVE_GRAPH_PASSES: tuple[type[ModulePass], ...] = (
 
 INEXACT_PASSES: tuple[type[ModulePass], ...] = (
     FuseQuantizedPass, FuseBlockQuantizedPass, WidenHalvesPass, FlushSubnormalsPass,
-    DropPaddingTapsPass, SplitTapsPass, WinogradPass,
+    DropPaddingTapsPass, SplitTapsPass, RoundActivationsPass, WinogradPass,
 )  # fmt: skip
 """Those that change how results are rounded, which strict_fp leaves out."""

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import BFloat16Type, IntegerType
 from xdsl.ir import Operation, SSAValue
 
 from weft.compiler.loop.nest import stores_in
+from weft.dialects.loop.arithmetic import DotBf16Op
 from weft.dialects.loop.ops import AccessOp, ForOp, LoadOp, StoreOp
 from weft.dialects.loop.scalar import F32, compute_type, is_float, width
 
@@ -116,6 +117,16 @@ def sum_of_products(loop: ForOp) -> Product | None:
     if update is None or not isinstance(multiply, (arith.MulfOp, arith.MuliOp)):
         return None
     lhs, rhs = (_extended_load(operand) for operand in multiply.operands)
+    return None if lhs is None or rhs is None else Product(lhs, rhs, update.store)
+
+
+def dot_of_words(loop: ForOp) -> Product | None:
+    """`T += dot_bf16(X, Y)` of words that are loaded, if that is the loop's body."""
+    update = sole_update(loop)
+    dot = None if update is None or update.combiner != "add" else update.contribution.owner
+    if update is None or not isinstance(dot, DotBf16Op):
+        return None
+    lhs, rhs = (_source_load(operand) for operand in dot.operands)
     return None if lhs is None or rhs is None else Product(lhs, rhs, update.store)
 
 

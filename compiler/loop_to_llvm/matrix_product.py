@@ -30,7 +30,7 @@ from weft.compiler.target.target import Target
 from weft.dialects.expr import Expr
 from weft.dialects.expr import product as extent_of
 from weft.dialects.loop.ops import AccessOp, ForOp, LoadOp, StoreOp, enclosing_loops
-from weft.dialects.loop.scalar import is_float
+from weft.dialects.loop.scalar import is_float, width
 
 Locate = Callable[[AccessOp, Mapping[SSAValue, Expr]], tuple[Storage, Expr]]
 """Where an access is, for given indices."""
@@ -38,6 +38,8 @@ Locate = Callable[[AccessOp, Mapping[SSAValue, Expr]], tuple[Storage, Expr]]
 _ROWS: Final = 16
 _ROW_BYTES: Final = 64
 _WORD: Final = 4
+_WORD_BITS: Final = 32
+_OF_BF16: Final = "tdpbf16ps"
 _SUMS, _OF_ROWS, _OF_COLUMNS = 0, 4, 6
 _PALETTE: Final = 1
 
@@ -59,7 +61,8 @@ class MatrixProduct(Struct, frozen=True, eq=False):
     rows: ForOp
     columns: ForOp
     words: ForOp
-    terms: ForOp
+    terms: ForOp | None
+    """The loop over the elements of a word; None where these are words."""
     by_rows: LoadOp
     by_columns: LoadOp
     total: LoadOp
@@ -70,12 +73,13 @@ class MatrixProduct(Struct, frozen=True, eq=False):
     def of(loop: ForOp) -> MatrixProduct:
         """Those of a loop that is marked so, and has therefore no others."""
         nest = list(_nest(loop))
-        *reductions, rows, columns, words, terms = nest
-        store = terms.body.block.last_op
+        store = nest[-1].body.block.last_op
         assert isinstance(store, StoreOp), "a product of tiles ends with its store"
-        loads = [op for op in terms.body.block.ops if isinstance(op, LoadOp)]
+        loads = [op for op in nest[-1].body.block.ops if isinstance(op, LoadOp)]
         (total,) = [load for load in loads if load.buffer is store.buffer]
         first, second = (load for load in loads if load is not total)
+        terms = nest.pop() if width(first.buffer_type.element) < _WORD_BITS else None
+        *reductions, rows, columns, words = nest
         if rows.index not in first.operands_ or columns.index in first.operands_:
             first, second = second, first
         return MatrixProduct(
@@ -85,8 +89,7 @@ class MatrixProduct(Struct, frozen=True, eq=False):
 
     def is_of(self, target: Target) -> bool:
         """Whether the target has such products."""
-        terms = self.terms.extent.constant
-        return terms is not None and target.has_matrix_products(terms)
+        return target.has_matrix_products(2 if self.instruction == _OF_BF16 else _WORD)
 
     @property
     def row_parts(self) -> list[Part]:
@@ -108,8 +111,8 @@ class MatrixProduct(Struct, frozen=True, eq=False):
             shapes[register] = rows.extent, columns.extent
         content = bytearray(_ROW_BYTES)
         content[0] = _PALETTE
-        for register, (height, width) in shapes.items():
-            content[16 + 2 * register] = width * _WORD
+        for register, (height, size) in shapes.items():
+            content[16 + 2 * register] = size * _WORD
             content[48 + register] = height
         return bytes(content)
 
@@ -281,8 +284,9 @@ class MatrixEmitter(Struct, frozen=True):
             matrix.rows.index: Expr.of(rows.first),
             matrix.columns.index: Expr.of(columns.first),
             matrix.words.index: Expr.of(0),
-            matrix.terms.index: Expr.of(0),
         }
+        if matrix.terms is not None:
+            origin[matrix.terms.index] = Expr.of(0)
         storage, start = self.locate(access, origin)
         below = {down.index: origin[down.index] + 1}
         _, following = self.locate(access, below)
@@ -316,8 +320,9 @@ def _extent(loop: ForOp) -> int:
 
 def _instruction(by_rows: LoadOp, by_columns: LoadOp) -> str:
     """The product of tiles of these: of bf16, or of bytes with and without a sign."""
-    if is_float(by_rows.buffer_type.element):
-        return "tdpbf16ps"
+    element = by_rows.buffer_type.element
+    if is_float(element) or width(element) == _WORD_BITS:
+        return _OF_BF16
     return f"tdpb{_sign(by_rows)}{_sign(by_columns)}d"
 
 

@@ -94,6 +94,10 @@ class Target(Struct, frozen=True):
         is_quick = terms * self.cost.bf16_dots > 1 or self.has_matrix_products(terms)
         return is_quick and {"+avx512bf16", "+avx512vl"} <= set(self.features)
 
+    def has_bf16_conversions(self, lanes: int) -> bool:
+        """Whether one instruction rounds to bf16, or multiplies these, in so many lanes."""
+        return "+avx512bf16" in self.features and (lanes == 16 or "+avx512vl" in self.features)
+
     def has_dot_instruction(self, lanes: int) -> bool:
         """Whether one instruction does that with bytes in so many lanes."""
         if 32 * lanes == 512 or "+avxvnni" not in self.features:

@@ -8,10 +8,12 @@ from weft.dialects.fields import quicken
 from weft.dialects.loop import communication, dynamic, effects, extents
 from weft.dialects.loop.arithmetic import (
     ClockOp,
+    DotBf16Op,
     DotBytesOp,
     FieldOp,
     GeluOp,
     IndexOp,
+    PackBf16Op,
     RemFOp,
     ThreefryOp,
 )
@@ -39,7 +41,9 @@ LOOP = Dialect(
         PrefetchOp,
         IndexOp,
         ClockOp,
+        DotBf16Op,
         DotBytesOp,
+        PackBf16Op,
         FieldOp,
         AllocOp,
         IfOp,

@@ -74,6 +74,34 @@ class DotBytesOp(IRDLOperation):
 
 
 @irdl_op_definition
+class PackBf16Op(IRDLOperation):
+    """A word of two f32 that are rounded to bf16, the first in its low bits; what is too small for
+    a normal number may be zero: `%w = loop.pack_bf16 %low, %high : i32`.
+    """
+
+    name = "loop.pack_bf16"
+    low: SSAValue = operand_def(Float32Type)
+    high: SSAValue = operand_def(Float32Type)
+    result: SSAValue = result_def(IntegerType(32))
+    traits = traits_def(Pure())
+    assembly_format = "$low `,` $high attr-dict `:` type($result)"
+
+
+@irdl_op_definition
+class DotBf16Op(IRDLOperation):
+    """The sum of the products of the two bf16 of a word with those of another, in f32; what is too
+    small for a normal number may be zero: `%p = loop.dot_bf16 %lhs, %rhs : f32`.
+    """
+
+    name = "loop.dot_bf16"
+    lhs: SSAValue = operand_def(IntegerType(32))
+    rhs: SSAValue = operand_def(IntegerType(32))
+    result: SSAValue = result_def(Float32Type)
+    traits = traits_def(Pure())
+    assembly_format = "$lhs `,` $rhs attr-dict `:` type($result)"
+
+
+@irdl_op_definition
 class FieldOp(IRDLOperation):
     """Some bits of a word as a float, from `low` on; those that are `centred` count from half of
     their range: `%x = loop.field %word {low = 4, bits = 4, centred = true} : f32`.
@@ -109,6 +137,10 @@ class ThreefryOp(IRDLOperation):
     result: SSAValue = result_def(IntegerType(64))
     traits = traits_def(Pure())
     assembly_format = "$key `,` $count attr-dict `:` type($result)"
+
+
+ON_NUMBERS = (GeluOp, DotBytesOp, PackBf16Op, DotBf16Op, FieldOp, ThreefryOp)
+"""Operations that compute a number from others, and do nothing else."""
 
 
 @irdl_op_definition

@@ -155,8 +155,14 @@ class LoopBuilder:
         return buffer in self._views
 
     def temporary(self, shape: Sequence[ExprLike], element: Attribute, name: str = "t") -> SSAValue:
-        """A buffer that lives for this kernel, shared by all of its loops."""
-        op = self.builder.insert(AllocOp.of(buffer(shape, element)))
+        """A buffer that lives for this kernel, shared by all of its loops; it is allocated in front
+        of the branches that are being written.
+        """
+        op = AllocOp.of(buffer(shape, element))
+        point = self.builder.insertion_point
+        while isinstance(branch := point.block.parent_op(), IfOp):
+            point = InsertPoint.before(branch)
+        Builder(point).insert(op)
         op.result.name_hint = name
         return op.result
 

@@ -44,11 +44,20 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from weft.dialects.expr_text import INDEX
-from weft.dialects.loop.arithmetic import DotBytesOp, FieldOp, GeluOp, RemFOp, ThreefryOp
+from weft.dialects.loop.arithmetic import (
+    DotBf16Op,
+    DotBytesOp,
+    FieldOp,
+    GeluOp,
+    PackBf16Op,
+    RemFOp,
+    ThreefryOp,
+)
 from weft.dialects.loop.types import is_integer, register_type
 
 BOOL = IntegerType(1)
 F32 = Float32Type()
+I32 = IntegerType(32)
 I64 = IntegerType(64)
 UI8 = IntegerType(8, Signedness.UNSIGNED)
 NARROW_FLOATS = (
@@ -226,6 +235,16 @@ class Scalar(Struct, frozen=True, eq=False):
                 operands=[self.value, unsigned.value, signed.value], result_types=[self.element]
             )
         )
+
+    def pack_bf16(self, high: Scalar) -> Scalar:
+        """A word, as i32, of this f32 and another one, both rounded to bf16."""
+        op = PackBf16Op.build(operands=[self.value, high.value], result_types=[I32])
+        return self._insert(op, I32)
+
+    def dot_bf16(self, other: Scalar) -> Scalar:
+        """The sum, in f32, of the products of the two bf16 of this word and another one."""
+        op = DotBf16Op.build(operands=[self.value, other.value], result_types=[F32])
+        return self._insert(op, F32)
 
     def threefry(self, count: Scalar) -> Scalar:
         """Two random words of 32 bits in one of 64, of which this is the key."""

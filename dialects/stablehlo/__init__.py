@@ -4,7 +4,7 @@ what it means is the importer's (`compiler/frontend/stablehlo`).
 
 from xdsl.ir import Dialect
 
-from weft.dialects.stablehlo.attributes import ATTRIBUTES
+from weft.dialects.stablehlo.attributes import ATTRIBUTES, CHLO_ATTRIBUTES
 from weft.dialects.stablehlo.names import CHLO_NAMES, STABLEHLO_NAMES
 from weft.dialects.stablehlo.op import define
 from weft.dialects.stablehlo.quantized import QUANT
@@ -14,4 +14,4 @@ __all__ = ["CHLO", "QUANT", "STABLEHLO"]
 STABLEHLO = Dialect(
     "stablehlo", [define(f"stablehlo.{name}") for name in STABLEHLO_NAMES], ATTRIBUTES
 )
-CHLO = Dialect("chlo", [define(f"chlo.{name}") for name in CHLO_NAMES], [])
+CHLO = Dialect("chlo", [define(f"chlo.{name}") for name in CHLO_NAMES], CHLO_ATTRIBUTES)

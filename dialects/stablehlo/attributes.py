@@ -153,9 +153,9 @@ class BoundsAttr(Data[tuple[int | None, ...]]):
         printer.print_string(f"<{', '.join(bounds)}>")
 
 
-def _define(base: type[T], name: str) -> type[T]:
+def _define(base: type[T], name: str, dialect: str = "stablehlo") -> type[T]:
     title = "".join(part.capitalize() for part in name.split("_"))
-    defined: Any = type(f"{title}Attr", (base,), {"name": f"stablehlo.{name}"})
+    defined: Any = type(f"{title}Attr", (base,), {"name": f"{dialect}.{name}"})
     return irdl_attr_definition(defined)
 
 
@@ -184,4 +184,7 @@ WORDS: Final = {name: _define(WordAttr, name) for name in _WORDS}
 RECORDS: Final = {name: _define(RecordAttr, name) for name in _RECORDS}
 ATTRIBUTES: Final[list[type[Attribute]]] = [
     ConvDimsAttr, TokenType, BoundsAttr, *WORDS.values(), *RECORDS.values(),
+]  # fmt: skip
+CHLO_ATTRIBUTES: Final[list[type[Attribute]]] = [
+    _define(WordAttr, "precision", "chlo"), _define(RecordAttr, "ragged_dot", "chlo"),
 ]  # fmt: skip

@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
+from xdsl.dialects.builtin import TupleType as BuiltinTuple
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.parser import Parser
 from xdsl.parser.core import UnresolvedOperand
@@ -177,6 +178,8 @@ def _read_keyword(name: str, word: str, parser: Parser) -> dict[str, Attribute]:
         exponent, mantissa = str(value)[1:].split("m")
         bits = {"exponent_bits": exponent, "mantissa_bits": mantissa}
         return {each: IntegerAttr(int(count), i32) for each, count in bits.items()}
+    if word == "config" and isinstance(value, StringAttr):
+        return {"einsum_config": value}
     if value in ("true", "false"):
         return {word: BoolAttr.from_bool(value == "true")}
     return parser.raise_error(f"{name} has no {word}")
@@ -244,6 +247,8 @@ def _read_types(name: str, parser: Parser, count: int) -> tuple[list[Attribute],
         return types, []
     if short == "optimization_barrier":
         return types, types
+    if short == "tuple" and isinstance(types[0], BuiltinTuple):
+        return list(types[0].types.data), types
     if short in _RESULT_ONLY:
         return [], types
     if short == "complex":

@@ -361,6 +361,34 @@ func.func @totals(%x: !graph.tensor<[5, 6], f32>) -> (!graph.tensor<[5, 6], f32>
 
 // -----
 
+// A total that is computed of what is made of another comes behind it, also where it begins before.
+
+// CHECK-LABEL: func.func @totals_in_turn
+// CHECK: %[[TOTAL:.*]] = graph.fused(%{{.*}} = %x)
+// CHECK: graph.cumsum
+// CHECK-NEXT: graph.yield
+// CHECK: graph.fused
+// CHECK-SAME: %[[TOTAL]]
+// CHECK: graph.equal
+// CHECK: graph.cumsum
+func.func @totals_in_turn(%x: !graph.tensor<[5, 6], f32>) -> (!graph.tensor<[5, 6], i64>, !graph.tensor<[5, 6], i1>, !graph.tensor<[5, 6], f32>, !graph.tensor<[5, 6], f32>) {
+  %zero = graph.constant {literal = #graph.literal<[0.0]>, shape = #graph.shape<[]>, element = f32} : () -> !graph.tensor<[], f32>
+  %none = graph.constant {literal = #graph.literal<[0]>, shape = #graph.shape<[]>, element = i64} : () -> !graph.tensor<[], i64>
+  %s = graph.mul %x, %x : (!graph.tensor<[5, 6], f32>, !graph.tensor<[5, 6], f32>) -> !graph.tensor<[5, 6], f32>
+  %is = graph.equal %x, %zero : (!graph.tensor<[5, 6], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[5, 6], i1>
+  %number = graph.cast %is {to = i64} : (!graph.tensor<[5, 6], i1>) -> !graph.tensor<[5, 6], i64>
+  %a = graph.cumsum %number {axis = 1, exclusive = false, reverse = false} : (!graph.tensor<[5, 6], i64>) -> !graph.tensor<[5, 6], i64>
+  %before = graph.equal %a, %none : (!graph.tensor<[5, 6], i64>, !graph.tensor<[], i64>) -> !graph.tensor<[5, 6], i1>
+  %kept = graph.where %before, %s, %zero : (!graph.tensor<[5, 6], i1>, !graph.tensor<[5, 6], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[5, 6], f32>
+  %flipped = graph.slice %kept {starts = #graph.shape<[0, 5]>, sizes = #graph.shape<[5, 6]>, steps = array<i64: 1, -1>} : (!graph.tensor<[5, 6], f32>) -> !graph.tensor<[5, 6], f32>
+  %b = graph.cumsum %flipped {axis = 1, exclusive = false, reverse = false} : (!graph.tensor<[5, 6], f32>) -> !graph.tensor<[5, 6], f32>
+  %y = graph.slice %b {starts = #graph.shape<[0, 5]>, sizes = #graph.shape<[5, 6]>, steps = array<i64: 1, -1>} : (!graph.tensor<[5, 6], f32>) -> !graph.tensor<[5, 6], f32>
+  %z = graph.where %before, %y, %zero : (!graph.tensor<[5, 6], i1>, !graph.tensor<[5, 6], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[5, 6], f32>
+  func.return %a, %before, %b, %z : !graph.tensor<[5, 6], i64>, !graph.tensor<[5, 6], i1>, !graph.tensor<[5, 6], f32>, !graph.tensor<[5, 6], f32>
+}
+
+// -----
+
 // A row is read where it lies in a matrix, by all that goes over its elements.
 
 // CHECK-LABEL: func.func @row

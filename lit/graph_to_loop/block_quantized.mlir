@@ -42,3 +42,29 @@ func.func @main(%x: !graph.tensor<[1, 64], f32>, %c: !graph.tensor<[1, 8, 32], u
   %y = graph.block_quantized_matmul %x, %c, %s {bits = 4 : i64, block = 32 : i64, columns = 32 : i64, activations = "int8"} : (!graph.tensor<[1, 64], f32>, !graph.tensor<[1, 8, 32], ui32>, !graph.tensor<[1, 2, 32], f32>) -> !graph.tensor<[1, 32], f32>
   func.return %y : !graph.tensor<[1, 32], f32>
 }
+
+// -----
+
+// Many rows of bf16: a panel of words, and tiles of 32 rows, of which the last is filled up.
+// CHECK-LABEL: loop.kernel @block_quantized_matmul
+// CHECK: loop.load %a0[min(32, 32 * %m + %i), 32 * %g + 2 * %w]
+// CHECK: loop.pack_bf16
+// CHECK: %panel = loop.alloc scratch : !loop.buffer<[32, 32], i32>
+// CHECK: loop.pack_bf16
+// CHECK: loop.for %{{.*}} = 0 to 16 reduction(add) {
+// CHECK: loop.dot_bf16
+func.func @main(%x: !graph.tensor<[33, 64], f32>, %c: !graph.tensor<[1, 8, 32], ui32>, %s: !graph.tensor<[1, 2, 32], f32>) -> !graph.tensor<[33, 32], f32> {
+  %y = graph.block_quantized_matmul %x, %c, %s {bits = 4 : i64, block = 32 : i64, columns = 32 : i64, activations = "bf16"} : (!graph.tensor<[33, 64], f32>, !graph.tensor<[1, 8, 32], ui32>, !graph.tensor<[1, 2, 32], f32>) -> !graph.tensor<[33, 32], f32>
+  func.return %y : !graph.tensor<[33, 32], f32>
+}
+
+// -----
+
+// Fewer rows than a register has are bytes.
+// CHECK-LABEL: loop.kernel @block_quantized_matmul
+// CHECK-NOT: bf16
+// CHECK: loop.dot_bytes
+func.func @main(%x: !graph.tensor<[15, 64], f32>, %c: !graph.tensor<[1, 8, 32], ui32>, %s: !graph.tensor<[1, 2, 32], f32>) -> !graph.tensor<[15, 32], f32> {
+  %y = graph.block_quantized_matmul %x, %c, %s {bits = 4 : i64, block = 32 : i64, columns = 32 : i64, activations = "bf16"} : (!graph.tensor<[15, 64], f32>, !graph.tensor<[1, 8, 32], ui32>, !graph.tensor<[1, 2, 32], f32>) -> !graph.tensor<[15, 32], f32>
+  func.return %y : !graph.tensor<[15, 32], f32>
+}

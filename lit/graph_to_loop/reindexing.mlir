@@ -114,3 +114,17 @@ func.func @main(%x: !graph.tensor<[n, 8], f32>, %u: !graph.tensor<[2, 4], f32>) 
   %y = graph.insert_slice %x, %u {starts = #graph.shape<[1, 3]>, steps = array<i64: 1, 1>} : (!graph.tensor<[n, 8], f32>, !graph.tensor<[2, 4], f32>) -> !graph.tensor<[n, 8], f32>
   func.return %y : !graph.tensor<[n, 8], f32>
 }
+
+// -----
+
+// A reshape is indexed by the dims that become others together, whatever the sizes of the rest are.
+// CHECK-LABEL: loop.kernel @expand_reshape
+// CHECK: loop.load %t[(%{{[a-z_0-9]+}} floordiv 4), (%{{[a-z_0-9]+}} mod 4), %{{[a-z_0-9]+}}, %{{[a-z_0-9]+}}]
+func.func @repeated(%x: !graph.tensor<[4, 1, n, 64], f32>) -> !graph.tensor<[16, n, 64], f32> {
+  %y = graph.fused(%a = %x) : (!graph.tensor<[4, 1, n, 64], f32>) -> !graph.tensor<[16, n, 64], f32> {
+    %b = graph.expand %a {shape = #graph.shape<[4, 4, n, 64]>} : (!graph.tensor<[4, 1, n, 64], f32>) -> !graph.tensor<[4, 4, n, 64], f32>
+    %c = graph.reshape %b {shape = #graph.shape<[16, n, 64]>} : (!graph.tensor<[4, 4, n, 64], f32>) -> !graph.tensor<[16, n, 64], f32>
+    graph.yield %c : !graph.tensor<[16, n, 64], f32>
+  }
+  func.return %y : !graph.tensor<[16, n, 64], f32>
+}

@@ -27,6 +27,28 @@ loop.kernel @k(%x: !loop.buffer<[20, 128], ui8>, %w: !loop.buffer<[32, 32, 4], i
 
 // -----
 
+// Elements that are words need no loop over the halves.
+// CHECK-LABEL: loop.kernel @k
+// CHECK: loop.for %k = 0 to 2 matrix reduction(add) {
+loop.kernel @k(%x: !loop.buffer<[2, 20, 16], i32>, %w: !loop.buffer<[32, 32], i32>, %y: !loop.buffer<[20, 32], f32>) {
+  loop.for %k = 0 to 2 reduction(add) {
+    loop.for %i = 0 to 20 {
+      loop.for %j = 0 to 32 {
+        loop.for %o = 0 to 16 reduction(add) {
+          %a = loop.load %x[%k, %i, %o] : !loop.buffer<[2, 20, 16], i32>
+          %b = loop.load %w[16 * %k + %o, %j] : !loop.buffer<[32, 32], i32>
+          %s = loop.load %y[%i, %j] : !loop.buffer<[20, 32], f32>
+          %p = loop.dot_bf16 %a, %b : f32
+          %t = arith.addf %s, %p : f32
+          loop.store %t, %y[%i, %j] : !loop.buffer<[20, 32], f32>
+        }
+      }
+    }
+  }
+}
+
+// -----
+
 // Two registers of rows have 32.
 // CHECK: matrix_product requires tiles of at most 32, got loop %i
 loop.kernel @k(%x: !loop.buffer<[33, 64], ui8>, %w: !loop.buffer<[16, 32, 4], i8>, %y: !loop.buffer<[33, 32], i32>) {

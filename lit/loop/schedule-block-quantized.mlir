@@ -1,7 +1,8 @@
 // RUN: weft-opt %s --split-input-file -p weft-fuse,weft-graph-to-loop,weft-schedule | filecheck %s
 
 // How many rows there are decides whether words become numbers in registers or in a panel, which
-// tiles of rows share; columns are the lanes. Codes are prefetched 2 KB ahead.
+// tiles of rows share; columns are the lanes. Codes are prefetched 2 KB ahead. Of many blocks of
+// rows each has its tiles of columns in parallel.
 // CHECK-LABEL: loop.kernel @block_quantized_matmul
 // CHECK: loop.if
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 2 parallel {
@@ -10,6 +11,7 @@
 // CHECK-NEXT: loop.prefetch %{{.*}} + 16,
 // CHECK: loop.field
 // CHECK: loop.if
+// CHECK-NEXT: loop.for %r = 0 to (n0 floordiv 512) {
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 2 parallel {
 // CHECK: %panel = loop.alloc scratch
 // CHECK: loop.alloc registers
@@ -32,6 +34,39 @@ func.func @main(%x: !graph.tensor<[n, 64], f32>, %c: !graph.tensor<[2, 8, 32], u
 func.func @main(%x: !graph.tensor<[8, 64], f32>, %c: !graph.tensor<[2, 8, 32], ui32>, %s: !graph.tensor<[2, 2, 32], f32>) -> !graph.tensor<[8, 64], f32> {
   %y = graph.block_quantized_matmul %x, %c, %s {bits = 4 : i64, block = 32 : i64, columns = 64 : i64, activations = "int8"} : (!graph.tensor<[8, 64], f32>, !graph.tensor<[2, 8, 32], ui32>, !graph.tensor<[2, 2, 32], f32>) -> !graph.tensor<[8, 64], f32>
   func.return %y : !graph.tensor<[8, 64], f32>
+}
+
+// -----
+
+// Rows and weights of bf16 are words, which registers that hold tiles of matrices multiply.
+// CHECK-LABEL: loop.kernel @block_quantized_matmul
+// CHECK: loop.pack_bf16
+// CHECK: loop.for %{{.*}} = 0 to 2 parallel {
+// CHECK: %panel = loop.alloc scratch : !loop.buffer<[32, 32], i32>
+// CHECK: loop.for %{{.*}} = 0 to 4 unroll {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 32 unroll vector(16) {
+// CHECK: loop.pack_bf16
+// CHECK: loop.for %g{{.*}} = 0 to 2 matrix reduction(add) {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 32 {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 32 {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 16 reduction(add) {
+builtin.module attributes {weft.target = "sapphirerapids"} {
+  func.func @main(%x: !graph.tensor<[20, 64], f32>, %c: !graph.tensor<[2, 8, 32], ui32>, %s: !graph.tensor<[2, 2, 32], f32>) -> !graph.tensor<[20, 64], f32> {
+    %y = graph.block_quantized_matmul %x, %c, %s {bits = 4 : i64, block = 32 : i64, columns = 64 : i64, activations = "bf16"} : (!graph.tensor<[20, 64], f32>, !graph.tensor<[2, 8, 32], ui32>, !graph.tensor<[2, 2, 32], f32>) -> !graph.tensor<[20, 64], f32>
+    func.return %y : !graph.tensor<[20, 64], f32>
+  }
+}
+
+// -----
+
+// Without these the lanes are columns.
+// CHECK-LABEL: loop.kernel @block_quantized_matmul
+// CHECK: loop.for %{{.*}} = 0 to 16 reduction(add) {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 32 unroll vector(8) {
+// CHECK: loop.dot_bf16
+func.func @main(%x: !graph.tensor<[20, 64], f32>, %c: !graph.tensor<[2, 8, 32], ui32>, %s: !graph.tensor<[2, 2, 32], f32>) -> !graph.tensor<[20, 64], f32> {
+  %y = graph.block_quantized_matmul %x, %c, %s {bits = 4 : i64, block = 32 : i64, columns = 64 : i64, activations = "bf16"} : (!graph.tensor<[20, 64], f32>, !graph.tensor<[2, 8, 32], ui32>, !graph.tensor<[2, 2, 32], f32>) -> !graph.tensor<[20, 64], f32>
+  func.return %y : !graph.tensor<[20, 64], f32>
 }
 
 // -----

@@ -540,6 +540,23 @@ builtin.module attributes {weft.target = "x86-64-v4"} {
 
 // -----
 
+// Where rows go through two dims of the result, a tile is no box of it: the sums themselves are transposed as they leave
+// the registers.
+// CHECK-LABEL: loop.kernel @einsum_
+// CHECK: %[[SUMS:[a-z_0-9]+]] = loop.alloc registers : !loop.buffer<[1, 32, 12], f32, [d0, d2, d1] in [1, 12, 32]>
+// CHECK: loop.for %[[O:[a-z_0-9]+]] = 0 to 16 unroll {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 12 unroll vector(16) {
+// CHECK-NEXT: loop.load %[[SUMS]]
+// CHECK-NEXT: loop.store %{{.*}}, %a2[{{.*}}%[[O]], ({{.*}} floordiv 9), ({{.*}} mod 9)]
+builtin.module attributes {weft.target = "x86-64-v4"} {
+  func.func @main(%s: !graph.tensor<[4, 1, 256, 196], f32>, %c: !graph.tensor<[4, 1, 256, 9, 196], f32>) -> !graph.tensor<[1, 256, 256, 9], f32> {
+    %y = graph.einsum %s, %c {equation = "ngop,ngctp->goct"} : (!graph.tensor<[4, 1, 256, 196], f32>, !graph.tensor<[4, 1, 256, 9, 196], f32>) -> !graph.tensor<[1, 256, 256, 9], f32>
+    func.return %y : !graph.tensor<[1, 256, 256, 9], f32>
+  }
+}
+
+// -----
+
 // A matrix times a vector is read along its rows: lanes are added up in the end.
 // CHECK-LABEL: loop.kernel @matmul_
 // CHECK: loop.for %[[I:[a-z_0-9]+]] = 0 to 40 parallel {

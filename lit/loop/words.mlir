@@ -10,6 +10,18 @@ loop.kernel @dot(%a: !loop.buffer<[1], i32>) {
 
 // -----
 
+// CHECK-LABEL: loop.kernel @halves
+// CHECK: %w = loop.pack_bf16 %x, %x : i32
+// CHECK: %p = loop.dot_bf16 %w, %w : f32
+loop.kernel @halves(%a: !loop.buffer<[1], f32>) {
+  %x = loop.load %a[0] : !loop.buffer<[1], f32>
+  %w = loop.pack_bf16 %x, %x : i32
+  %p = loop.dot_bf16 %w, %w : f32
+  loop.store %p, %a[0] : !loop.buffer<[1], f32>
+}
+
+// -----
+
 // CHECK-LABEL: loop.kernel @field
 // CHECK: %f = loop.field %x {low = #builtin.int<28>, bits = #builtin.int<4>, centred = false} : f32
 loop.kernel @field(%a: !loop.buffer<[1], i32>, %b: !loop.buffer<[1], f32>) {

@@ -85,3 +85,18 @@ func.func @quantized_by_axis(%x: tensor<2xf32>) -> tensor<2x!quant.uniform<i8<-1
   %q = stablehlo.uniform_quantize %x : (tensor<2xf32>) -> tensor<2x!quant.uniform<i8<-127:127>:f32:0, {0.5:-3, 0.25}>>
   func.return %q : tensor<2x!quant.uniform<i8<-127:127>:f32:0, {0.5:-3, 0.25}>>
 }
+
+// -----
+
+// A tuple's type lists those of its values; records and words are of either dialect.
+// CHECK-LABEL: func.func @tuples_and_ragged_rows
+// CHECK: "stablehlo.tuple"(%x, %n) : (tensor<7x5xf32>, tensor<3xi32>) -> tuple<tensor<7x5xf32>, tensor<3xi32>>
+// CHECK: "stablehlo.get_tuple_element"(%p) <{index = 1 : i32}>
+// CHECK: "chlo.ragged_dot"
+// CHECK-SAME: ragged_dot_dimension_numbers = #chlo.ragged_dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]>, precision_config = [#chlo.precision<DEFAULT>]
+func.func @tuples_and_ragged_rows(%x: tensor<7x5xf32>, %y: tensor<3x5x4xf32>, %n: tensor<3xi32>) -> tensor<7x4xf32> {
+  %p = stablehlo.tuple %x, %n : tuple<tensor<7x5xf32>, tensor<3xi32>>
+  %m = stablehlo.get_tuple_element %p[1] : (tuple<tensor<7x5xf32>, tensor<3xi32>>) -> tensor<3xi32>
+  %r = "chlo.ragged_dot"(%x, %y, %m) {ragged_dot_dimension_numbers = #chlo.ragged_dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]>, precision_config = [#chlo<precision DEFAULT>]} : (tensor<7x5xf32>, tensor<3x5x4xf32>, tensor<3xi32>) -> tensor<7x4xf32>
+  func.return %r : tensor<7x4xf32>
+}

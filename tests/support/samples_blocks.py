@@ -10,6 +10,7 @@ from hypothesis.strategies import SearchStrategy
 from tests.support.sample import Sample, floats, integers
 from weft.dialects.graph import GraphOp
 from weft.dialects.graph.quantized.block_loops import LANES, TILE_ROWS
+from weft.dialects.graph.quantized.block_panels import FEWEST_WORD_ROWS
 from weft.dialects.graph.quantized.block_quantized import BlockQuantizedMatmulOp, PackWordsOp
 from weft.dialects.graph.quantized.gguf_blocks import (
     FORMATS,
@@ -22,9 +23,10 @@ from weft.dialects.graph.quantized.gguf_blocks import (
 @st.composite
 def product(draw) -> Sample:
     """Tiles that are whole or not, rows one by one and together, with every parameter there is."""
-    bits, mode = draw(st.sampled_from([2, 4, 8])), draw(st.sampled_from(["float", "int8"]))
+    bits, mode = draw(st.sampled_from([2, 4, 8])), draw(st.sampled_from(["float", "int8", "bf16"]))
     block, blocks = 32 // bits * draw(st.integers(1, 2)), draw(st.integers(1, 2))
-    rows = draw(st.sampled_from([1, 3, TILE_ROWS + 1] if mode == "int8" else [1, 3]))
+    most = {"float": 3, "int8": TILE_ROWS + 1, "bf16": FEWEST_WORD_ROWS}[mode]
+    rows = draw(st.sampled_from(sorted({1, 3, most})))
     columns = draw(st.sampled_from([1, LANES, LANES + 3]))
     tiles = -(-columns // LANES)
     shape, words = (tiles, blocks, LANES), (tiles, blocks * block * bits // 32, LANES)

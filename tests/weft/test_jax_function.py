@@ -55,6 +55,16 @@ def test_loops_sorts_and_random_bits():
     agree(jax, weft.from_jax(program, x, i)(x, i), program(x, i))
 
 
+def test_complex_arguments_and_results():
+    jax = pytest.importorskip("jax", reason=REASON)
+    z = floats(3, 4) + np.complex64(1j) * floats(3, 4)
+
+    def program(z: Any, x: Any) -> Any:
+        return {"product": z * x, "size": abs(z), "sorted": jax.lax.sort(z)}
+
+    agree(jax, weft.from_jax(program, z, z.real)(z, z.real), program(z, z.real))
+
+
 def test_symbolic_sizes():
     jax = pytest.importorskip("jax", reason=REASON)
     jnp: Any = jax.numpy

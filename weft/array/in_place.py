@@ -54,6 +54,12 @@ class InPlace(ArrayOperators):
     def __imatmul__(self, other: Any) -> Any:
         return self._in_place(self @ other)
 
+    def __ilshift__(self, other: Any) -> Any:
+        return self._in_place(self << other)
+
+    def __irshift__(self, other: Any) -> Any:
+        return self._in_place(self >> other)
+
     def __iand__(self, other: Any) -> Any:
         return self._in_place(self & other)
 

@@ -19,12 +19,11 @@ from weft.array.parts import Parts
 from weft.dialects.errors import WeftError
 
 METHODS: Final = (
-    "all", "any", "argmax", "argmin", "argsort", "astype", "clip", "clone", "conj", "conjugate",
-    "contiguous", "copy",
-    "cumprod", "cumsum", "diagonal", "dot", "fill", "flatten", "item", "max", "mean", "min",
-    "nonzero", "permute", "prod", "ravel", "repeat", "reshape", "round", "searchsorted", "sort",
-    "split", "squeeze", "std", "sum", "swapaxes", "take", "tolist", "trace", "transpose", "var",
-    "view",
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "choose", "clip",
+    "clone", "compress", "conj", "conjugate", "contiguous", "copy", "cumprod", "cumsum", "diagonal",
+    "dot", "fill", "flatten", "item", "max", "mean", "min", "nonzero", "partition", "permute",
+    "prod", "put", "ravel", "repeat", "reshape", "round", "searchsorted", "sort", "split",
+    "squeeze", "std", "sum", "swapaxes", "take", "tolist", "trace", "transpose", "var", "view",
 )  # fmt: skip
 """All of them, by name."""
 

@@ -20,6 +20,7 @@ from weft.array.methods import SAME, VIEWS, ArrayMethods
 from weft.array.operators import ArrayOperators
 from weft.array_api import linalg
 from weft.array_api.functions import (
+    bits,
     calculus,
     choosing,
     decompositions,
@@ -30,6 +31,7 @@ from weft.array_api.functions import (
     joining,
     making,
     matrices,
+    padding,
     shapes,
     statistics,
 )
@@ -45,7 +47,9 @@ from weft.array_api.operands import (
 from weft.array_api.ufuncs import NAMES as UFUNC_NAMES
 from weft.array_api.ufuncs import UFUNCS, imported
 
-_MODULES: Final = (shapes, elements, joining, statistics, histograms, calculus, choosing, making)
+_MODULES: Final = (
+    shapes, elements, bits, joining, padding, statistics, histograms, calculus, choosing, making,
+)  # fmt: skip
 _NOTHING: Final = frozenset((
     "array", "asanyarray", "ascontiguousarray", "copy", "fftfreq",
     "fromfunction", "rfftfreq",

@@ -11,7 +11,16 @@ import numpy as np
 from weft.array.complex_numbers import complex_of
 from weft.array.methods import ArrayMethods
 from weft.array.operators import ArrayOperators, listed, order_of, users_line
-from weft.array.views import Link, Permuted, Repeated, Reshaped, linked, lost, reshaped
+from weft.array.views import (
+    Link,
+    Permuted,
+    Repeated,
+    Reshaped,
+    linked,
+    lost,
+    reshaped,
+    views_of,
+)
 from weft.compiler.deferred import deferred
 from weft.dialects.errors import WeftError
 from weft.dialects.weights import Array
@@ -220,8 +229,10 @@ class Tensor(ArrayMethods):
         return duplicate(self)
 
     def copy(self, order: str = "C") -> Tensor:
-        """Another array of the same elements."""
-        return duplicate(self)
+        """Another array of the same elements, which NumPy has row by row for the order "C"."""
+        found = duplicate(self)
+        views_of(found).rows = order == "C"
+        return found
 
     def __pos__(self) -> Tensor:
         return duplicate(self)

@@ -75,14 +75,15 @@ class SourceRecording(Recording):
 
     def constant(self, array: NumpyArray) -> Any:
         found = super().constant(array)
-        return self.array(found.value) if isinstance(found, Traced) else found
+        rows = array.flags.c_contiguous
+        return self.array(found.value, rows) if isinstance(found, Traced) else found
 
     def results(self, name: str, *operands: Traced, **attributes: Any) -> list[Traced]:
         return [self.array(each.value) for each in super().results(name, *operands, **attributes)]
 
-    def array(self, value: SSAValue) -> Array:
+    def array(self, value: SSAValue, rows: bool = False) -> Array:
         """A value of the graph as an array of its own."""
-        return self.make(Array(self, value))
+        return self.make(Array(self, value, rows=rows))
 
     def scalar(self, python_type: type, number: float | bool) -> SSAValue:
         """A number of Python as a scalar of the graph."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 
 from weft.array.complex_numbers import Complex
+from weft.array.views import Link
 from weft.dialects.errors import SourceError, WeftError
 from weft.source.captures import Captures
 from weft.source.recording import SourceRecording
@@ -154,15 +155,14 @@ class Run(Struct, eq=False):
         it is known which these are.
         """
         view = array.part_of
-        if view is None or view.index is None or array.shown:
+        if view is None or view.link is None or array.shown:
             return False
-        if any(isinstance(each, Array) for each in view.index):
+        if type(view.link) is Link and any(isinstance(each, Array) for each in view.link.how):
             return False  # of an array without axes NumPy makes a copy, of a scalar a view
         if view.base.stale and not self._read_again(view.base):
             return False
-        now = self.recording.index(self.recording, view.base, view.index)
-        self.undo_log.assign(ArraySlot(array), now)
-        array.viewing(view.base, view.index)
+        self.undo_log.assign(ArraySlot(array), view.link.read(view.base))
+        array.viewing(view.base, view.link)
         return True
 
     def flag(self, frame: Frame, name: str) -> bool | Number:

@@ -11,7 +11,8 @@ from msgspec import Struct
 from xdsl.ir import SSAValue
 
 from weft.array.complex_numbers import Complex
-from weft.array.methods import ArrayMethods
+from weft.array.operators import listed, order_of
+from weft.array.views import Link, Permuted, Reshaped
 from weft.dialects.errors import SourceError
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.types import BOOL, F64, I64, TensorType, tensor, type_of
@@ -72,10 +73,10 @@ class Number(Traced):
 
 
 class View(Struct, frozen=True, eq=False):
-    """Which part of which array an array is, and what that array held then."""
+    """How an array comes from which other one, if that is known, and what that array held then."""
 
     base: Array
-    index: tuple[Any, ...] | None
+    link: Link | None
     seen: SSAValue
 
 
@@ -86,14 +87,20 @@ class Array(Traced):
     part_of: View | None
     shown: tuple[View, ...]
     owner: str
+    rows: bool
 
-    def __init__(self, recording: SourceRecording, value: SSAValue, owner: str = ""):
-        """`owner` says what else the array may be a part of, where it must not be changed."""
+    def __init__(
+        self, recording: SourceRecording, value: SSAValue, owner: str = "", rows: bool = False
+    ):
+        """`owner` says what else the array may be a part of, where it must not be changed, `rows`
+        that NumPy is known to have the elements row by row, without gaps.
+        """
         object.__setattr__(self, "recording", recording)
         object.__setattr__(self, "value", value)
         object.__setattr__(self, "part_of", None)
         object.__setattr__(self, "shown", ())
         object.__setattr__(self, "owner", owner)
+        object.__setattr__(self, "rows", rows)
 
     def __getitem__(self, index: Any) -> Array:
         parts = index if isinstance(index, tuple) else (index,)
@@ -107,31 +114,43 @@ class Array(Traced):
         return self
 
     def showing(self, found: Any) -> Any:
+        owns = self.part_of is None and not self.shown
+        if self.rows or (owns and self.ndim <= 1):
+            object.__setattr__(found, "rows", True)
+            return found.viewing(self, Reshaped(self, found.shape))
         return found
 
     def regrouped(self, shape: Any) -> Any:
-        return self.shaped(shape)
+        found: Any = self.shaped(shape)
+        object.__setattr__(found, "rows", self.rows)
+        return found.viewing(self, Reshaped(self, found.shape))
 
     def transpose(self, *axes: Any) -> Any:
-        return ArrayMethods.transpose(self, *axes)
+        given = tuple(listed(axes[0])) if len(axes) == 1 else axes
+        order = order_of(given, self.ndim)
+        found: Any = self.op("transpose", self, permutation=[*order])
+        return found.viewing(self, Permuted(self, order))
 
     def duplicate(self) -> Array:
         return self.recording.array(self.value)
+
+    def copy(self, order: str = "C") -> Array:
+        return self.recording.array(self.value, rows=order == "C")
 
     def replace(self, value: SSAValue) -> None:
         """Gives it other elements."""
         object.__setattr__(self, "value", value)
 
-    def viewing(self, base: Array, index: tuple[Any, ...] | None) -> Array:
-        """The array as a part of another one; without an index nobody can say which."""
-        object.__setattr__(self, "part_of", View(base, index, base.value))
+    def viewing(self, base: Array, link: Link | None) -> Array:
+        """The array as a part of another one; without a link nobody can say which."""
+        object.__setattr__(self, "part_of", View(base, link, base.value))
         return self
 
     def part_with(self) -> None:
         """Forgets what it is a part of."""
         object.__setattr__(self, "part_of", None)
 
-    def is_within(self, base: Array, apart: Array) -> bool:
+    def is_within(self, base: Array, apart: Array | None = None) -> bool:
         """Whether it is the array or shows parts of it, but as a part of another one."""
         if self is apart or self is base:
             return self is base

@@ -5,7 +5,7 @@ and what torch has no table for.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 
 import torch
@@ -79,6 +79,7 @@ def _encoder_layer(
     return x
 
 
+@cache
 def _foreach() -> dict[Any, Callable[..., Any]]:
     """Operators on lists of tensors, as optimisers have them: torch's own loops over the lists."""
     loops = torch._C.DispatchKey.CompositeExplicitAutograd
@@ -95,13 +96,26 @@ OWN: Final[dict[Any, Callable[..., Any]]] = {
 }
 
 
-def decompositions(whole: AtenTable = ATEN) -> dict[Any, Any]:
-    """By operator; those of a table stay whole."""
+@cache
+def _of_torch() -> dict[Any, tuple[str, Callable[..., Any]]]:
+    """Torch's table, with the names of overloads; what draws random numbers is not among it. It
+    is made once: that takes as long as compiling a small graph. Operators of other libraries that
+    torch composes of others are taken apart without it, also when they come later.
+    """
     table = dict(core_aten_decompositions().items()) | get_decompositions(NOT_CORE)
     seeded = torch.Tag.nondeterministic_seeded
+    return {
+        op: (str(op), function)
+        for op, function in table.items()
+        if seeded not in getattr(op, "tags", ())
+    }
+
+
+def decompositions(whole: AtenTable = ATEN) -> dict[Any, Any]:
+    """By operator; those of a table stay whole."""
     kept = {
         op: function
-        for op, function in table.items()
-        if (str(op) not in whole or op in BY_SIZES) and seeded not in getattr(op, "tags", ())
+        for op, (name, function) in _of_torch().items()
+        if name not in whole or op in BY_SIZES
     }
     return kept | OWN | _foreach()

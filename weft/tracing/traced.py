@@ -374,8 +374,10 @@ class Traced(ArrayMethods):
         return found
 
     def copy(self, order: str = "C") -> Any:
-        """Another array of the same elements."""
-        return self.duplicate()
+        """Another array of the same elements, which NumPy has row by row for the order "C"."""
+        found = self.duplicate()
+        views_of(found).rows = order == "C"
+        return found
 
     clone = copy
 

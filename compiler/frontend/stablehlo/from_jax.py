@@ -22,11 +22,13 @@ class Lowered(Struct, frozen=True):
     arguments: Any
     results: Any
     dtypes: Sequence[Any]
+    result_dtypes: Sequence[Any]
 
 
 def lower_function(function: Callable[..., Any], examples: Sequence[Any], name: str) -> Lowered:
     """The graph of a function for arguments like these: arrays, numbers and `jax.ShapeDtypeStruct`,
-    in pytrees. Sizes may be symbolic, as `jax.export.symbolic_args_specs` makes them.
+    in pytrees, complex arrays as pairs along a last dim. Sizes may be symbolic, as
+    `jax.export.symbolic_args_specs` makes them.
 
     Raises UnsupportedError where JAX is not installed.
     """
@@ -43,13 +45,15 @@ def lower_function(function: Callable[..., Any], examples: Sequence[Any], name: 
         exported: Any = export.export(staged, platforms=("cpu",))(*examples)
         text, arrays = read_bytecode(exported.mlir_module_serialized, name)
         results: Any = exported.out_tree
-        dtypes = [aval.dtype for aval in exported.in_avals]
+        avals = exported.in_avals, exported.out_avals
     else:
         staged = jax.jit(function, keep_unused=True)
         traced: Any = staged.trace(*examples)
         lowered: Any = traced.lower(lowering_platforms=(PLATFORM,))
         text, arrays = text_of(lowered.compiler_ir("stablehlo"))
         results = jax.tree.structure(lowered.out_info)
-        dtypes = [each.dtype for each in jax.tree.leaves(lowered.in_avals)]
-    imported = import_stablehlo(read_stablehlo(text, name), name, elided=arrays)
-    return Lowered(imported, structure, results, dtypes)
+        avals = jax.tree.leaves(lowered.in_avals), jax.tree.leaves(lowered.out_info)
+    module = read_stablehlo(text, name)
+    imported = import_stablehlo(module, name, elided=arrays, interleaved=True)
+    given, returned = ([each.dtype for each in every] for every in avals)
+    return Lowered(imported, structure, results, given, returned)

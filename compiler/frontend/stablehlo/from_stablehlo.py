@@ -33,6 +33,7 @@ from weft.compiler.frontend.stablehlo.types import (
     held_as,
     is_complex,
     is_token,
+    leaves_of,
     parts_of,
 )
 from weft.dialects.budget import Budget
@@ -178,11 +179,11 @@ def _require_known(main: FuncOp, functions: dict[str, FuncOp], name: str) -> Non
                 lacking[f"custom_call @{target}"] = None
         elif op.name not in IMPORTERS and not _is_structure(op):
             lacking[op.name] = None
-        for value in op.results:
-            if is_token(value.type):
+        for leaf in (leaf for value in op.results for leaf in leaves_of(value.type)):
+            if is_token(leaf):
                 continue
             try:
-                declared(value.type)
+                declared(leaf)
             except UnsupportedError as error:
                 lacking[str(error)] = None
     if lacking:
@@ -231,7 +232,8 @@ def _finished(
     function = FuncOp(MAIN, types, Region(block))
     arguments = enumerate(main.body.block.args)
     named = [(each.name_hint or f"arg{at}", each.type) for at, each in arguments]
-    results = [(f"result{at}", each.type) for at, each in enumerate(returned_by(main))]
+    returned = [leaf for each in returned_by(main) for leaf in leaves_of(each.type)]
+    results = [(f"result{at}", each) for at, each in enumerate(returned)]
     input_names, output_names = (_names(each, interleaved) for each in (named, results))
     function.attributes["input_names"] = _strings(input_names)
     function.attributes["output_names"] = _strings(output_names)

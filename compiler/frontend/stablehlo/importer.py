@@ -63,19 +63,26 @@ class ModuleImporter(Struct):
         return results
 
     def import_block(
-        self, block: Block, arguments: Sequence[Term], b: GraphBuilder, *, elementwise: bool = False
+        self,
+        block: Block,
+        arguments: Sequence[Term],
+        b: GraphBuilder,
+        *,
+        elementwise: bool = False,
+        wanted: Sequence[SSAValue] | None = None,
     ) -> list[Term]:
-        """What a block hands back for these arguments."""
+        """What a block hands back for these arguments, or values of its own."""
         outer = dict(self.values)
         self._assign(block.args, [Term(b, each.value) for each in arguments])
-        returned: list[Term] = []
+        returned: Sequence[SSAValue] = []
         for op in block.ops:
             if isinstance(op, ReturnOp) or op.name == "stablehlo.return":
-                returned = [term for each in op.operands for term in self.value(each, b)]
+                returned = op.operands
             else:
                 self._import(op, b, elementwise)
+        found = [term for each in wanted or returned for term in self.value(each, b)]
         self.values = outer
-        return returned
+        return found
 
     def value(self, value: SSAValue, b: GraphBuilder) -> list[Term]:
         """The tensors of the graph that a value is, used by a builder."""

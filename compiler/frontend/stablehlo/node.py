@@ -14,10 +14,16 @@ from xdsl.dialects.builtin import (
     StringAttr,
     SymbolRefAttr,
 )
-from xdsl.ir import Attribute, Block, Operation
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from weft.compiler.frontend.onnx.constant_values import ConstantValues
-from weft.compiler.frontend.stablehlo.types import Declared, declared, dense_integers, parts_of
+from weft.compiler.frontend.stablehlo.types import (
+    Declared,
+    declared,
+    dense_integers,
+    leaves_of,
+    parts_of,
+)
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.expr import Expr
 from weft.dialects.graph import BindSizesOp, ConstantOp
@@ -37,9 +43,17 @@ class Scope(Protocol):
     constants: ConstantValues
 
     def import_block(
-        self, block: Block, arguments: Sequence[Term], b: GraphBuilder, *, elementwise: bool = False
+        self,
+        block: Block,
+        arguments: Sequence[Term],
+        b: GraphBuilder,
+        *,
+        elementwise: bool = False,
+        wanted: Sequence[SSAValue] | None = None,
     ) -> list[Term]:
-        """What a block hands back for these arguments, inserted by the builder."""
+        """What a block hands back for these arguments, or values of its own, inserted by the
+        builder.
+        """
         ...
 
     def call(
@@ -74,9 +88,10 @@ class Node(Struct):
     def results(self) -> list[Declared]:
         """The types that the results are written with."""
         return [
-            declared(result.type)
+            declared(leaf)
             for result in self.op.results
-            for _ in range(parts_of(result.type))
+            for leaf in leaves_of(result.type)
+            for _ in range(parts_of(leaf))
         ]
 
     @property
@@ -148,13 +163,19 @@ class Node(Struct):
         return self.scope.import_block(block, arguments, b or self.b)
 
     def applied(
-        self, arguments: Sequence[Term], b: GraphBuilder | None = None, position: int = 0
+        self,
+        arguments: Sequence[Term],
+        b: GraphBuilder | None = None,
+        position: int = 0,
+        wanted: Sequence[SSAValue] | None = None,
     ) -> list[Term]:
         """What a region that is written for scalars gives for tensors of one shape, element by
-        element.
+        element, or values of its own.
         """
         block = self.op.regions[position].block
-        return self.scope.import_block(block, arguments, b or self.b, elementwise=True)
+        return self.scope.import_block(
+            block, arguments, b or self.b, elementwise=True, wanted=wanted
+        )
 
     def number(self, value: float, element: Attribute) -> Term:
         """A scalar constant."""

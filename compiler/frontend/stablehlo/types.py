@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     StringAttr,
     TensorType,
+    TupleType,
 )
 from xdsl.ir import Attribute
 
@@ -91,8 +92,18 @@ def quantization(written: Attribute) -> Quantization | None:
     return element.data if isinstance(element, UniformType) else None
 
 
+def leaves_of(written: Attribute, *, nested: bool = True) -> list[Attribute]:
+    """The types of the values of a tuple, and of those in it; of another value its own."""
+    if not isinstance(written, TupleType):
+        return [written]
+    values: list[Attribute] = list(written.types.data)
+    return [leaf for each in values for leaf in leaves_of(each)] if nested else values
+
+
 def parts_of(written: Attribute) -> int:
     """How many tensors of the graph a value is."""
+    if isinstance(written, TupleType):
+        return sum(parts_of(each) for each in leaves_of(written))
     return 0 if is_token(written) else 2 if is_complex(written) else 1
 
 

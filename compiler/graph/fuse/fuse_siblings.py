@@ -137,9 +137,11 @@ def fuse_siblings(
 def _join_scans(
     groups: dict[Operation, Group], position: Mapping[Operation, int], readers: _Readers
 ) -> None:
-    """Joins groups of running totals along the same lines that read the same value."""
+    """Joins groups of running totals along the same lines that read the same value, in the order
+    in which they stand: a total may be computed of what is made of another.
+    """
     scans: list[Group] = []
-    for group in dict.fromkeys(groups.values()):
+    for group in sorted(set(groups.values()), key=lambda each: position[each.members[-1]]):
         if not isinstance(group.anchor, ScanOp):
             continue
         for first in scans:

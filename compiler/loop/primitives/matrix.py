@@ -8,7 +8,7 @@ from typing import Final
 
 from xdsl.dialects.builtin import UnitAttr
 
-from weft.compiler.loop.matchers import Product, product_of_words
+from weft.compiler.loop.matchers import Product, dot_of_words, product_of_words
 from weft.compiler.loop.nest import (
     combiner_of,
     describe,
@@ -26,8 +26,8 @@ TILE_ROWS: Final = 16
 
 TILE_WORDS: Final = 16
 
-TILE_LOOPS: Final = 4
-"""Loops inside of the reductions: over rows, columns, words and the terms of a word."""
+TILE_LOOPS: Final = 3
+"""Loops inside of the reductions: over rows, columns and words."""
 
 REGISTERS_ACROSS: Final = 2
 """Registers of sums along each dim: as many as leave room for those of both factors."""
@@ -42,17 +42,19 @@ def matrix_product(loop: ForOp) -> ForOp:
           acc[i, j] += x[i, 64*k + 4*w + q] * y[k, w, j, q]
         ->  for k matrix reduction(add):  ...
 
+    Elements that are words themselves, as `loop.dot_bf16` multiplies, need no loop over terms.
     Raises IllegalSchedule where the loops inside are others, or longer than registers have room
     for, where terms of a word and columns are not neighbours, and where rows or words are not
     evenly spaced.
     """
     nest = perfect_nest(loop)
-    product = product_of_words(nest[-1]) if len(nest) > TILE_LOOPS else None
-    if product is None:
+    product = product_of_words(nest[-1]) or dot_of_words(nest[-1])
+    if product is None or len(nest) <= TILE_LOOPS + (product.terms > 1):
         rule = "reductions around rows, columns and words of a sum of products of words"
         raise IllegalSchedule(f"matrix_product requires {rule}, got {describe(loop)}")
-    *around, rows, columns, words, terms = nest
-    sums = [*around, words, terms]
+    terms = nest[-1:] if product.terms > 1 else []
+    *around, rows, columns, words = nest[: len(nest) - len(terms)]
+    sums = [*around, words, *terms]
     if any(combiner_of(each) != "add" for each in sums):
         rule = "reductions that add"
         raise IllegalSchedule(f"matrix_product requires {rule}, got {describe(loop)}")
@@ -62,26 +64,28 @@ def matrix_product(loop: ForOp) -> ForOp:
         if extent is None or not 1 <= extent <= most or each.lower != 0 or each.step.data != 1:
             rule = f"tiles of at most {most}"
             raise IllegalSchedule(f"matrix_product requires {rule}, got {describe(each)}")
-    if terms.extent != product.terms:
-        rule = f"words of {product.terms} terms"
-        raise IllegalSchedule(f"matrix_product requires {rule}, got {describe(terms)}")
-    _require_spacing(product, (rows, columns, words, terms), sums)
+    for each in terms:
+        if each.extent != product.terms:
+            rule = f"words of {product.terms} terms"
+            raise IllegalSchedule(f"matrix_product requires {rule}, got {describe(each)}")
+    _require_spacing(product, (rows, columns, words), terms, sums)
     loop.properties["matrix"] = UnitAttr()
     return loop
 
 
-def _require_spacing(product: Product, inner: tuple[ForOp, ...], sums: list[ForOp]) -> None:
+def _require_spacing(
+    product: Product, inner: tuple[ForOp, ForOp, ForOp], terms: list[ForOp], sums: list[ForOp]
+) -> None:
     """Each factor in words, which one loop alone indexes beside that over words, and the sums in
     rows of neighbours.
     """
-    rows, columns, words, terms = inner
+    rows, columns, words = inner
     by_columns = _step(product.lhs, columns) != 0
     panel, other = (product.lhs, product.rhs) if by_columns else (product.rhs, product.lhs)
     fixed: list[tuple[AccessOp, ForOp, int]] = [
-        (panel, terms, 1),
+        *((factor, each, 1) for factor in (panel, other) for each in terms),
         (panel, columns, product.terms),
         (panel, rows, 0),
-        (other, terms, 1),
         (other, words, product.terms),
         (other, columns, 0),
         (product.store, columns, 1),

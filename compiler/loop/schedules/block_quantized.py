@@ -14,9 +14,16 @@ from contextlib import suppress
 from xdsl.dialects import arith
 from xdsl.ir import Operation
 
-from weft.compiler.loop.matchers import split_nest, sum_of_products
-from weft.compiler.loop.nest import child_loops, loads_in, loops_in, perfect_nest
-from weft.compiler.loop.primitives import parallelize, prefetch, unroll, vectorize
+from weft.compiler.loop.matchers import dot_of_words, split_nest, sum_of_products
+from weft.compiler.loop.nest import child_loops, loads_in, loops_in, perfect_nest, subscripts
+from weft.compiler.loop.primitives import (
+    matrix_product,
+    parallelize,
+    prefetch,
+    reorder,
+    unroll,
+    vectorize,
+)
 from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.gemm.register_tile import split_tile_rows, tile_rows
 from weft.compiler.loop.schedules.innermost_loops import lanes_for, nests_and_branches
@@ -38,6 +45,12 @@ PREFETCH_DISTANCE = 16
 """Words of each column that are prefetched, 2 KB: behind so many operations on each line too few
 are under way otherwise, and those of the next page come late.
 """
+
+WORD_TERMS = 2
+"""Numbers of bf16 in a word."""
+
+LOOPS_AROUND_WORDS = 3
+"""Over groups of words, rows and lanes."""
 
 SHORT = 8
 """Iterations of a loop around lanes that is unrolled: words of a block, and rows that share one."""
@@ -72,6 +85,8 @@ def apply(nest: ForOp, target: Target) -> None:
         *around, _ = enclosing_loops(load)
         if around and around[-1].index in load.operands_:  # else rows share what is loaded
             prefetch(load, around[-1], PREFETCH_DISTANCE)
+    for loop in _products_of_words(nest):
+        _multiply_words(loop, target)
     for chain in _products(nest):
         _tile_product(chain, target)
     for loop in loops_in(nest):
@@ -82,13 +97,40 @@ def apply(nest: ForOp, target: Target) -> None:
             unroll(vectorize(loop, lanes_for(loop, target)))
         elif 1 < extent <= SHORT and _is_small(loop):
             unroll(loop)
-    with suppress(IllegalSchedule):  # a single tile
-        parallelize(nest)
+    for loop in _tiles_of_columns(nest):
+        with suppress(IllegalSchedule):  # a single tile
+            parallelize(loop)
+
+
+def _tiles_of_columns(nest: ForOp) -> list[ForOp]:
+    """The loops over tiles of columns, of which each has codes of its own."""
+    tiles = [
+        loop
+        for load in filter(_is_taken_apart, loads_in(nest))
+        for loop in enclosing_loops(load)
+        if loop.index in subscripts(load)[0].atoms()
+    ]
+    return list(dict.fromkeys(tiles))
 
 
 def _is_small(loop: ForOp) -> bool:
     """Whether a loop holds one over lanes alone."""
     return len(loops_in(loop)) == 1 and not loops_in(loops_in(loop)[0])
+
+
+def _products_of_words(nest: ForOp) -> list[ForOp]:
+    """The nests inside that add products of words up: the loop over groups of words."""
+    dots = [loop for loop in loops_in(nest) if dot_of_words(loop) is not None]
+    return [enclosing_loops(loop)[-LOOPS_AROUND_WORDS] for loop in dots]
+
+
+def _multiply_words(groups: ForOp, target: Target) -> None:
+    """Multiplies a tile in registers that hold tiles of matrices, or lanes of words one by one."""
+    _, rows, lanes, words = perfect_nest(groups)
+    if target.has_matrix_products(WORD_TERMS):
+        matrix_product(groups)
+    else:
+        reorder(rows, words, lanes)
 
 
 def _products(nest: ForOp) -> list[list[ForOp]]:

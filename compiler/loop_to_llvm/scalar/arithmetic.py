@@ -13,7 +13,12 @@ from xdsl.dialects.builtin import Float32Type, FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
 from weft.compiler.loop_to_llvm.scalar.conversions import convert
-from weft.compiler.loop_to_llvm.scalar.dot_bytes import REGISTERS, emit_dot
+from weft.compiler.loop_to_llvm.scalar.dot_bytes import (
+    REGISTERS,
+    emit_dot,
+    emit_dot_of_words,
+    emit_pack,
+)
 from weft.compiler.loop_to_llvm.scalar.elements import (
     I1,
     constant,
@@ -30,7 +35,15 @@ from weft.compiler.loop_to_llvm.scalar.rounded_integers import emit_rounded, rou
 from weft.compiler.loop_to_llvm.scalar.threefry import emit_threefry
 from weft.compiler.loop_to_llvm.vector_math import MATH_FUNCTIONS, call_math
 from weft.compiler.target.target import Target
-from weft.dialects.loop.arithmetic import DotBytesOp, FieldOp, GeluOp, RemFOp, ThreefryOp
+from weft.dialects.loop.arithmetic import (
+    DotBf16Op,
+    DotBytesOp,
+    FieldOp,
+    GeluOp,
+    PackBf16Op,
+    RemFOp,
+    ThreefryOp,
+)
 from weft.dialects.loop.scalar import ANY_ZERO, MATH_OPS, width
 
 LOG10_OF_2 = 0.30102999566398119521
@@ -151,6 +164,14 @@ def _dot_bytes(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Va
         )
         total = builder.add(total, builder.mul(*factors))
     return total
+
+
+def _pack_bf16(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
+    return emit_pack(at.builder, at.target, *operands)
+
+
+def _dot_bf16(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
+    return emit_dot_of_words(at.builder, at.target, *operands)
 
 
 def _field(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
@@ -388,7 +409,9 @@ EMITTERS: dict[type[Operation], Emitter] = {
     math.CountTrailingZerosOp: _intrinsic("cttz", 0),
     math.RoundOp: _round,
     math.Log10Op: _log10,
+    DotBf16Op: _dot_bf16,
     DotBytesOp: _dot_bytes,
+    PackBf16Op: _pack_bf16,
     FieldOp: _field,
     GeluOp: _gelu,
     ThreefryOp: _threefry,

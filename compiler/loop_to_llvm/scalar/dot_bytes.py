@@ -8,7 +8,15 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
-from weft.compiler.loop_to_llvm.scalar.elements import I8, I32, intrinsic, lanes_of
+from weft.compiler.loop_to_llvm.scalar.conversions import convert
+from weft.compiler.loop_to_llvm.scalar.elements import (
+    I8,
+    I32,
+    intrinsic,
+    lane_numbers,
+    lanes_of,
+    shaped,
+)
 from weft.compiler.target.target import Target
 
 
@@ -57,6 +65,42 @@ def emit_dot_of_floats(
     factors = [builder.bitcast(each, halves) for each in (lhs, rhs)]
     name = f"x86.avx512bf16.dpbf16ps.{32 * lanes}"
     return intrinsic(builder, name, total.type, [total, *factors])
+
+
+def emit_pack(builder: ir.IRBuilder, target: Target, low: ir.Value, high: ir.Value) -> ir.Value:
+    """Words of two f32 each, rounded to bf16."""
+    lanes = lanes_of(low)
+    words = shaped(I32, lanes)
+    if lanes in REGISTERS and target.has_bf16_conversions(lanes):
+        name = f"x86.avx512bf16.cvtne2ps2bf16.{32 * lanes}"
+        rounded = intrinsic(builder, name, ir.VectorType(_BFLOAT, 2 * lanes), [high, low])
+        halves = builder.bitcast(rounded, ir.VectorType(ir.IntType(16), 2 * lanes))
+        order = [each for lane in range(lanes) for each in (lane, lanes + lane)]
+        return builder.bitcast(builder.shuffle_vector(halves, halves, lane_numbers(*order)), words)
+    narrow = (convert(builder, each, "f32", "bf16", has_f16=False) for each in (low, high))
+    below, above = (builder.zext(each, words) for each in narrow)
+    return builder.or_(below, builder.shl(above, _number(words, 16)))
+
+
+def emit_dot_of_words(
+    builder: ir.IRBuilder, target: Target, lhs: ir.Value, rhs: ir.Value
+) -> ir.Value:
+    """The sums of the products of the two bf16 of each lane."""
+    lanes = lanes_of(lhs)
+    floats = shaped(ir.FloatType(), lanes)
+    if lanes in REGISTERS and target.has_bf16_conversions(lanes):
+        return emit_dot_of_floats(builder, ir.Constant(floats, None), lhs, rhs)
+    lows = [builder.shl(each, _number(each.type, 16)) for each in (lhs, rhs)]
+    highs = [builder.and_(each, _number(each.type, -(1 << 16))) for each in (lhs, rhs)]
+    products = [
+        builder.fmul(*(builder.bitcast(each, floats) for each in pair)) for pair in (lows, highs)
+    ]
+    return builder.fadd(*products)
+
+
+def _number(like: ir.Type, number: int) -> ir.Constant:
+    count = like.count if isinstance(like, ir.VectorType) else 0
+    return ir.Constant(like, [number] * count if count else number)
 
 
 def _halves(builder: ir.IRBuilder, words: ir.Value, *, signed: bool) -> list[ir.Value]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from weft.dialects.expr import Expr
+from weft.dialects.graph.core.reshape_groups import reshape_groups
 from weft.dialects.graph.core.types import Shape
 
 Factors = tuple[str | None, ...]
@@ -70,30 +70,14 @@ def reshape_factors(source: Shape, result: Shape) -> tuple[Factors, Factors]:
         [None] * len(source),
         [None] * len(result),
     )
-    starts, sizes = [0, 0], [Expr.of(1), Expr.of(1)]
-    ends = [0, 0]
     shapes = source, result
-    while any(ends[side] < len(shapes[side]) for side in (0, 1)):
-        shorter = int(_is_less(sizes[1], sizes[0])) if sizes[0] != sizes[1] else 0
-        side = shorter if ends[shorter] < len(shapes[shorter]) else 1 - shorter
-        if ends[side] == len(shapes[side]):
-            break
-        sizes[side] = sizes[side] * shapes[side][ends[side]]
-        ends[side] += 1
-        if sizes[0] == sizes[1]:
-            for each in (0, 1):
-                group = range(starts[each], ends[each])
-                first = next((at for at in group if shapes[each][at] != 1), None)
-                if first is not None:
-                    factors[each][first] = f"d{starts[0]}_{starts[1]}"
-            starts, sizes = list(ends), [Expr.of(1), Expr.of(1)]
+    for groups in reshape_groups(source, result):
+        name = "d" + "_".join(str(group.start) for group in groups)
+        for each, group in enumerate(groups):
+            first = next((at for at in group if shapes[each][at] != 1), None)
+            if first is not None:
+                factors[each][first] = name
     return tuple(factors[0]), tuple(factors[1])
-
-
-def _is_less(one: Expr, other: Expr) -> bool:
-    """Whether a size is certainly below another."""
-    _, high = (one - other).range({})
-    return high is not None and high < 0
 
 
 def reduction_rule(

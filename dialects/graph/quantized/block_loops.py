@@ -1,5 +1,5 @@
 """The loops of `graph.block_quantized_matmul`: words of codes become numbers in registers for few
-rows, in a panel that stays in a cache for many, or factors of dot products of bytes.
+rows, or factors of dot products of bytes. `block_panels` has those of many rows.
 
 A tile has 32 columns, the lanes of a few vectors; each lane has a word of codes of its column.
 """
@@ -27,9 +27,6 @@ FEW_ROWS = 2
 
 TILE_ROWS = 8
 """Rows that dot products are computed of together."""
-
-PANEL_DEPTH = 256
-"""Terms of a panel at most, but for a longer block: as floats they fill most of L1."""
 
 STEPS = 127
 """Of a block of activations, on either side of zero."""
@@ -90,6 +87,14 @@ class BlockWeights(Struct, frozen=True):
         zero = self.b.load(self.zeros, at).cast(self.element)
         return [field - zero for field in fields]
 
+    def weights(self, at: tuple[Expr, Expr, Expr], word: ExprLike) -> Iterator[Scalar]:
+        """The weights of the `word`-th word of a block, `(tile, block, column)`."""
+        _, block, _ = at
+        scale = self.scale(at)
+        least = None if self.minimum is None else self.b.load(self.minimum, at).cast(self.element)
+        for level in self.levels(at, block * self.block_words + word):
+            yield level * scale if least is None else level * scale - least
+
     def factors(self, tile: Expr, word: Expr, lane: Expr) -> list[Scalar]:
         """A word's codes as words of four unsigned bytes: every so many-th code of it."""
         word_bits = self.b.load(self.codes, [tile, word, lane])
@@ -123,19 +128,11 @@ class BlockProduct(Struct, frozen=True):
         return self.depth // self.weights.block
 
     def emit(self, mode: str) -> None:
-        """Writes the loops."""
-        if mode == "int8":
-            self._of_bytes()
-        elif (self.rows.constant or 0) > FEW_ROWS:
-            self._unpack_panels()
-        elif self.rows.constant is not None:
+        """Writes the loops for rows of bytes, or for a few rows of floats."""
+        if mode == "float":
             self._unpack_in_registers(self._sums_of_blocks())
         else:
-            sums = self._sums_of_blocks()
-            with self.b.when(self.b.index(self.rows) <= FEW_ROWS):
-                self._unpack_in_registers(sums)
-            with self.b.when(self.b.index(self.rows) > FEW_ROWS):
-                self._unpack_panels()
+            self._of_bytes()
 
     def _fill(self, buffer: SSAValue, shape: list[int], element: Attribute) -> None:
         zero = self.b.constant(0, element)
@@ -189,48 +186,6 @@ class BlockProduct(Struct, frozen=True):
                 x = b.load(self.x, [index[0], index[1] * w.block + k])
                 b.store(sums, index, b.load(sums, index) + x)
         return sums
-
-    # Many rows
-
-    def _unpack_panels(self) -> None:
-        """for tiles: for panels of a tile: unpack; for rows: for lanes: for terms"""
-        b, w = self.b, self.weights
-        depth = self._panel_depth()
-        for count, width in w.tiles():
-            with b.loops([count], "t") as (number,):
-                tile = number + w.first_tile(width)
-                zero = b.constant(0, w.element)
-                with b.loops([self.rows, width], "ml") as (row, lane):
-                    b.store(self.y, [row, tile * LANES + lane], zero)
-                with b.loops([self.depth // depth], "c") as (number,):
-                    panel = b.scratch([depth, LANES], w.element, "panel")
-                    self._unpack(panel, tile, number * (depth // w.block), depth)
-                    with (
-                        b.loops([self.rows, width], "ml") as (row, lane),
-                        b.reduce([depth], "add", "k") as (k,),
-                    ):
-                        place = [row, tile * LANES + lane]
-                        x = b.load(self.x, [row, number * depth + k])
-                        term = x * b.load(panel, [k, lane])
-                        b.store(self.y, place, b.load(self.y, place) + term)
-
-    def _panel_depth(self) -> int:
-        """The terms of a panel: as many blocks as divide them all."""
-        block, blocks = self.weights.block, self._blocks.constant or 1
-        most = max(1, PANEL_DEPTH // block)
-        return block * next(n for n in range(most, 0, -1) if blocks % n == 0)
-
-    def _unpack(self, panel: SSAValue, tile: Expr, first: Expr, depth: int) -> None:
-        b, w = self.b, self.weights
-        with b.loops([depth // w.block, w.block_words, LANES], "dgl") as (number, g, lane):
-            at = tile, first + number, lane
-            scale = w.scale(at)
-            least = None if w.minimum is None else b.load(w.minimum, at).cast(w.element)
-            levels = w.levels(at, (first + number) * w.block_words + g)
-            for n, level in enumerate(levels):
-                weight = level * scale if least is None else level * scale - least
-                k = (number * w.block_words + g) * w.word_codes + n
-                b.store(panel, [k, lane], weight)
 
     # Activations as bytes
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import ml_dtypes
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import SSAValue
@@ -26,11 +27,17 @@ from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp
 from weft.dialects.graph.core.types import F32, F64, FLOATS, UI8, UI32, TensorType, tensor, type_of
 from weft.dialects.graph.quantized.block_loops import (
+    FEW_ROWS,
     LANES,
     WORD_BITS,
     WORD_BYTES,
     BlockProduct,
     BlockWeights,
+)
+from weft.dialects.graph.quantized.block_panels import (
+    FEWEST_WORD_ROWS,
+    FloatProduct,
+    WordProduct,
 )
 from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.weights import Array
@@ -38,7 +45,7 @@ from weft.dialects.weights import Array
 BITS = (2, 4, 8)
 """Of a code: whole numbers of them fill a byte."""
 
-ACTIVATIONS = ("float", "int8")
+ACTIVATIONS = ("float", "int8", "bf16")
 
 
 @irdl_op_definition
@@ -50,7 +57,8 @@ class BlockQuantizedMatmulOp(GraphOp):
     turn, `codes[tile, word, column]` has `32 / bits` codes that follow each other along k, the
     lowest bits first, and parameters are `[tile, block, column]`. A zero point is half of the
     range unless given, the minimum 0. With `activations` of int8, each block of `x` becomes
-    multiples of its greatest absolute value over 127, to the nearest, ties to even.
+    multiples of its greatest absolute value over 127, to the nearest, ties to even. With those of
+    bf16, 16 rows or more and the weights are rounded to that, and fewer rows are as with int8.
     """
 
     name = "graph.block_quantized_matmul"
@@ -90,7 +98,7 @@ class BlockQuantizedMatmulOp(GraphOp):
         zero = self._type_of(self.zeros, UI8)
         self.require(zero == UI8 or zero in FLOATS, "zero points of ui8 or floats", listed)
         rounded = self.mode == "float" or zero == UI8
-        self.require(rounded, "zero points of ui8 beside activations of int8", listed)
+        self.require(rounded, f"zero points of ui8 beside activations of {self.mode}", listed)
         return [tensor((*x.shape[:-1], columns), x.element)]
 
     def _pairs(self) -> Sequence[tuple[Expr, Expr]]:
@@ -142,9 +150,11 @@ class BlockQuantizedMatmulOp(GraphOp):
         )
         weights = (levels - zeros) * scales - minimum
         matrix = weights.transpose(1, 2, 0, 3).reshape(x.shape[-1], -1)[:, :columns]
-        rows = (
-            _rounded(x.astype(np.float32), block) if self.mode == "int8" else x.astype(np.float64)
-        )
+        rows = x.astype(np.float64)
+        if self.mode == "bf16" and len(x) >= FEWEST_WORD_ROWS:
+            rows, matrix = (_in_bf16(each) for each in (rows, matrix))
+        elif self.mode != "float":
+            rows = _rounded(x.astype(np.float32), block)
         return [np.asarray(rows @ matrix).astype(x.dtype)]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
@@ -156,14 +166,31 @@ class BlockQuantizedMatmulOp(GraphOp):
         bits, block, columns = self.numbers
         element = type_of(self.operand).element
         weights = BlockWeights(b, codes, scales, zeros, minimum, element, bits, block, columns)
-        BlockProduct(b, x, weights, results[0], rows, depth).emit(self.mode)
+        few = BlockProduct(b, x, weights, results[0], rows, depth)
+        if self.mode == "int8":
+            few.emit(self.mode)
+            return
+        of_floats = self.mode == "float"
+        least = FEW_ROWS + 1 if of_floats else FEWEST_WORD_ROWS
+        panels = FloatProduct if of_floats else WordProduct
+        many = panels(b, x, weights, results[0], rows, depth)
+        if rows.constant is None:
+            with b.when(b.index(rows) < least):
+                few.emit(self.mode)
+            with b.when(b.index(rows) >= least):
+                many.emit()
+        elif rows.constant < least:
+            few.emit(self.mode)
+        else:
+            many.emit()
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """Those of a product with the weights as floats, `dx = dy w` and `dw = dy^T x`, the latter
         for the parameters of each block. Steps of activations have none.
         """
         if self.mode != "float":
-            raise WeftError(f"{self.name} requires activations of float for a derivative, got int8")
+            rule = "activations of float for a derivative"
+            raise WeftError(f"{self.name} requires {rule}, got {self.mode}")
         distances, scales, minimum = self._floats(b)
         weights = distances * scales if minimum is None else distances * scales - minimum
         tiles, blocks, block, lanes = weights.shape
@@ -242,6 +269,11 @@ class PackWordsOp(GraphOp):
                 for n in range(WORD_BYTES)
             ]
             b.store(results[0], index, parts[0] | parts[1] | parts[2] | parts[3])
+
+
+def _in_bf16(x: Array) -> Array:
+    """The nearest numbers of bf16, as those of f32 are rounded."""
+    return x.astype(np.float32).astype(ml_dtypes.bfloat16).astype(np.float64)
 
 
 def _rounded(x: Array, block: int) -> Array:

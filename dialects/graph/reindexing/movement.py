@@ -23,6 +23,7 @@ from weft.dialects.graph.core.broadcast import (
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.elementwise import PassThroughOp, sum_to
 from weft.dialects.graph.core.op import GraphOp, OnnxName, ints
+from weft.dialects.graph.core.reshape_groups import reshape_groups
 from weft.dialects.graph.core.sharding_rule import (
     ShardingRule,
     broadcast_factors,
@@ -80,14 +81,14 @@ class RowMajorOp(IndexMapOp):
         return {**self.properties, "shape": results[0].dims}
 
     def source_index(self, index: Sequence[Expr]) -> Sequence[Expr]:
-        if self.keeps_dims():
-            dims = zip(index, self.result_type.shape, strict=True)
-            positions = (position for position, dim in dims if dim != 1)
-            shape = type_of(self.operand).shape
-            return [Expr.of(0) if dim == 1 else next(positions) for dim in shape]
-        strides = row_major_strides(self.result_type.shape)
-        terms = (position * stride for position, stride in zip(index, strides, strict=True))
-        return unflatten(sum(terms, Expr.of(0)), type_of(self.operand).shape)
+        source, result = type_of(self.operand).shape, self.result_type.shape
+        found: list[Expr] = []
+        for before, after in reshape_groups(source, result):
+            positions, dims = index[after.start : after.stop], result[after.start : after.stop]
+            strides = row_major_strides(dims)
+            terms = (position * stride for position, stride in zip(positions, strides, strict=True))
+            found += unflatten(sum(terms, Expr.of(0)), source[before.start : before.stop])
+        return found
 
     def keeps_dims(self) -> bool:
         """Whether dims of 1 alone come or go."""

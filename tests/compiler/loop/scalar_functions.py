@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from weft.dialects.loop.threefry import threefry
@@ -71,6 +72,19 @@ def _wide(function: Function) -> Function:
 def _dot_bytes(total: Any, unsigned: Any, signed: Any) -> Any:
     left, right = (np.asarray(each, "<i4").reshape(1) for each in (unsigned, signed))
     return int(total) + int(left.view(np.uint8).astype(int) @ right.view(np.int8).astype(int))
+
+
+def _pack_bf16(low: Any, high: Any) -> int:
+    halves = np.array([low, high], np.float32).astype(ml_dtypes.bfloat16)
+    return int(halves.view("<i4")[0])
+
+
+def _dot_bf16(lhs: Any, rhs: Any) -> Any:
+    left, right = (
+        np.asarray(each, "<i4").reshape(1).view(ml_dtypes.bfloat16).astype(np.float32)
+        for each in (lhs, rhs)
+    )
+    return left @ right
 
 
 _FLOAT_ORDER: dict[str, Function] = {
@@ -209,7 +223,9 @@ FUNCTIONS: dict[str, Function] = {
     "math.atanh": np.arctanh,
     "math.erf": _wide(math.erf),
     "loop.gelu": _wide(lambda x: x / 2 * math.erf(x * math.sqrt(0.5)) + x / 2),
+    "loop.dot_bf16": _dot_bf16,
     "loop.dot_bytes": _dot_bytes,
+    "loop.pack_bf16": _pack_bf16,
     "math.powf": np.power,
     "math.fma": lambda a, b, c: np.float64(a) * np.float64(b) + np.float64(c),
     "math.floor": np.floor,

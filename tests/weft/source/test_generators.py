@@ -58,7 +58,9 @@ def left_early(x):
 
 def taken_whole(x):
     values = list(joined(x))
-    return sum(multiples(x, 4)) + values[0] + len(values)
+    pairs = [a + b * n for a in joined(x) for n, b in enumerate(list(multiples(a, 2))) if n < 9]
+    named = {n: sum(each * n for each in multiples(x, n)) for n in fibonacci(3)}
+    return sum(multiples(x, 4)) + values[0] + len(values) + sum(pairs) * len(pairs) + named[3]
 
 
 def without_end(x):
@@ -132,7 +134,6 @@ def twice(x):
         (ended, "an end that no tensor decides"),
         (twice, "one loop over it, got two"),
         (lambda x: next(multiples(x, 3)), "a loop over it, got next"),
-        (lambda x: [each for each in multiples(x, 3)], r"elements, got the generator multiples"),  # noqa: C416
         (lambda x: multiples(x, 3), "values, got the generator"),
     ],
 )

@@ -1,6 +1,7 @@
 """`weft.jit(f, fallback="python")`: compiled pieces and Python between them are as Python alone."""
 
 import copy
+import json
 import linecache
 import random
 import re
@@ -40,6 +41,12 @@ def table(x, n):
     if len(rows) > 2:
         return w, sorted(rows)
     return w + 1, sorted(rows)
+
+
+def dumped(x):
+    y = np.sin(x) * 2
+    text = json.dumps({"large": [bool(y.sum() > 5), x.shape]})
+    return y + len(text), text
 
 
 def views(x):
@@ -102,7 +109,7 @@ def inner(x):
     ("function", "arguments"),
     [
         (table, (X, 3)), (table, (X, 2)), (views, (X,)), (tried, (X,)), (unbound, (X, True)),
-        (loops, (X,)), (loops, (-X,)), (inner, (X,)),
+        (loops, (X,)), (loops, (-X,)), (inner, (X,)), (dumped, (X,)),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )  # fmt: skip

@@ -113,7 +113,8 @@ def test_distances_and_segments():
     def functions(x, y, indices, starts, lengths):
         bags = [functional.embedding_bag(indices, x, starts, mode=m) for m in ("sum", "max")]
         parts = torch.segment_reduce(x, "mean", lengths=lengths, axis=0, initial=0)
-        return (torch.cdist(x, y), torch.cdist(x, y, 1.0), torch.pdist(x), *bags, parts)
+        none = torch.cdist(x.expand(0, 5, 3), y[None])
+        return (torch.cdist(x, y), torch.cdist(x, y, 1.0), none, torch.pdist(x), *bags, parts)
 
     sources = (torch.randn(rows, 3, requires_grad=True) for rows in (5, 4))
     places = ([1, 4, 4, 0, 2], [0, 3], [2, 0, 3])
@@ -128,6 +129,8 @@ def test_statistics():
             middle, place, often, last, torch.histc(x.nan_to_num(0), 4),
             torch.nonzero_static(mask, size=5), torch.histogram(x.nan_to_num(0), edges)[0],
             x.nan_to_num(0).masked_scatter(mask, edges),
+            *torch.histogram(x[0, 0], 3, density=True),  # of equal elements, and of none
+            *torch.histogram(x[:0], 3),
         )  # fmt: skip
 
     x = torch.tensor([[0.2, 1.4, float("nan"), 0.9], [2.0, 2.1, -1.0, 0.3]])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from weft.array import products, selections
-from weft.array.elementwise import matmul, where
+from weft.array.elementwise import abs, exp, matmul, where
 from weft.array.operators import axes_of, axis_of, listed
 from weft.array.rearrangements import concat, flip, moveaxis
 from weft.array.selections import take
@@ -349,6 +349,36 @@ def polymul(a1: Any, a2: Any) -> Any:
     >>> np.polymul(v, v[:2])
     """
     return convolve(a1, a2)
+
+
+def polydiv(u: Any, v: Any) -> Any:
+    """The quotient of two polynomials and what is left, without zeros in front.
+
+    >>> np.polydiv(np.array([3.0, 5.0, 2.0]) * v[0], v[:2])
+    """
+    u, v = (as_double(each) for each in operand(u, v).promoted(operand(v, u)))
+    size, by = known(u.shape[0], "polydiv"), known(v.shape[0], "polydiv")
+    rest, quotients = u, [u.constant(np.zeros(1, u.dtype))]
+    for position in range(size - by + 1):
+        quotients.append((rest[position] / v[0]).reshape(1))
+        front, part = rest[:position], rest[position : position + by] - quotients[-1] * v
+        rest = concat([front, part, rest[position + by :]])
+    large = ~(abs(rest) <= 1e-8)  # of which NaN is one
+    kept = (large.astype(np.int64).cumsum() > 0) | (np.arange(size) == size - 1)
+    return concat(quotients[1:] or quotients), rest[kept]
+
+
+def i0(x: Any) -> Any:
+    """The modified Bessel function of the first kind of order 0, as the mean of
+    `exp(x cos(t))` over a half circle, which is exact to the last digits.
+
+    >>> np.i0(x), np.i0(i * 4.0)
+    """
+    x = operand(x).as_float()
+    cosines = np.cos(np.pi * (np.arange(128) + 0.5) / 128).astype(x.dtype)
+    size = abs(x)
+    steps = exp(size.reshape(*size.shape, 1) * (cosines - 1))
+    return exp(size) * steps.mean(-1)
 
 
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:  # noqa: N803  NumPy's name

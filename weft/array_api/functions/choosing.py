@@ -54,6 +54,16 @@ def argsort(
     return selections.argsort(flat, -1 if axis is None else axis, descending)
 
 
+def sort_complex(a: Any) -> Any:
+    """The elements as complex numbers, sorted by their real parts, then by the imaginary ones.
+
+    >>> np.sort_complex(v), np.sort_complex(v * (1 - 2j))
+    """
+    a = operand(a)
+    small = a.dtype.kind in "biu" and a.dtype.itemsize < 4 and a.dtype != np.bool_
+    return sort(a if a.dtype.kind == "c" else a.astype(np.complex64 if small else np.complex128))
+
+
 def partition(
     a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
 ) -> Any:

@@ -26,7 +26,7 @@ from weft.array.elementwise import (
 )
 from weft.array.rearrangements import concat
 from weft.array.reductions import all, any, cumulative_sum
-from weft.array.selections import diff, sort
+from weft.array.selections import diff
 from weft.array_api.operands import operand
 from weft.tracing.control import while_loop
 
@@ -144,6 +144,23 @@ def modf(x: Any) -> Any:
     x = operand(x).as_float()
     whole = trunc(x)
     return copysign(where(isinf(x), 0.0, x - whole), x), whole
+
+
+def frexp(x: Any) -> Any:
+    """Fractions of at least one half and below one, and the powers of two that they are times of.
+
+    >>> np.frexp(x * 40), np.frexp([0.0, -3.0, 1e-300, np.inf])
+    """
+    x = operand(x).as_float()
+    wide = x.astype(np.float64)
+    small = abs(wide) < 1e-300
+    bits = where(small, wide * 2.0**60, wide).view(np.int64)
+    power = ((bits >> 52) & 2047) - 1022 - where(small, 60, 0)
+    power = where((x == 0) | isinf(x) | isnan(x), 0, power)
+    half = power >> 1
+    for each in (half, power - half):
+        wide = wide * ((1023 - each) << 52).view(np.float64)
+    return wide.astype(x.dtype), power.astype(np.int32)
 
 
 def ldexp(x1: Any, x2: Any) -> Any:
@@ -424,13 +441,3 @@ def iscomplexobj(x: Any) -> bool:
     >>> np.iscomplexobj(x), np.iscomplexobj(x * 1j)
     """
     return operand(x).dtype.kind == "c"
-
-
-def sort_complex(a: Any) -> Any:
-    """The elements as complex numbers, sorted by their real parts, then by the imaginary ones.
-
-    >>> np.sort_complex(v), np.sort_complex(v * (1 - 2j))
-    """
-    a = operand(a)
-    small = a.dtype.kind in "biu" and a.dtype.itemsize < 4 and a.dtype != np.bool_
-    return sort(a if a.dtype.kind == "c" else a.astype(np.complex64 if small else np.complex128))

@@ -9,8 +9,9 @@ import numpy as np
 
 from weft.array import selections
 from weft.array.elementwise import where
+from weft.array.operators import listed
 from weft.array.rearrangements import concat
-from weft.array_api.operands import is_integer, known, operand, refuse
+from weft.array_api.operands import as_double, is_integer, known, leaves, operand, refuse
 from weft.dialects.expr import maximum
 
 
@@ -80,21 +81,71 @@ def histogram(
     """
     a = operand(a, weights, bins).reshape(-1)
     edges = histogram_bin_edges(a, bins, range)
-    count = known(edges.shape[0], "histogram") - 1
-    inside = (a >= edges[0]) & (a <= edges[-1])
-    position = selections.searchsorted(edges, a, side="right") - 1
-    position = where(a == edges[-1], count - 1, position)
-    held = (
-        inside.astype(np.int64)
-        if weights is None
-        else where(inside, operand(weights, a).reshape(-1), 0)
-    )
-    zeros = a.constant(np.zeros(count, held.dtype))
-    at = position.clip(0, count - 1).reshape(-1, 1)
-    found = zeros.op("scatter_nd", zeros, at, held, reduction="add")
+    found = _counted([a], [edges], weights)
     if density:
         found = found / (edges[1:] - edges[:-1]) / found.sum()
     return found, edges
+
+
+def _counted(columns: Any, edges: Any, weights: Any) -> Any:
+    """How many points are in each bin of all axes, or the sums of their weights; `columns` are the
+    points' coordinates, a vector an axis.
+    """
+    counts = [known(ends.shape[0], "histogram") - 1 for ends in edges]
+    positions: list[Any] = []
+    inside: Any = None
+    for x, ends, count in zip(columns, edges, counts, strict=True):
+        within = (x >= ends[0]) & (x <= ends[-1])
+        inside = within if inside is None else inside & within
+        position = selections.searchsorted(ends, x, side="right") - 1
+        position = where(x == ends[-1], count - 1, position)
+        positions.append(position.clip(0, count - 1).reshape(-1, 1))
+    held = inside.astype(np.int64)
+    if weights is not None:
+        held = where(inside, operand(weights, columns[0]).reshape(-1), 0)
+    zeros = columns[0].constant(np.zeros(counts, held.dtype))
+    return zeros.op("scatter_nd", zeros, concat(positions, 1), held, reduction="add")
+
+
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> Any:
+    """How many points, a row or a vector of each coordinate, are in each bin of all axes, and the
+    ends of the bins of each axis.
+
+    >>> np.histogramdd(x, 2)[0], np.histogramdd([v, v * v], (2, [0.0, 0.3, 1.0]), weights=v)[0]
+    """
+    several = isinstance(sample, list | tuple)
+    rows = operand(sample, *leaves(weights), *leaves(bins))
+    rows = rows if several else rows.T
+    rows = as_double(rows.reshape(1, -1) if rows.ndim < 2 else rows)
+    columns = [rows[axis] for axis in builtins.range(known(rows.shape[0], "histogramdd"))]
+    given = [bins] * len(columns) if is_integer(bins) else listed(bins)
+    ranges = [None] * len(columns) if range is None else listed(range)
+    if not len(given) == len(ranges) == len(columns):
+        raise refuse(f"histogramdd requires bins and ranges of {len(columns)} axes", len(given))
+    edges = [histogram_bin_edges(*each) for each in zip(columns, given, ranges, strict=True)]
+    found = as_double(_counted(columns, edges, weights))
+    if density:
+        total = found.sum()
+        for axis, ends in enumerate(edges):
+            wide = (ends[1:] - ends[:-1]).reshape(-1, *(1,) * (len(edges) - axis - 1))
+            found = found / wide
+        found = found / total
+    return found, edges
+
+
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> Any:
+    """How many points of a plane are in each bin, and the ends of the bins along both axes.
+
+    >>> np.histogram2d(v, v[::-1], 2), np.histogram2d(v, v * v, [0.0, 0.5, 1.0], density=True)
+    """
+    pair = is_integer(bins) or len(bins) == 2
+    whole = [operand(x, y), operand(y, x)]
+    found, edges = histogramdd(whole, bins if pair else [bins, bins], range, density, weights)
+    return found, *edges
 
 
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:

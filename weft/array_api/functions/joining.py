@@ -291,51 +291,6 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     return filt[int(low) : int(max(high, low))]
 
 
-_INSIDE = {"reflect": "reflect", "symmetric": "symmetric", "wrap": "wrap", "edge": "edge"}
-
-
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
-    """Elements around an array: constants, those of its edges, reflected or repeated ones, or a
-    maximum, minimum, mean or ramp of each axis.
-
-    >>> np.pad(x, 1), np.pad(x, ((0, 1), (2, 0)), "edge"), np.pad(v, 2, mode="reflect")
-    >>> np.pad(v, (1, 2), constant_values=7.0), np.pad(x, 1, "wrap"), np.pad(x, 2, "symmetric")
-    """
-    array = operand(array)
-    if isinstance(pad_width, dict):
-        by_axis = cast("dict[int, Any]", pad_width)
-        pad_width = [by_axis.get(axis, (0, 0)) for axis in range(array.ndim)]
-    widths = np.broadcast_to(np.asarray(pad_width), (array.ndim, 2)).tolist()
-    if mode == "constant":
-        values = kwargs.get("constant_values", 0)
-        if hasattr(values, "ndim") and not values.ndim or not isinstance(values, list | tuple):
-            values = [(values, values)] * array.ndim
-        else:
-            values = np.broadcast_to(np.asarray(cast("Any", values)), (array.ndim, 2)).tolist()
-        for axis, (width, value) in enumerate(zip(widths, values, strict=True)):
-            array = _extended(array, axis, width, value)
-        return array
-    if mode not in _INSIDE:
-        raise refuse("pad requires the mode constant, edge, reflect, symmetric or wrap", mode)
-    for axis, width in enumerate(widths):
-        if any(width):
-            size = known(array.shape[axis], "pad")
-            array = take(array, np.pad(np.arange(size), width, mode, **kwargs), axis)
-    return array
-
-
-def _extended(x: Any, axis: int, width: Sequence[int], values: Sequence[Any]) -> Any:
-    """The array with one value in front of it and one behind it."""
-    parts = [x]
-    for count, value, front in ((width[0], values[0], True), (width[1], values[1], False)):
-        if count:
-            shape = list(x.shape)
-            shape[axis] = count
-            filler = x.lifted(value).astype(x.dtype).broadcast_to(shape)
-            parts = [filler, *parts] if front else [*parts, filler]
-    return concat(parts, axis) if len(parts) > 1 else x.copy()
-
-
 def tile(A: Any, reps: Any) -> Any:  # noqa: N803  NumPy's name
     """The array so many times along each axis.
 

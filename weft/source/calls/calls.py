@@ -27,8 +27,8 @@ from weft.source.calls.functions import Function, bind
 from weft.source.calls.generators import Generated, Managed, Resumed, is_generator
 from weft.source.calls.modules import METHODS as MODULE_METHODS
 from weft.source.expressions.conditions import refused_text
-from weft.source.expressions.iteration import Iterations, elements, stacked
-from weft.source.expressions.operations import made, native
+from weft.source.expressions.iteration import elements, stacked
+from weft.source.expressions.operations import holds_dynamic, made, native
 from weft.source.leaves import shown
 from weft.source.run import MOST_CALLS, RETURNED, VALUE, Frame, Run
 from weft.source.statements.requirements import end_with_error
@@ -290,7 +290,7 @@ def _seen(run: Run, name: str, given: Sequence[Any], found: Any) -> Any:
         same = any(leaf is each for each in given)
         if isinstance(leaf, Array) and not (same and name in SAME):
             leaf = run.recording.array(leaf.value) if same else leaf
-            if name in VIEWS and first is not None and leaf.ndim:
+            if name in VIEWS and first is not None and leaf.ndim and not leaf.is_within(first):
                 leaf.viewing(first, None)
         seen.append(leaf)
     return unflatten(tree, seen)
@@ -405,17 +405,6 @@ def _constant_of(run: Run, value: Any) -> Any:
     if isinstance(value, Array) and isinstance(value.value.owner, ConstantOp):
         return value.value.owner.array(run.recording.weights)
     return value
-
-
-def holds_dynamic(value: Any) -> bool:
-    """Whether a value is one that only a call knows, or holds one."""
-    if isinstance(value, Traced | Iterations | Spread | Complex):
-        return True
-    if isinstance(value, list | tuple):
-        return any(map(holds_dynamic, cast("Sequence[Any]", value)))
-    if type(value) is dict:
-        return any(map(holds_dynamic, cast("dict[Any, Any]", value).values()))
-    return False
 
 
 def _require_fresh(value: Any, location: Location) -> None:

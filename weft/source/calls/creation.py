@@ -42,7 +42,7 @@ def _filled(run: Run, shape: Any, value: Any, dtype: Any = None) -> Any:
         scalar = run.recording.array(b.constant_of(array, element_type(array.dtype)))
     elif dtype is not None:
         scalar = scalar.astype(dtype)
-    return scalar.broadcast_to(shape)
+    return run.recording.array(scalar.broadcast_to(shape).value, rows=True)
 
 
 def _zeros(run: Run, location: Location, shape: Any, dtype: Any = np.float64) -> Any:

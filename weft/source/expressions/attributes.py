@@ -20,7 +20,7 @@ from weft.source.state import change_state, is_state
 from weft.source.statements.changes import set_element
 from weft.source.syntax import Location
 from weft.source.undo_log import NameSlot, Slot
-from weft.source.values import Array, Number
+from weft.source.values import Number
 from weft.tracing.printing import Text
 from weft.tracing.traced import Traced
 
@@ -103,8 +103,7 @@ def _of_tensor(run: Run, holder: Traced, name: str, location: Location) -> Any:
         case "dtype":
             return holder.dtype
         case "T":
-            found = run.recording.array(holder.transpose().value)
-            return found.viewing(holder, None) if isinstance(holder, Array) else found
+            return holder.transpose()
         case _ if name in LANGUAGE:
             return partial(LANGUAGE[name], run, location, holder)
         case _ if hasattr(type(holder), name) and not name.startswith("_"):
@@ -125,12 +124,7 @@ def _of_complex(run: Run, holder: Complex, name: str, location: Location) -> Any
         return lambda value: set_element(run, holder, ..., value, location)
     if name.startswith("_") or not hasattr(type(holder), name):
         return _of_tensor(run, holder.real, f"_{name}", location)
-    return Complex(_viewing(holder)) if name == "T" else getattr(holder, name)
-
-
-def _viewing(holder: Complex) -> list[Any]:
-    """The parts of a transpose, which show the parts of the array."""
-    return [each.transpose().viewing(each, None) for each in holder.parts]
+    return getattr(holder, name)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
+from weft.source.calls.generators import Generated, generate
 from weft.source.expressions.conditions import as_condition
 from weft.source.expressions.iteration import iterations_of
 from weft.source.expressions.operations import static
@@ -27,18 +28,23 @@ def comprehend(
         generator = node.generators[position]
         location = Location(frame.code.file, generator.iter)
         source = run.evaluate(run, inner if position else frame, generator.iter)
+
+        def each(element: Any) -> None:
+            run.count_statement(location)
+            run.store(run, inner, generator.target, element)
+            if all(_lets_through(run, inner, condition) for condition in generator.ifs):
+                over(position + 1)
+
+        if isinstance(source, Generated):
+            generate(run, source, each, location)
+            return
         iterations = iterations_of(run, source, location)
         count = iterations.count.constant
         if count is None:
             rule = "a comprehension requires to know how many elements there are"
             raise location.refuse(rule, iterations.count, "use a for statement, and append")
         for number in range(count):
-            run.count_statement(location)
-            run.store(
-                run, inner, generator.target, iterations.element(iterations.count * 0 + number)
-            )
-            if all(_lets_through(run, inner, each) for each in generator.ifs):
-                over(position + 1)
+            each(iterations.element(iterations.count * 0 + number))
 
     over(0)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.array.indexing import parsed
+from weft.array.views import Link
 from weft.source.recording import SourceRecording
 from weft.source.values import Array
 from weft.tracing.indexing import chosen
@@ -24,4 +25,6 @@ def read(r: SourceRecording, x: Traced, index: Sequence[Any]) -> Array:
     found = parsed(tuple(index), x.shape)
     part = r.array(chosen(x, found).value)
     is_view = not any(getattr(each, "ndim", 0) for each in found.parts)
-    return part.viewing(x, tuple(index)) if part.ndim and is_view and isinstance(x, Array) else part
+    if part.ndim and is_view and isinstance(x, Array):
+        part.viewing(x, Link(x, tuple(index)))
+    return part

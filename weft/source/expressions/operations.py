@@ -84,13 +84,32 @@ def made(run: Run, value: Any) -> Any:
     return run.undo_log.make(value) if type(value) in (list, dict, set) else value
 
 
+def holds_dynamic(value: Any) -> bool:
+    """Whether a value is one that only a call knows, or holds one."""
+    if isinstance(value, Traced | Iterations | Spread | Complex):
+        return True
+    if isinstance(value, list | tuple):
+        return any(map(holds_dynamic, cast("Sequence[Any]", value)))
+    if type(value) is dict:
+        return any(map(holds_dynamic, cast("dict[Any, Any]", value).values()))
+    return False
+
+
 def native(location: Location, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """Calls a function of Python; what it raises gets the place as a note."""
+    """Calls a function of Python; what it raises gets the place as a note. Raises SourceError where
+    one that knows neither NumPy nor weft does not take what only a call knows.
+    """
     try:
         return function(*arguments, **named)
     except WeftError:
         raise
     except Exception as error:
+        module = (getattr(function, "__module__", None) or "weft").split(".")[0]
+        foreign = isinstance(error, TypeError) and module not in ("weft", "numpy")
+        if foreign and any(map(holds_dynamic, (*arguments, *named.values()))):
+            name = f"{module}.{getattr(function, '__name__', function)}"
+            rule = f"{name} requires values that are known while compiling"
+            raise location.refuse(rule, str(error)) from error
         if not getattr(error, "__notes__", None):
             error.add_note(f"{location}\n{location.shown()}")
         raise
@@ -137,7 +156,7 @@ def compared(run: Run, op: ast.cmpop, left: Any, right: Any, location: Location)
 def _contains(run: Run, value: Any, holder: Any, location: Location) -> Any:
     """`value in holder`."""
     method = getattr(type(holder), "__contains__", None)
-    if isinstance(method, FunctionType):
+    if isinstance(method, FunctionType) and not isinstance(holder, Traced):
         return as_condition(run, run.call(run, method, [holder, value], {}, location), location)
     if isinstance(holder, Traced):
         found = operate(run, ast.Eq, holder, value, location)

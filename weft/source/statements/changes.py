@@ -65,17 +65,16 @@ def replace(run: Run, array: Array, value: Traced, location: Location) -> None:
         rule = "a change of an array requires one that this call has made, and nothing else holds"
         raise location.refuse(rule, f"{array.owner}", "copy it first: x = x.copy()")
     view = array.part_of
-    if view is not None and view.index is None and _is_own(run, array, view.base):
+    if view is not None and view.link is None and _is_own(run, array, view.base):
         array.part_with()
         view = None
     if view is not None:
-        if view.index is None:
-            rule = "a change of a part requires a part that an index names"
+        if view.link is None:
+            rule = "a change of a part requires it to be known which part of the array it is"
             raise location.refuse(rule, "another view", "copy it first: x.copy()")
-        whole = written(view.base, view.index, value)
-        replace(run, view.base, whole, location)
+        replace(run, view.base, view.link.write(view.base, value), location)
         run.undo_log.assign(ArraySlot(array), Array(run.recording, value.value))
-        array.viewing(view.base, view.index)
+        array.viewing(view.base, view.link)
         return
     number = run.changeable.get(id(array))
     if number is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from weft.dialects.stablehlo.attributes import WordAttr
 from weft.dialects.stablehlo.op import HloOp
@@ -86,58 +86,99 @@ def _joined(name: str, *operands: str) -> str:
     return f"{name}({', '.join(ordered)})"
 
 
-class Comparison(Struct, frozen=True):
-    """A comparator of a sort: the direction, the operand whose two elements are compared, and
-    whether floats are in total order, zeros and NaNs by their signs.
+_OF_KEYS = 200
+"""Operators of a comparator whose formulas are compared."""
+
+
+class SortKey(Struct, frozen=True):
+    """What a comparator compares of both elements: a formula of the first one, whether the greater
+    one comes first, and whether floats are in total order, zeros and NaNs by their signs.
     """
 
-    direction: str
-    key: int
-    total: bool = False
+    value: SSAValue
+    descending: bool
+    total: bool
 
 
-def comparison(block: Block) -> Comparison | None:
-    """The comparison that a comparator is, where it is no more than one of the two elements of one
-    operand; None for any other.
+def sort_keys(block: Block) -> list[SortKey] | None:
+    """The keys of a comparator that compares one formula of both elements, and of equals another;
+    None for any other comparator.
+
+    `f(a) < f(b) or f(a) == f(b) and (g(a) > g(b) or ...)`
     """
     last = block.last_op
-    if last is None or len(last.operands) != 1:
+    if last is None or len(last.operands) != 1 or len(list(block.ops)) > _OF_KEYS:
         return None
-    op = last.operands[0].owner
+    return _keys(block, last.operands[0])
+
+
+def _keys(block: Block, value: SSAValue) -> list[SortKey] | None:
+    op = value.owner
+    if not isinstance(op, HloOp) or op.name != "stablehlo.or":
+        key = _key_of(block, op)
+        return None if key is None else [key]
+    for first, both in (op.operands, op.operands[::-1]):
+        key, last = _key_of(block, first.owner), both.owner
+        if key is None or not isinstance(last, HloOp) or last.name != "stablehlo.and":
+            continue
+        for same, others in (last.operands, last.operands[::-1]):
+            if _are_equals(first.owner, same.owner):
+                following = _keys(block, others)
+                return None if following is None else [key, *following]
+    return None
+
+
+def _key_of(block: Block, op: Operation | Block) -> SortKey | None:
+    """The key of one comparison, if it is of the same formula of both elements."""
     if not isinstance(op, HloOp) or op.name != "stablehlo.compare":
         return None
-    first, second = (_key(block, each) for each in op.operands)
-    word = _word(op, "comparison_direction")
-    if first is None or second is None or word not in ("LT", "GT"):
+    word, total = _word(op, "comparison_direction"), _word(op, "compare_type") == "TOTALORDER"
+    first, second = op.operands
+    if not _mirrors(block, first, second, set()):
+        first, second = second, first
+        word = {"LT": "GT", "GT": "LT"}.get(word)
+    if word not in ("LT", "GT") or not _mirrors(block, first, second, set()):
         return None
-    same = first.position // 2 == second.position // 2 and first.position != second.position
-    if not same or first.tidies != second.tidies:
-        return None
-    total = _word(op, "compare_type") == "TOTALORDER"
-    if first.tidies not in ((), ("EQ", "NE")) or (first.tidies and not total):
-        return None
-    if first.position > second.position:
-        word = "GT" if word == "LT" else "LT"
-    return Comparison(word, first.position // 2, total and not first.tidies)
+    untied = _untied(first) if total else None
+    return SortKey(first if untied is None else untied, word == "GT", total and untied is None)
 
 
-class _Key(Struct, frozen=True):
-    """An argument of a comparator, of which zeros (`EQ`) or NaNs (`NE`) are made one."""
+def _are_equals(order: Operation | Block, same: Operation | Block) -> bool:
+    """Whether a comparison is `==` of what another one compares."""
+    if not isinstance(order, HloOp) or not isinstance(same, HloOp):
+        return False
+    alike = _word(order, "compare_type") == _word(same, "compare_type")
+    equal = alike and _word(same, "comparison_direction") == "EQ"
+    return equal and set(order.operands) == set(same.operands)
 
-    position: int
-    tidies: tuple[str, ...] = ()
+
+def _mirrors(block: Block, x: SSAValue, y: SSAValue, known: set[tuple[SSAValue, SSAValue]]) -> bool:
+    """Whether one value is of the first elements what another is of the second ones."""
+    if (x, y) in known:
+        return True
+    if isinstance(x, BlockArgument) and isinstance(y, BlockArgument):
+        if x.block is not block or y.block is not block:
+            return x is y
+        return x.index % 2 == 0 and y.index == x.index + 1
+    one, other = x.owner, y.owner
+    if not isinstance(one, HloOp) or not isinstance(other, HloOp):
+        return False
+    same = one.name == other.name and one.written == other.written and not one.regions
+    same = same and x.type == y.type and len(one.operands) == len(other.operands)
+    pairs = zip(one.operands, other.operands, strict=False)
+    if not same or not all(_mirrors(block, a, b, known) for a, b in pairs):
+        return False
+    known.add((x, y))
+    return True
 
 
-def _key(block: Block, value: SSAValue) -> _Key | None:
-    """The argument that a value is, whose zeros and NaNs may have been made one by selections, as
-    JAX does in front of a comparison in total order.
+def _untied(value: SSAValue) -> SSAValue | None:
+    """What a value is selected from, if its zeros and its NaNs are made one by selections, as JAX
+    does in front of a comparison in total order: in that order it then is as numbers are.
     """
     found: list[str] = []
     sources: list[SSAValue] = []
-    while value not in block.args:
-        op = value.owner
-        if not isinstance(op, HloOp) or op.name != "stablehlo.select":
-            return None
+    while isinstance(op := value.owner, HloOp) and op.name == "stablehlo.select":
         condition = op.operands[0].owner
         if not isinstance(condition, HloOp) or condition.name != "stablehlo.compare":
             return None
@@ -151,10 +192,8 @@ def _key(block: Block, value: SSAValue) -> _Key | None:
         found.append(word)
         sources.append(source)
         value = op.operands[2]
-    if any(source is not value for source in sources):
-        return None
-    position = next(at for at, each in enumerate(block.args) if each is value)
-    return _Key(position, tuple(sorted(found)))
+    one = all(source is value for source in sources)
+    return value if one and sorted(found) == ["EQ", "NE"] else None
 
 
 def _word(op: HloOp, name: str) -> str:

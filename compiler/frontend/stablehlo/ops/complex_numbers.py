@@ -261,10 +261,12 @@ WHOLE = frozenset(
         "case",
         "composite",
         "custom_call",
+        "get_tuple_element",
         "if",
         "map",
         "optimization_barrier",
         "sort",
+        "tuple",
         "while",
     ]
 )

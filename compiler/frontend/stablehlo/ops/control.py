@@ -12,7 +12,7 @@ from weft.compiler.frontend.matrices import Step
 from weft.compiler.frontend.stablehlo.interleaved import joined_parts, separated
 from weft.compiler.frontend.stablehlo.node import Node, static_dims
 from weft.compiler.frontend.stablehlo.ops.movement import box_at, update_at
-from weft.compiler.frontend.stablehlo.types import declared, is_complex
+from weft.compiler.frontend.stablehlo.types import declared, is_complex, leaves_of, parts_of
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import ExprLike
 from weft.dialects.graph import CaseOp, ConditionOp, HostCallOp, IfOp, WhileOp, YieldOp
@@ -119,6 +119,19 @@ def _with_slice(x: Term, new: Term, at: Term, axis: int) -> Term:
     return update_at(x, new.insert(axis), starts)
 
 
+def tuple_(node: Node) -> Sequence[Term]:
+    """All values together."""
+    return node.operands
+
+
+def get_tuple_element(node: Node) -> Sequence[Term]:
+    """One of the values of a tuple."""
+    counts = [parts_of(each) for each in leaves_of(node.op.operands[0].type, nested=False)]
+    index = node.integer("index")
+    first = sum(counts[:index])
+    return node.operands[first : first + counts[index]]
+
+
 def after_all(_: Node) -> Sequence[Term]:
     """A token, which stands for nothing: effects keep their order."""
     return []
@@ -142,9 +155,11 @@ CONTROL = {
     "after_all": after_all,
     "case": case,
     "composite": composite,
+    "get_tuple_element": get_tuple_element,
     "if": if_,
     "create_token": after_all,
     "map": map_,
+    "tuple": tuple_,
     "while": while_,
 }
 """By the name in StableHLO."""

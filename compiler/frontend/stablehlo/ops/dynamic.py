@@ -82,7 +82,7 @@ def dynamic_gather(node: Node) -> Sequence[Term]:
 
 def dynamic_conv(node: Node) -> Sequence[Term]:
     """`convolution` with padding that an operand lists."""
-    pads = constants(node, node.operands[2].reshape([2 * (len(node.only.shape) - 2)]))
+    pads = node.sizes(node.operands[2].reshape([2 * (len(node.only.shape) - 2)]))
     return convolved(node, list(zip(pads[::2], pads[1::2], strict=True)))
 
 

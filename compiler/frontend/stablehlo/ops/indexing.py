@@ -15,7 +15,7 @@ from weft.compiler.frontend.stablehlo.node import Node
 from weft.compiler.frontend.stablehlo.ops.bodies import combination
 from weft.compiler.frontend.stablehlo.ops.control import repeated
 from weft.compiler.frontend.stablehlo.ops.movement import stretched, wide
-from weft.dialects.errors import ModelError
+from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.expr import Expr, ExprLike, product
 from weft.dialects.graph.core.algebra import Term, counted, shape_attr, size_term
 from weft.dialects.graph.core.types import BOOL, I8, I16, I32, I64, UI8, UI16
@@ -307,5 +307,13 @@ def _one_by_one(
     return repeated(node, count, flats, step)
 
 
-INDEXING = {"gather": gather, "scatter": scatter}
+def torch_index_select(node: Node) -> Sequence[Term]:
+    """Slices along a dim by their indices."""
+    x, indices = node.operands
+    if node.integer("batch_dims"):
+        raise UnsupportedError("requires indices for the whole operand, got batch_dims")
+    return [x.take(indices, node.integer("dim"))]
+
+
+INDEXING = {"gather": gather, "scatter": scatter, "torch_index_select": torch_index_select}
 """By the name in StableHLO."""

@@ -7,10 +7,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 
 from weft.compiler.frontend.stablehlo.node import HloImporter, Node
-from weft.compiler.frontend.stablehlo.types import Declared, declared, is_complex, is_token
+from weft.compiler.frontend.stablehlo.types import (
+    Declared,
+    declared,
+    is_complex,
+    is_token,
+    leaves_of,
+)
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import STORED
@@ -18,14 +24,22 @@ from weft.dialects.loop.scalar import compute_type
 from weft.dialects.stablehlo.op import HloOp
 
 BY_THEMSELVES: Final = tuple(
-    f"stablehlo.{name}" for name in ("bitcast_convert", "constant", "convert", "custom_call")
+    f"stablehlo.{name}"
+    for name in (
+        "bitcast_convert",
+        "constant",
+        "convert",
+        "custom_call",
+        "get_tuple_element",
+        "tuple",
+    )
 )
 """Operators whose importers take narrow types as they are."""
 
 
 def is_narrow(op: HloOp) -> bool:
     """Whether an operator takes or returns tensors of narrow types."""
-    types = [each.type for each in (*op.operands, *op.results)]
+    types = [leaf for each in (*op.operands, *op.results) for leaf in leaves_of(each.type)]
     tensors = (each for each in types if not is_token(each) and not is_complex(each))
     return any(declared(each).element in STORED for each in tensors)
 
@@ -56,11 +70,15 @@ class WideNode(Node):
         ]
 
     def applied(
-        self, arguments: Sequence[Term], b: GraphBuilder | None = None, position: int = 0
+        self,
+        arguments: Sequence[Term],
+        b: GraphBuilder | None = None,
+        position: int = 0,
+        wanted: Sequence[SSAValue] | None = None,
     ) -> list[Term]:
         """What a region of scalars gives, wide."""
         narrowed = self._narrowed(arguments, position)
-        return [wide(each) for each in super().applied(narrowed, b, position)]
+        return [wide(each) for each in super().applied(narrowed, b, position, wanted)]
 
     def _narrowed(self, arguments: Sequence[Term], position: int) -> list[Term]:
         """The arguments of a region in the types that it is written with."""

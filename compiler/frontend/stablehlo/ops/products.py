@@ -1,4 +1,4 @@
-"""dot_general, dot and convolution."""
+"""dot_general, dot, einsum, products of ragged rows, and convolution."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from msgspec import Struct
 
 from weft.compiler.frontend.stablehlo.node import Node, static_dims
 from weft.compiler.frontend.stablehlo.ops.movement import flipped, padded
-from weft.dialects.errors import ModelError
+from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.expr import Expr, product
-from weft.dialects.graph.core.algebra import Term, joined, shape_attr
-from weft.dialects.graph.core.types import BOOL, I32, SIGNED, UNSIGNED
+from weft.dialects.graph.core.algebra import Term, counted, joined, shape_attr
+from weft.dialects.graph.core.types import BOOL, I32, I64, SIGNED, UNSIGNED
 from weft.dialects.stablehlo.attributes import ConvDimsAttr, RecordAttr
 
 
@@ -69,6 +69,40 @@ def dot(node: Node) -> Sequence[Term]:
     return [found.cast(node.result.element)]
 
 
+def einsum(node: Node) -> Sequence[Term]:
+    """Sums of products over the letters that the result lacks."""
+    equation, element = node.text("einsum_config"), node.result.element
+    values = [each.cast(element).value for each in node.operands]
+    return [Term(node.b, node.b.einsum(*values, equation=equation))]
+
+
+def ragged_dot(node: Node) -> Sequence[Term]:
+    """The product of groups of rows, one after the other, with a matrix each: rows times the
+    matrices of all groups, of which each row has zeros for other groups than its own.
+    """
+    record = node.record("ragged_dot_dimension_numbers")
+    lhs_batch, rhs_batch, lhs_sum, rhs_sum, ragged, group = (
+        record.integers(f"{name}_dimensions")
+        for name in (
+            "lhs_batching", "rhs_batching", "lhs_contracting", "rhs_contracting", "lhs_ragged",
+            "rhs_group",
+        )
+    )  # fmt: skip
+    sizes = node.operands[2]
+    if len(group) != 1 or len(ragged) != 1 or len(sizes.shape) != 1:
+        raise UnsupportedError(f"requires groups of rows with a matrix each, got {record.data}")
+    lhs, rhs = _sides(node)
+    counts = sizes.cast(I64)
+    ends = counts.of(node.b.cumsum(counts.value, axis=0, exclusive=False, reverse=False))
+    row = counted(node.b, lhs.shape[ragged[0]])
+    own = (row < ends.insert(1)) & (row >= (ends - counts).insert(1))
+    dims = [dim if at in ragged else 1 for at, dim in enumerate(lhs.shape)]
+    rows = own.reshape([*sizes.shape, *dims]).where(lhs.insert(0), 0.0)
+    lhs_batch, lhs_sum = ([at + 1 for at in dims] for dims in (lhs_batch, lhs_sum))
+    found = contracted(rows, rhs, lhs_batch, rhs_batch, [0, *lhs_sum], [*group, *rhs_sum])
+    return [found.cast(node.result.element)]
+
+
 class ConvNumbers(Struct, frozen=True):
     """Where the dims of a convolution are: of each tensor `[first, second, *spatial]`."""
 
@@ -94,7 +128,7 @@ def convolution(node: Node) -> Sequence[Term]:
     return convolved(node, node.pairs("padding", len(node.only.shape) - 2))
 
 
-def convolved(node: Node, pads: Sequence[tuple[int, int]]) -> Sequence[Term]:
+def convolved(node: Node, pads: Sequence[tuple[int | Expr, int | Expr]]) -> Sequence[Term]:
     """A convolution with that padding."""
     numbers = ConvNumbers.of(node)
     image, kernel = _sides(node)
@@ -171,5 +205,11 @@ def _by_products(
     return filters.matmul(columns).reshape([batch, outputs, *spatial])
 
 
-PRODUCTS = {"convolution": convolution, "dot": dot, "dot_general": dot_general}
+PRODUCTS = {
+    "convolution": convolution,
+    "dot": dot,
+    "dot_general": dot_general,
+    "einsum": einsum,
+    "unary_einsum": einsum,
+}
 """By the name in StableHLO."""

@@ -5,18 +5,23 @@ of 10 rounds, both by Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
+from zlib import crc32
+
+from xdsl.ir import Attribute
 
 from weft.compiler.frontend.stablehlo.node import HloImporter, Node
 from weft.dialects.errors import UnsupportedError
-from weft.dialects.graph.core.algebra import Term, counted, joined
-from weft.dialects.graph.core.types import UI32, UI64
+from weft.dialects.graph.core.algebra import Term, counted, joined, shape_attr
+from weft.dialects.graph.core.types import BF16, F16, F32, F64, FLOATS, I64, UI32, UI64
 from weft.dialects.loop.scalar import width
 
 _MULTIPLIERS: Final = (0xD2511F53, 0xCD9E8D57)
 _WEYL: Final = (0x9E3779B9, 0xBB67AE85)
 _PHILOX_STEPS: Final = 10
+_DIGITS: Final[Mapping[Attribute, int]] = {BF16: 8, F16: 11, F32: 24, F64: 53}
+"""Random bits below one that a float of each type can hold."""
 _HALF: Final = 32
 """Bits of a word of either generator."""
 
@@ -32,6 +37,30 @@ def rng_bit_generator(node: Node) -> Sequence[Term]:
     size = width(bits.element)
     wide, counter = generate(state, bits.static, max(size, _HALF))
     return [joined([state.part(0, 0, 1), *counter], 0), wide.cast(bits.element)]
+
+
+def rng(node: Node) -> Sequence[Term]:
+    """Numbers between two, or about one with another as their deviation, by a counter's bits. They
+    depend on which of the module's draws it is alone: every call gives the same.
+    """
+    first, second, sizes = node.operands
+    element, shape = node.result.element, node.declared_sizes(sizes)
+    seed = crc32(node.scope.fresh_name("draw").encode())
+    bits = [
+        Term(node.b, node.b.random_bits(shape=shape_attr(shape), seed=seed, stream=stream))
+        for stream in range(2)
+    ]
+    if element not in FLOATS:
+        span = (second.cast(I64) - first.cast(I64)).cast(UI64)
+        return [(bits[0].modulo(span).cast(I64) + first.cast(I64)).cast(element)]
+    work = F64 if element == F64 else F32
+    first, second = first.cast(work), second.cast(work)
+    digits = _DIGITS[element]
+    part, turn = (_shifted(each, 64 - digits).cast(work) * 2.0**-digits for each in bits)
+    if node.word("rng_distribution") == "UNIFORM":
+        return [(part * (second - first) + first).cast(element)]
+    wave = ((1.0 - part).math("log") * -2.0).math("sqrt") * (turn * (2 * math.pi)).math("cos")
+    return [(wave * second + first).cast(element)]
 
 
 def threefry_bits(state: Term, shape: tuple[int, ...], size: int) -> tuple[Term, list[Term]]:
@@ -97,8 +126,12 @@ def _philox(key: tuple[Term, Term], words: tuple[Term, ...]) -> tuple[Term, ...]
 
 def _words(x: Term) -> tuple[Term, Term]:
     """The lower and the upper half of 64 bits."""
-    upper = x.of(x.b.bit_shift(x.value, x.number(_HALF).value, direction="RIGHT"))
-    return x.cast(UI32), upper.cast(UI32)
+    return x.cast(UI32), _shifted(x, _HALF).cast(UI32)
+
+
+def _shifted(x: Term, count: int) -> Term:
+    """The bits without so many of the lowest."""
+    return x.of(x.b.bit_shift(x.value, x.number(count).value, direction="RIGHT"))
 
 
 def _joined_words(low: Term, high: Term) -> Term:
@@ -111,5 +144,5 @@ def _xor(x: Term, y: Term) -> Term:
     return x.of(x.b.bitwise_xor(x.value, y.value))
 
 
-RANDOM: Final[dict[str, HloImporter]] = {"rng_bit_generator": rng_bit_generator}
+RANDOM: Final[dict[str, HloImporter]] = {"rng": rng, "rng_bit_generator": rng_bit_generator}
 """By the name in StableHLO."""

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 
 from weft.compiler.frontend.stablehlo.node import Node
-from weft.compiler.frontend.stablehlo.ops.bodies import comparison
+from weft.compiler.frontend.stablehlo.ops.bodies import SortKey, sort_keys
+from weft.compiler.frontend.stablehlo.ops.control import repeated
 from weft.compiler.frontend.stablehlo.ops.elementwise import total_order
 from weft.compiler.frontend.stablehlo.ops.movement import of_one_shape
-from weft.compiler.frontend.stablehlo.types import is_complex, parts_of
-from weft.dialects.errors import UnsupportedError
-from weft.dialects.graph.core.algebra import Term, counted, shape_attr
+from weft.compiler.frontend.stablehlo.types import parts_of
+from weft.dialects.graph.core.algebra import Term, counted, shape_attr, size_term
 from weft.dialects.graph.core.types import FLOATS, I32, I64
 from weft.dialects.stablehlo.op import HloOp
-
-MOST_COMPARED = 2048
-"""Lines up to this long are sorted by a comparator of any form, which compares all pairs."""
 
 
 def sort(node: Node) -> Sequence[Term]:
@@ -27,21 +25,32 @@ def sort(node: Node) -> Sequence[Term]:
     axis = node.integer("dimension", -1) % len(node.only.shape)
     if node.only.shape[axis].constant in (0, 1):
         return node.operands
-    reals = not any(is_complex(each.type) for each in node.op.operands)
-    simple = comparison(node.op.regions[0].block) if reals else None
-    if simple is not None:
-        key = node.operands[simple.key]
-        if simple.total and key.type.element in FLOATS:
-            key = total_order(key)
-        order = ordered(key, axis, descending=simple.direction == "GT")
-    else:
-        order = _by_pairs(node, axis)
-    if not reals:
-        return [_in_order(each, order, axis) for each in node.operands]
+    keys = sort_keys(node.op.regions[0].block)
+    if keys is None:
+        return _exchanged(node, axis)
+    order = _order_of(node, keys, axis)
+    written = [each for each in node.op.operands for _ in range(parts_of(each.type))]
     return [
         order.cast(each.type.element) if _counts(operand, axis) else _in_order(each, order, axis)
-        for operand, each in zip(node.op.operands, node.operands, strict=True)
+        for operand, each in zip(written, node.operands, strict=True)
     ]
+
+
+def _order_of(node: Node, keys: Sequence[SortKey], axis: int) -> Term:
+    """The indices in the order of keys, sorted by the last one first: equals keep their order."""
+    arguments = _interleaved(node, node.operands, node.operands)
+    found = node.applied(arguments, wanted=[each.value for each in keys])
+    order: Term | None = None
+    for key, value in [*zip(keys, found, strict=True)][::-1]:
+        line = value.expand(node.only.shape)
+        if key.total and line.type.element in FLOATS:
+            line = total_order(line)
+        if order is not None:
+            line = _in_order(line, order, axis)
+        place = ordered(line, axis, descending=key.descending)
+        order = place if order is None else _in_order(order, place, axis)
+    assert order is not None, "a comparator has a key"
+    return order
 
 
 def _in_order(x: Term, order: Term, axis: int) -> Term:
@@ -65,32 +74,55 @@ def ordered(key: Term, axis: int, *, descending: bool, count: int | None = None)
     )
 
 
-def _by_pairs(node: Node, axis: int) -> Term:
-    """The indices in the order of a comparator: an element's place is the number of those that
-    come before it.
+def _exchanged(node: Node, axis: int) -> Sequence[Term]:
+    """Lines in the order of any comparator, by merge exchange (Knuth, algorithm 5.2.2M): in each
+    of about `log2(n)**2 / 2` passes pairs of elements at a distance take each other's places.
     """
-    dims = list(node.only.shape)
-    size = dims[axis]
-    if size.constant is None or size.constant > MOST_COMPARED:
-        rule = f"a comparison of one operand's elements for more than {MOST_COMPARED}"
-        raise UnsupportedError(f"requires {rule}, got a comparator of another form for {size}")
-    last = len(dims)
-    square = [*dims, size]
-    ones = [each.insert(last).expand(square) for each in node.operands]
-    order = list(range(last + 1))
-    order[axis], order[last] = last, axis
-    others = [each.transpose(order) for each in ones]
-    (before,) = node.applied(_interleaved(node, others, ones))
-    (behind,) = node.applied(_interleaved(node, ones, others))
-    along = [size if at == axis else 1 for at in range(last + 1)]
-    own = counted(node.b, size).reshape(along)
-    earlier = counted(node.b, size).reshape([*[1] * last, size]) < own
-    precedes = before | (behind.math("logical_not") & earlier)
-    rank = precedes.expand(square).cast(I64).sum([last])
-    zeros = rank.number(0).expand(dims)
-    index = counted(node.b, size).reshape(along[:-1]).expand(dims)
-    attributes = {"axis": axis, "reduction": "none"}
-    return rank.of(node.b.scatter_elements(zeros.value, rank.value, index.value, **attributes))
+    dims, last = node.only.shape, len(node.only.shape) - 1
+    length = size_term(node.b, dims[axis], I64)
+    powers = node.stored(2 ** np.arange(62, dtype=np.int64), "powers_of_two")
+    below = powers < length
+    levels = below.cast(I64).sum([0])
+    (passes,) = node.sizes(levels * (levels + 1) / 2)
+    top = (below.where(powers, 0).sum([0]) + 1) / 2  # the greatest power below the length
+    order = counted(node.b, dims[axis]).insert(*range(1, last - axis + 1)).expand(dims)
+    state = [*node.operands, order, top, top, top * 0, top]
+
+    def step(state: Sequence[Term], number: Term) -> list[Term]:
+        *lines, half, width, offset, distance = state
+        place = counted(number.b, dims[axis])
+        behind, before = place + distance, place - distance
+        lower = _common_bits(place, half).equals(offset) & (behind < length)
+        upper = (before >= 0) & _common_bits(before, half).equals(offset)
+        others = [
+            each.take(lower.where(behind, upper.where(before, place)), axis) for each in lines
+        ]
+        upper, moves = (each.insert(*range(1, last - axis + 1)) for each in (upper, lower | upper))
+        swaps = moves & _precedes(node, others, lines).equals(upper).math("logical_not")
+        ends = width.equals(half)
+        return [
+            *(swaps.where(other, own) for other, own in zip(others, lines, strict=True)),
+            ends.where(half / 2, half),
+            ends.where(top, width / 2),
+            ends.where(0, half),
+            ends.where(half / 2, width - half),
+        ]
+
+    return repeated(node, passes, state, step)[: len(node.operands)]
+
+
+def _common_bits(x: Term, y: Term) -> Term:
+    return x.of(x.b.bitwise_and(x.value, y.value))
+
+
+def _precedes(node: Node, first: Sequence[Term], second: Sequence[Term]) -> Term:
+    """Whether elements come before others: what the comparator says of both orders, and where that
+    is the same, their places at first, which are the last terms.
+    """
+    b = second[0].b
+    (holds,) = node.applied(_interleaved(node, first, second), b)
+    (converse,) = node.applied(_interleaved(node, second, first), b)
+    return holds.equals(converse).where(first[-1] < second[-1], holds)
 
 
 def _interleaved(node: Node, first: Sequence[Term], second: Sequence[Term]) -> list[Term]:

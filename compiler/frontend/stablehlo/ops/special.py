@@ -23,7 +23,7 @@ from weft.compiler.frontend.stablehlo.ops.elementwise import (
     named,
     of_terms,
 )
-from weft.compiler.frontend.stablehlo.ops.movement import broadcast
+from weft.compiler.frontend.stablehlo.ops.movement import broadcast, constant
 from weft.compiler.frontend.stablehlo.ops.series import (
     digamma,
     lgamma,
@@ -235,6 +235,7 @@ SPECIAL = {
         f"broadcast_{name}": broadcasting(FUNCTIONS[name])
         for name in ("next_after", "polygamma", "zeta")
     },
+    "constant": constant,
     "constant_like": constant_like,
 }
 """By the name in CHLO."""

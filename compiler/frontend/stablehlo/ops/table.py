@@ -26,7 +26,8 @@ from weft.compiler.frontend.stablehlo.ops.elementwise import ELEMENTWISE
 from weft.compiler.frontend.stablehlo.ops.indexing import INDEXING
 from weft.compiler.frontend.stablehlo.ops.linalg import LINALG
 from weft.compiler.frontend.stablehlo.ops.movement import MOVEMENT
-from weft.compiler.frontend.stablehlo.ops.products import PRODUCTS
+from weft.compiler.frontend.stablehlo.ops.normalization import NORMALIZATION
+from weft.compiler.frontend.stablehlo.ops.products import PRODUCTS, ragged_dot
 from weft.compiler.frontend.stablehlo.ops.quantized import MOVING, QUANTIZED, in_floats, moves
 from weft.compiler.frontend.stablehlo.ops.random_bits import RANDOM, threefry_call
 from weft.compiler.frontend.stablehlo.ops.reductions import REDUCTIONS
@@ -54,9 +55,10 @@ def custom_call(node: Node) -> Sequence[Term]:
 
 _STABLEHLO = {
     **ELEMENTWISE, **BITS, **MOVEMENT, **INDEXING, **REDUCTIONS, **PRODUCTS, **CONTROL, **SORTING,
-    **DYNAMIC, **LINALG, **QUANTIZED, **RANDOM, **COLLECTIVES, "custom_call": custom_call,
+    **DYNAMIC, **LINALG, **QUANTIZED, **RANDOM, **COLLECTIVES, **NORMALIZATION,
+    "custom_call": custom_call,
 }  # fmt: skip
-_CHLO = {**SPECIAL, "scan": scan, "top_k": top_k}
+_CHLO = {**SPECIAL, "ragged_dot": ragged_dot, "scan": scan, "top_k": top_k}
 
 IMPORTERS: ImporterTable = {
     **COMPLEX,
@@ -69,6 +71,7 @@ OF_SCALARS = frozenset(
     (
         *(f"stablehlo.{name}" for name in ELEMENTWISE),
         *(f"chlo.{name}" for name in FUNCTIONS),
+        "stablehlo.bitcast_convert",
         "stablehlo.complex",
         "stablehlo.constant",
         "stablehlo.imag",

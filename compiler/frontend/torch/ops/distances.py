@@ -60,7 +60,9 @@ def cdist(b: GraphBuilder, x1: Term, x2: Term, p: float, compute_mode: int | Non
 def cdist_backward(
     b: GraphBuilder, dy: Term, x1: Term, x2: Term, p: float, distances: Term
 ) -> Term:
-    """The cotangents of the first matrix."""
+    """The cotangents of the first matrix, one for each batch; without a batch of its own shape."""
+    if 0 in dy.shape:
+        return x1.number(0).expand(x1.shape)
     slopes = _slopes(dy, _differences(x1, x2), distances, float(p))
     return slopes.sum([len(slopes.shape) - 2])
 

@@ -29,7 +29,7 @@ from weft.dialects.graph.core.types import BOOL, FLOATS, I64, UI8
 
 def gather(b: GraphBuilder, x: Term, dim: int, index: Term, sparse_grad: bool = False) -> Term:
     """`x[i, index[i, j, k], k]` for `dim` 1."""
-    y, places = with_axis(x), with_axis(index)
+    y, places = with_axis(x), with_axis(index).cast(I64)  # where there are none, of any type
     found = y.of(b.gather_elements(y.value, places.value, axis=axis_of(y, dim)))
     return found if index.shape else found.reshape([])
 
@@ -43,7 +43,7 @@ def _updates(src: Term, index: Term) -> Term:
 
 def scatter(reduction: str, b: GraphBuilder, x: Term, dim: int, index: Term, src: Operand) -> Term:
     """A tensor in which elements along an axis are replaced by others, or combined with them."""
-    y, places = with_axis(x), with_axis(index)
+    y, places = with_axis(x), with_axis(index).cast(I64)
     given = term(b, src, x.type.element)
     if isinstance(src, Term) and src.shape:
         updates = _updates(with_axis(given), places)

@@ -7,7 +7,7 @@ from typing import Final
 
 from weft.compiler.frontend.torch.operands import AtenTable, entry, wide
 from weft.compiler.frontend.torch.ops.reductions import count
-from weft.dialects.expr import Expr, ExprLike
+from weft.dialects.expr import Expr, ExprLike, product
 from weft.dialects.graph.core.algebra import Term, size_term
 from weft.dialects.graph.core.builder import GraphBuilder
 
@@ -68,6 +68,11 @@ def _by_channel(x: Term, parameter: Term) -> Term:
     return parameter.reshape([x.shape[1], *[1] * (len(x.shape) - 2)])
 
 
+def _lines(x: Term, group: int) -> list[Expr]:
+    """The dims of examples, groups and their elements."""
+    return [x.shape[0], Expr.of(group), product(x.shape[1:]) // group]
+
+
 def group_norm(
     b: GraphBuilder,
     x: Term,
@@ -84,7 +89,7 @@ def group_norm(
     scale = x.number(1).expand(channels) if weight is None else weight.cast(x.type.element)
     shift = x.number(0).expand(channels) if bias is None else bias.cast(x.type.element)
     found = b.group_norm(x.value, scale.value, shift.value, groups=group, epsilon=float(eps))
-    lines = x.reshape([x.shape[0], group, x.type.size // (x.shape[0] * group)])
+    lines = x.reshape(_lines(x, group))
     mean, inverse = b.op("layer_norm_statistics", lines.value, axis=2, epsilon=float(eps)).results
     dims = [x.shape[0], Expr.of(group)]
     element = x.type.element
@@ -109,7 +114,7 @@ def group_norm_backward(
     element = x.type.element
     dy, y, mean, rstd = (each.cast(wide(element)) for each in (dy, x, mean, rstd))
     slopes = dy if weight is None else dy * _by_channel(x, weight.cast(dy.type.element))
-    lines = [x.shape[0], Expr.of(group), x.type.size // (x.shape[0] * group)]
+    lines = _lines(x, group)
     inverse = rstd.insert(2)
     normal = (y.reshape(lines) - mean.insert(2)) * inverse
     dx = _centred(slopes.reshape(lines), normal, inverse, [2]).reshape(x.shape)

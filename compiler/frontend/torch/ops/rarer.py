@@ -13,6 +13,7 @@ from weft.compiler.frontend.torch.operands import (
     AtenTable,
     Operand,
     axis_of,
+    broadcast_shape,
     computed,
     entry,
     only_static,
@@ -117,7 +118,8 @@ LONGEST: Final = 512
 
 def masked_scatter(b: GraphBuilder, x: Term, mask: Term, source: Term) -> Term:
     """Where a mask holds, the next element of a source."""
-    held = mask.expand(x.shape)
+    dims = broadcast_shape(x.shape, mask.shape)
+    x, held = x.expand(dims), mask.expand(dims)
     flat = held.reshape([x.type.size]).cast(I64)
     counts = flat.of(b.cumsum(flat.value, axis=0, exclusive=True, reverse=False))
     values = source.reshape([source.type.size])

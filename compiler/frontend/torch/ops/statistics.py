@@ -146,22 +146,22 @@ def bucketize(
     return searchsorted(b, boundaries, x, out_int32, right)
 
 
-def _ends(x: Term, low: float, high: float) -> tuple[Term, Term]:
-    """Two numbers, or the least and greatest element where they are equal."""
-    if low != high or x.type.size == 0:
-        return x.number(low), x.number(high if low != high else low + 1)
+def _ends(x: Term, margin: float) -> tuple[Term, Term]:
+    """The least and greatest element; where they are equal, so much less and more."""
     axes = list(range(len(x.shape)))
     first = x.of(x.b.reduce_min(x.value, axes=axes, keepdims=False))
     last = x.of(x.b.reduce_max(x.value, axes=axes, keepdims=False))
     same = first.equals(last)
-    return same.where(first - 1.0, first), same.where(last + 1.0, last)
+    return same.where(first - margin, first), same.where(last + margin, last)
 
 
 def histc(b: GraphBuilder, x: Term, bins: int = 100, min: float = 0, max: float = 0) -> Term:
     """How many elements are in each of equal parts between two numbers."""
     element = x.type.element if x.type.element in FLOATS else None
     flat = computed(b, lambda y: y, x.reshape([x.type.size]), floats=True)
-    low, high = _ends(flat, float(min), float(max))
+    low, high = flat.number(min), flat.number(max if min != max else min + 1)
+    if min == max and x.type.size != 0:
+        low, high = _ends(flat, 1.0)
     part = ((flat - low) * float(bins) / (high - low)).math("floor").minimum(float(bins - 1))
     inside = (flat >= low) & (flat <= high)
     numbers = counted(b, bins).insert(1).cast(flat.type.element)
@@ -197,7 +197,12 @@ def histogram_of_range(
     density: bool = False,
 ) -> tuple[Term, Term]:
     """The same of equal parts of a range, by default from the least to the greatest element."""
-    low, high = _ends(x, *(range or [0.0, 0.0]))
+    first, last = range or (0.0, 1.0)
+    if first == last:
+        first, last = first - 0.5, last + 0.5
+    low, high = x.number(first), x.number(last)
+    if not range and x.type.size != 0:
+        low, high = _ends(x, 0.5)
     step = (high - low) / float(bins)
     edges = counted(b, bins + 1, x.type.element) * step + low
     edges = joined([edges.part(0, 0, bins), high.reshape([1])], 0)

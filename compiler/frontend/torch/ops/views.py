@@ -291,11 +291,10 @@ def repeat(b: GraphBuilder, x: Term, repeats: Sequence[ExprLike]) -> Term:
 
 def unfold(b: GraphBuilder, x: Term, dimension: int, size: int, step: int) -> Term:
     """Windows of an axis, whose elements become a last axis."""
-    axis = axis_of(x, dimension)
-    x = with_axis(x)
-    count = (x.shape[axis] - size) // step + 1
-    parts = [strided(x, axis, at, count, step).insert(len(x.shape)) for at in range(size)]
-    return joined(parts, len(x.shape))
+    axis, y = axis_of(x, dimension), with_axis(x)
+    count = (y.shape[axis] - size) // step + 1
+    parts = [strided(y, axis, at, count, step).insert(len(y.shape)) for at in range(size)]
+    return joined(parts, len(y.shape)) if x.shape else x.expand([size])
 
 
 def view_dtype(b: GraphBuilder, x: Term, dtype: Attribute) -> Term:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from weft.compiler.loop.schedules.gemm.cost import Cost, cost
+from weft.compiler.loop.schedules.gemm.cost import Cost, cost, may_be_cold
 from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.gemm.plans import first_plan, packed_plans, tile_plans
 from weft.compiler.loop.schedules.gemm.problem import Problem
@@ -27,8 +27,9 @@ SAMPLES = (8, 32, 128)
 
 
 class Rated(NamedTuple):
-    """A plan and its cost for each sample of the dynamic sizes, one where there are none of these;
-    none at all where the cost is not known.
+    """A plan and its cost for each sample of the dynamic sizes, one where there are none of these,
+    with factors in memory and in the last cache where they may be in either; none at all where the
+    cost is not known.
     """
 
     plan: Plan
@@ -36,7 +37,7 @@ class Rated(NamedTuple):
 
     @property
     def cost(self) -> Cost | None:
-        """The cost, of the middle sample."""
+        """The cost, of the middle sample, with what it reads in the last cache."""
         return self.costs[len(self.costs) // 2] if self.costs else None
 
 
@@ -96,7 +97,11 @@ def rate(problem: Problem, view: View, plan: Plan, target: Target) -> Rated:
     """A plan with its costs."""
     if not _has_cost(view, plan):
         return Rated(plan, ())
-    return Rated(plan, tuple(cost(each, plan, target) for each in _sampled(problem)))
+    ways = (True, False) if may_be_cold(problem, target) else (False,)
+    return Rated(
+        plan,
+        tuple(cost(each, plan, target, cold=cold) for each in _sampled(problem) for cold in ways),
+    )
 
 
 def _has_cost(view: View, plan: Plan) -> bool:

@@ -52,7 +52,7 @@ PAGE_WALK = 20.0
 """The same where no TLB has it."""
 
 PIECE = 40.0
-"""Cycles of a piece of a row from behind L2 that no prefetcher foresees, with others under way."""
+"""Cycles of a piece of a row from memory that no prefetcher foresees, with others under way."""
 
 REREAD_LINE = 2.0
 """Those of each of its lines that a tile of rows reads again, from L2."""
@@ -92,9 +92,20 @@ class Cost(Struct, frozen=True, kw_only=True):
         return self.compute + moved - hidden + self.packing
 
 
-def cost(problem: Problem, plan: Plan, target: Target) -> Cost:
-    """The time of a contraction whose extents are constant by a plan."""
-    return _Product(problem, plan, target).cost()
+def cost(problem: Problem, plan: Plan, target: Target, *, cold: bool = False) -> Cost:
+    """The time of a contraction whose extents are constant by a plan: the factors come from the
+    last cache where that has room for them, or, where they are `cold`, from memory.
+    """
+    return _Product(problem, plan, target, cold=cold).cost()
+
+
+def may_be_cold(problem: Problem, target: Target) -> bool:
+    """Whether a factor that each call gives is larger than what L2 keeps, so that a call may find
+    it in memory, where others have used the last cache since.
+    """
+    return any(
+        not each.is_weight and each.bytes > FULL * target.l2_bytes for each in problem.factors
+    )
 
 
 class _Product:
@@ -102,9 +113,10 @@ class _Product:
     elements, and the bytes of both factors.
     """
 
-    def __init__(self, problem: Problem, plan: Plan, target: Target):
+    def __init__(self, problem: Problem, plan: Plan, target: Target, *, cold: bool):
         sizes = [extent.constant or 0 for extent in problem.extents]
         self.plan = plan
+        self.cold = cold
         self.target = target
         self.columns = sizes[plan.column]
         self.rows = 1 if plan.row is None else sizes[plan.row]
@@ -275,6 +287,7 @@ class _Product:
     def _is_read_in_pieces(self, bytes: float) -> bool:
         """Whether rows of a panel, which L1 does not keep, are apart wherever they are."""
         plain = self.plan.packing == "none" and self.plan.terms == 1 and self.panels > 1
+        plain = plain and self._is_cold(self.panel_bytes)
         own = self._in_pieces(self.panel, self.plan.column)
         return plain and own and bytes > FULL * self.target.l1_bytes
 
@@ -314,7 +327,7 @@ class _Product:
         moved = self.panel_bytes / self.target.cost.l2_bandwidth
         if packing in ("whole", "flat"):
             moved += 2 * self.panel_bytes / self._bandwidth(2 * self.panel_bytes)
-        if packing == "whole" and self._exceeds_l2(self.panel_bytes):
+        if packing == "whole" and self._is_cold(self.panel_bytes):
             # Lines of panels are read before they are written, and again by the first tiles.
             moved += 2 * self.panel_bytes / self._bandwidth(2 * self.panel_bytes)
             moved += 2 * PIECE * vectors / PACKED_ROWS
@@ -333,7 +346,7 @@ class _Product:
         return moved + self._pieces()
 
     def _pieces(self) -> float:
-        """The cycles of rows from behind L2 that each come from a place of their own: those of
+        """The cycles of rows from memory that each come from a place of their own: those of
         panels, of which a few lines are read before those of the next, and lines of tiles of rows.
         """
         plan, cycles = self.plan, 0.0
@@ -343,11 +356,11 @@ class _Product:
         if (
             as_it_is
             and self._in_pieces(self.panel, plan.column)
-            and self._exceeds_l2(self.panel_bytes)
+            and self._is_cold(self.panel_bytes)
         ):
             pieces = self.panel_bytes * 8 / self.panel.bits / plan.width
             cycles += pieces * (PIECE + PIECE_WORK * plan.rows * plan.vectors)
-        if self._in_pieces(self.other, plan.row) and self._exceeds_l2(self.other_bytes):
+        if self._in_pieces(self.other, plan.row) and self._is_cold(self.other_bytes):
             cycles += self.other_bytes / LINE * ROW_LINE
         return cycles
 
@@ -357,9 +370,9 @@ class _Product:
         """
         return self.is_plain and loop is not None and operand.along[loop].step == 1
 
-    def _exceeds_l2(self, bytes: float) -> bool:
-        """Whether that is more than L2 keeps."""
-        return bytes > FULL * self.target.l2_bytes
+    def _is_cold(self, bytes: float) -> bool:
+        """Whether that is more than L2 keeps, and comes from memory."""
+        return self.cold and bytes > FULL * self.target.l2_bytes
 
     def _bandwidth(self, bytes: float) -> float:
         """Bytes a cycle of what is read again after so many other bytes; from L1, more than any

@@ -426,17 +426,17 @@ class _Choice:
 
     def _shares(self, packing: Packing) -> bool:
         """Whether there are tiles of rows of several sizes for each of many tiles of columns, which
-        then are read from memory once: those of a dynamic number of rows, or a remainder of rows
-        beside a weight that L2 does not hold.
+        then are read from memory once: those of a dynamic number of rows, or a remainder of rows,
+        which L2 holds, beside what it does not hold.
         """
         panels = (self.columns or 0) // self.width
-        if self.view.row is None or self.view.batch or panels < ENOUGH_TASKS:
+        if self.view.row is None or self.panel is None or panels < ENOUGH_TASKS:
             return False
         if self.rows is None:
-            return True
-        weight = self.panel is not None and self.view.packable and self.panel.is_weight
+            return not self.view.batch
         left = self.rows > self.params.rows and self.rows % self.params.rows != 0
-        return left and weight and self._bytes_of_panels(packing) >= self.target.l2_bytes
+        held = self._other.bytes <= self.target.l2_bytes // 2
+        return left and held and self._bytes_of_panels(packing) >= self.target.l2_bytes
 
     @property
     def _panel(self) -> Operand:

@@ -53,8 +53,8 @@ from weft.compiler.loop.schedules.innermost_loops import main_and_remainder, tra
 from weft.compiler.loop.strides import is_strided, stride
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
-from weft.dialects.expr import product
-from weft.dialects.loop.ops import ForOp
+from weft.dialects.expr import Quotient, product
+from weft.dialects.loop.ops import AccessOp, ForOp
 from weft.dialects.loop.scalar import width
 from weft.dialects.loop.types import buffer_type_of
 
@@ -245,8 +245,8 @@ def _stage_scattered(
     nests: Sequence[Sequence[ForOp]], around: ForOp, plan: Plan, target: Target
 ) -> list[list[ForOp]]:
     """Keeps in registers what nests without a reduction access with lanes far apart but rows side
-    by side, so that it is transposed on its way from and to memory; returns the nests that load
-    and store it.
+    by side, in tiles that are boxes, so that it is transposed on its way from and to memory;
+    returns the nests that load and store it.
     """
     found: list[list[ForOp]] = []
     for nest in nests if plan.has_rows else ():
@@ -273,9 +273,15 @@ def _scattered(rows: ForOp, columns: ForOp, around: ForOp) -> list[tuple[SSAValu
         alone = len(accesses_to(buffer, rows)) == len(accesses)
         across = all(stride(access, rows) == 1 for access in accesses)
         apart = all(is_strided(access, columns) for access in accesses)
-        if axis is not None and alone and across and apart:
+        if axis is not None and alone and across and apart and all(map(_is_box, accesses)):
             found.append((buffer, axis))
     return found
+
+
+def _is_box(access: AccessOp) -> bool:
+    """Whether a tile is a box of a buffer: no loop of it goes through two dims."""
+    terms = [term for each in subscripts(access) for term in each.terms]
+    return not any(isinstance(atom, Quotient) for term in terms for atom in term)
 
 
 def separate(

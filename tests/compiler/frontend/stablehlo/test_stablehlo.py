@@ -12,7 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from scipy import special
+from scipy import special, stats
 
 import weft
 from weft.compiler.frontend.stablehlo.from_stablehlo import import_stablehlo, read_stablehlo
@@ -280,6 +280,28 @@ def test_sort_by_two_keys():
     assert (found[1] == values[order]).all()
 
 
+def test_a_comparator_of_any_form_sorts_lines_of_any_length():
+    text = """
+        func.func @main(%k: tensor<?x?xi32>, %v: tensor<?x?xi32>) -> (tensor<?x?xi32>, tensor<?x?xi32>) {
+          %r:2 = "stablehlo.sort"(%k, %v) <{dimension = 0 : i64, is_stable = true}> ({
+          ^bb0(%a: tensor<i32>, %b: tensor<i32>, %c: tensor<i32>, %d: tensor<i32>):
+            %x = stablehlo.subtract %a, %b : tensor<i32>
+            %y = stablehlo.subtract %d, %c : tensor<i32>
+            %p = stablehlo.compare LT, %x, %y, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+            stablehlo.return %p : tensor<i1>
+          }) : (tensor<?x?xi32>, tensor<?x?xi32>) -> (tensor<?x?xi32>, tensor<?x?xi32>)
+          return %r#0, %r#1 : tensor<?x?xi32>, tensor<?x?xi32>
+        }
+        """
+    module = read_stablehlo(textwrap.dedent(text), "program")
+    sort = weft.compile(import_stablehlo(module, "program"))
+    for size in (1, 2, 5, 8, 300):
+        k, v = (RANDOM.integers(-9, 9, (size, 3)).astype(np.int32) for _ in "kv")
+        order = np.argsort(k + v, 0, kind="stable")
+        for found, given in zip(sort(k, v), (k, v), strict=True):
+            assert (found == np.take_along_axis(given, order, 0)).all()
+
+
 def test_floats_sort_in_total_order():
     x = np.array([0.0, -0.0, np.nan, -np.inf, 1.0], np.float32)
     (found,) = run(
@@ -315,6 +337,96 @@ def test_convolution_of_any_layout():
     for i, j, o in np.ndindex(5, 5, 4):
         expected[i, j, o] = (wide[i : i + 3, j : j + 3, o // 2] * turned[..., o]).sum()
     close(found[0], expected)
+
+
+BATCH_NORM = """
+func.func @main(%x: tensor<2x3x4xf32>, %s: tensor<3xf32>, %o: tensor<3xf32>, %g: tensor<2x3x4xf32>) -> (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>) {
+  %t:3 = "stablehlo.batch_norm_training"(%x, %s, %o) <{epsilon = 0.1 : f32, feature_index = 1 : i64}> : (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>)
+  %i = "stablehlo.batch_norm_inference"(%x, %s, %o, %t#1, %t#2) <{epsilon = 0.1 : f32, feature_index = 1 : i64}> : (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<2x3x4xf32>
+  %d:3 = "stablehlo.batch_norm_grad"(%x, %s, %t#1, %t#2, %g) <{epsilon = 0.1 : f32, feature_index = 1 : i64}> : (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<2x3x4xf32>) -> (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>)
+  return %i, %t#0, %d#0, %d#1, %d#2 : tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>
+}
+"""
+
+
+def test_batch_normalisation_and_its_slopes():
+    x, slope, (scale, offset) = floats(2, 3, 4), floats(2, 3, 4), floats(2, 3)
+    inference, *found = run(BATCH_NORM, x, scale, offset, slope)
+
+    def trained(x: Any, scale: Any, offset: Any) -> Any:
+        mean, variance = x.mean((0, 2), keepdims=True), x.var((0, 2), keepdims=True)
+        return (x - mean) / np.sqrt(variance + 0.1) * scale[:, None] + offset[:, None]
+
+    given = [each.astype(np.float64) for each in (x, scale, offset)]
+    close(inference, trained(*given))
+    close(found[0], trained(*given))
+    for position, slopes in enumerate(found[1:]):
+        step = RANDOM.standard_normal(given[position].shape)
+        moved = [[*given] for _ in range(2)]
+        for side, sign in zip(moved, (1, -1), strict=True):
+            side[position] = side[position] + sign * 1e-5 * step
+        difference = (trained(*moved[0]) - trained(*moved[1])) / 2e-5
+        close((slopes * step).sum(), (difference * slope).sum())
+
+
+def test_tuples_einsum_and_slices_by_indices():
+    x, y, rows = floats(2, 3), floats(3, 4), np.array([1, 0], np.int32)
+    product, sums, first, second = run(
+        """
+        func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x4xf32>, %i: tensor<2xi32>) -> (tensor<2x4xf32>, tensor<2xf32>, tuple<tensor<2x3xf32>, tensor<2x3xf32>>) {
+          %o = stablehlo.einsum %x, %y, config = "ab,bc->ac" : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
+          %u = "stablehlo.unary_einsum"(%x) <{einsum_config = "ab->a"}> : (tensor<2x3xf32>) -> tensor<2xf32>
+          %t = "stablehlo.torch_index_select"(%x, %i) <{dim = 0 : i64, batch_dims = 0 : i64}> : (tensor<2x3xf32>, tensor<2xi32>) -> tensor<2x3xf32>
+          %c = stablehlo.complex %x, %t : tensor<2x3xcomplex<f32>>
+          %n = stablehlo.tuple %u : tuple<tensor<2xf32>>
+          %p = stablehlo.tuple %n, %c, %t : tuple<tuple<tensor<2xf32>>, tensor<2x3xcomplex<f32>>, tensor<2x3xf32>>
+          %q = stablehlo.get_tuple_element %p[1] : (tuple<tuple<tensor<2xf32>>, tensor<2x3xcomplex<f32>>, tensor<2x3xf32>>) -> tensor<2x3xcomplex<f32>>
+          %r = stablehlo.imag %q : (tensor<2x3xcomplex<f32>>) -> tensor<2x3xf32>
+          %m = stablehlo.get_tuple_element %p[0] : (tuple<tuple<tensor<2xf32>>, tensor<2x3xcomplex<f32>>, tensor<2x3xf32>>) -> tuple<tensor<2xf32>>
+          %v = stablehlo.get_tuple_element %m[0] : (tuple<tensor<2xf32>>) -> tensor<2xf32>
+          %w = stablehlo.tuple %r, %x : tuple<tensor<2x3xf32>, tensor<2x3xf32>>
+          return %o, %v, %w : tensor<2x4xf32>, tensor<2xf32>, tuple<tensor<2x3xf32>, tensor<2x3xf32>>
+        }
+        """,
+        x, y, rows,
+    )  # fmt: skip
+    close(product, x @ y)
+    close(sums, x.sum(1))
+    assert (first == x[rows]).all()
+    assert (second == x).all()
+
+
+def test_products_of_ragged_rows():
+    x, matrices, sizes = floats(2, 7, 5), floats(3, 2, 5, 4), np.array([3, 0, 4], np.int32)
+    (found,) = run(
+        """
+        func.func @main(%x: tensor<2x7x5xf32>, %y: tensor<3x2x5x4xf32>, %n: tensor<3xi32>) -> tensor<2x7x4xf32> {
+          %r = "chlo.ragged_dot"(%x, %y, %n) {ragged_dot_dimension_numbers = #chlo.ragged_dot<lhs_batching_dimensions = [0], rhs_batching_dimensions = [1], lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [2], lhs_ragged_dimensions = [1], rhs_group_dimensions = [0]>, precision_config = [#chlo<precision DEFAULT>, #chlo<precision DEFAULT>]} : (tensor<2x7x5xf32>, tensor<3x2x5x4xf32>, tensor<3xi32>) -> tensor<2x7x4xf32>
+          return %r : tensor<2x7x4xf32>
+        }
+        """,
+        x, matrices, sizes,
+    )  # fmt: skip
+    close(found[:, :3], x[:, :3] @ matrices[0])
+    close(found[:, 3:], x[:, 3:] @ matrices[2])
+
+
+def test_numbers_drawn_between_others():
+    text = """
+        func.func @main(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<i32>, %d: tensor<i32>) -> (tensor<3000xf32>, tensor<3000xf32>, tensor<3000xi32>) {
+          %n = stablehlo.constant dense<[3000]> : tensor<1xi64>
+          %r = stablehlo.rng %a, %b, %n, distribution = UNIFORM : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> tensor<3000xf32>
+          %s = stablehlo.rng %a, %b, %n, distribution = NORMAL : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> tensor<3000xf32>
+          %i = stablehlo.rng %c, %d, %n, distribution = UNIFORM : (tensor<i32>, tensor<i32>, tensor<1xi64>) -> tensor<3000xi32>
+          return %r, %s, %i : tensor<3000xf32>, tensor<3000xf32>, tensor<3000xi32>
+        }
+        """
+    bounds = np.float32(2), np.float32(5), np.int32(-3), np.int32(4)
+    even, normal, whole = run(text, *bounds)
+    assert stats.kstest(even, "uniform", (2, 3)).pvalue > 0.01
+    assert stats.kstest(normal, "norm", (2, 5)).pvalue > 0.01
+    assert stats.chisquare(np.bincount(whole + 3, minlength=7)).pvalue > 0.01
+    assert abs(np.corrcoef(even, normal)[0, 1]) < 0.05
 
 
 def test_control_flow_and_calls():
@@ -645,6 +757,22 @@ def test_sizes_that_vary():
         assert (exe(np.asarray(size), x)[0] == x + 1).all()
     with pytest.raises(weft.InputError, match="arg0_size"):
         exe(np.asarray(3), floats(4, 3))
+
+
+def test_a_convolution_is_padded_as_a_call_says():
+    text = """
+        func.func @main(%x: tensor<1x6x2xf32>, %w: tensor<3x2x4xf32>, %p: tensor<1x2xi32>) -> tensor<1x?x4xf32> {
+          %y = "stablehlo.dynamic_conv"(%x, %w, %p) {batch_group_count = 1 : i64, dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, feature_group_count = 1 : i64, window_strides = array<i64: 2>} : (tensor<1x6x2xf32>, tensor<3x2x4xf32>, tensor<1x2xi32>) -> tensor<1x?x4xf32>
+          return %y : tensor<1x?x4xf32>
+        }
+        """
+    convolve = weft.compile(import_stablehlo(read_stablehlo(textwrap.dedent(text), "p"), "p"))
+    x, w = floats(1, 6, 2), floats(3, 2, 4)
+    for pads in ((0, 0), (1, 2), (0, 5)):
+        (found,) = convolve(x, w, np.array([pads], np.int32))
+        wide = np.pad(x[0], (pads, (0, 0)))
+        windows = np.lib.stride_tricks.sliding_window_view(wide, 3, 0)[::2]
+        close(found[0], np.einsum("sik,kio->so", windows, w))
 
 
 def test_what_weft_lacks_is_listed_at_once():

@@ -1,0 +1,25 @@
+// RUN: weft-opt %s --split-input-file -p weft-round-activations | filecheck %s
+
+// Rows that may be bytes are bf16 where the target multiplies tiles of these; others stay floats.
+// CHECK-LABEL: func.func @rows
+// CHECK: graph.block_quantized_matmul {{.*}}activations = "bf16"
+// CHECK: graph.block_quantized_matmul {{.*}}activations = "float"
+builtin.module attributes {weft.target = "sapphirerapids"} {
+  func.func @rows(%x: !graph.tensor<[m, 8], f32>, %c: !graph.tensor<[1, 1, 32], ui32>, %s: !graph.tensor<[1, 1, 32], f32>) -> (!graph.tensor<[m, 32], f32>, !graph.tensor<[m, 32], f32>) {
+    %y = graph.block_quantized_matmul %x, %c, %s {bits = 4 : i64, block = 8 : i64, columns = 32 : i64, activations = "int8"} : (!graph.tensor<[m, 8], f32>, !graph.tensor<[1, 1, 32], ui32>, !graph.tensor<[1, 1, 32], f32>) -> !graph.tensor<[m, 32], f32>
+    %z = graph.block_quantized_matmul %x, %c, %s {bits = 4 : i64, block = 8 : i64, columns = 32 : i64, activations = "float"} : (!graph.tensor<[m, 8], f32>, !graph.tensor<[1, 1, 32], ui32>, !graph.tensor<[1, 1, 32], f32>) -> !graph.tensor<[m, 32], f32>
+    func.return %y, %z : !graph.tensor<[m, 32], f32>, !graph.tensor<[m, 32], f32>
+  }
+}
+
+// -----
+
+// Other targets multiply bytes.
+// CHECK-LABEL: func.func @lanes
+// CHECK: activations = "int8"
+builtin.module attributes {weft.target = "icelake-server"} {
+  func.func @lanes(%x: !graph.tensor<[m, 8], f32>, %c: !graph.tensor<[1, 1, 32], ui32>, %s: !graph.tensor<[1, 1, 32], f32>) -> !graph.tensor<[m, 32], f32> {
+    %y = graph.block_quantized_matmul %x, %c, %s {bits = 4 : i64, block = 8 : i64, columns = 32 : i64, activations = "int8"} : (!graph.tensor<[m, 8], f32>, !graph.tensor<[1, 1, 32], ui32>, !graph.tensor<[1, 1, 32], f32>) -> !graph.tensor<[m, 32], f32>
+    func.return %y : !graph.tensor<[m, 32], f32>
+  }
+}

@@ -13,8 +13,8 @@ def emit_threefry(builder: ir.IRBuilder, key: ir.Value, count: ir.Value) -> ir.V
     lanes = lanes_of(key)
     word, pair = (ir.VectorType(each, lanes) if lanes else each for each in (I32, I64))
 
-    def number(value: int, kind: ir.Type = word) -> ir.Constant:
-        return ir.Constant(kind, [value] * lanes if lanes else value)
+    def number(value: int, llvm_type: ir.Type = word) -> ir.Constant:
+        return ir.Constant(llvm_type, [value] * lanes if lanes else value)
 
     def words(value: ir.Value) -> tuple[ir.Value, ir.Value]:
         upper = builder.lshr(value, number(32, pair))

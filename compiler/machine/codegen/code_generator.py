@@ -12,7 +12,7 @@ from weft.dialects.errors import OptionError
 
 CODEGEN_LEVEL = 2
 
-QUICK_LEVEL = 0
+PROGRAM_LEVEL = 0
 """Takes a quarter of the time: for code that runs once a call and only calls kernels."""
 
 _DEFINITION = re.compile(r"^(define .*?)( prologue .*| \{.*)?$", re.MULTILINE)

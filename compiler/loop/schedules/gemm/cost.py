@@ -54,7 +54,7 @@ PAGE_WALK = 20.0
 PIECE = 40.0
 """Cycles of a piece of a row from memory that no prefetcher foresees, with others under way."""
 
-PIECE_AGAIN = 2.0
+REREAD_LINE = 2.0
 """Those of each of its lines that a tile of rows reads again, from L2."""
 
 PIECE_WORK = 2.0
@@ -132,6 +132,7 @@ class _Product:
         self.result_bytes = self.rows * self.columns * self.others * problem.result.bits // 8
         self.panel_bytes, self.panel_reads = self._read(self.panel, sizes)
         self.other_bytes, self.other_reads = self._read(self.other, sizes)
+        self.is_plain = len(problem.reductions) == 1
         self.loads = self._loads()
         self.transposed = problem.result.along[plan.column].lanes != 1
         self.contiguous_rows = plan.row is not None and problem.result.along[plan.row].step == 1
@@ -280,13 +281,13 @@ class _Product:
         beside = self.plan.rows * self.depth * self.other.bits / 8 * self.other_reads
         kept = bytes if panels_first else self.panel_bytes
         again = self.panels * self.others * (self.tiles - 1)
-        pieces = bytes / LINE * PIECE_AGAIN if self._is_read_in_pieces(bytes) else 0.0
+        pieces = bytes / LINE * REREAD_LINE if self._is_read_in_pieces(bytes) else 0.0
         return again * (bytes / self._bandwidth(kept + beside) + self._translation() + pieces)
 
     def _is_read_in_pieces(self, bytes: float) -> bool:
         """Whether rows of a panel, which L1 does not keep, are apart wherever they are."""
         plain = self.plan.packing == "none" and self.plan.terms == 1 and self.panels > 1
-        plain = plain and self._is_far(self.panel_bytes)
+        plain = plain and self._is_cold(self.panel_bytes)
         own = self._in_pieces(self.panel, self.plan.column)
         return plain and own and bytes > FULL * self.target.l1_bytes
 
@@ -326,7 +327,7 @@ class _Product:
         moved = self.panel_bytes / self.target.cost.l2_bandwidth
         if packing in ("whole", "flat"):
             moved += 2 * self.panel_bytes / self._bandwidth(2 * self.panel_bytes)
-        if packing == "whole" and self._is_far(self.panel_bytes):
+        if packing == "whole" and self._is_cold(self.panel_bytes):
             # Lines of panels are read before they are written, and again by the first tiles.
             moved += 2 * self.panel_bytes / self._bandwidth(2 * self.panel_bytes)
             moved += 2 * PIECE * vectors / PACKED_ROWS
@@ -352,18 +353,24 @@ class _Product:
         if plan.terms > 1 or self.depth <= STREAMS:
             return cycles
         as_it_is = plan.packing in ("none", "tile") and self.panels > 1
-        if as_it_is and self._in_pieces(self.panel, plan.column) and self._is_far(self.panel_bytes):
+        if (
+            as_it_is
+            and self._in_pieces(self.panel, plan.column)
+            and self._is_cold(self.panel_bytes)
+        ):
             pieces = self.panel_bytes * 8 / self.panel.bits / plan.width
             cycles += pieces * (PIECE + PIECE_WORK * plan.rows * plan.vectors)
-        if self._in_pieces(self.other, plan.row) and self._is_far(self.other_bytes):
+        if self._in_pieces(self.other, plan.row) and self._is_cold(self.other_bytes):
             cycles += self.other_bytes / LINE * ROW_LINE
         return cycles
 
     def _in_pieces(self, operand: Operand, loop: int | None) -> bool:
-        """Whether elements along a loop are neighbours, and those along K are apart."""
-        return loop is not None and operand.along[loop].step == 1
+        """Whether elements along a loop are neighbours, and those along K are apart; windows, which
+        share theirs, do not count.
+        """
+        return self.is_plain and loop is not None and operand.along[loop].step == 1
 
-    def _is_far(self, bytes: float) -> bool:
+    def _is_cold(self, bytes: float) -> bool:
         """Whether that is more than L2 keeps, and comes from memory."""
         return self.cold and bytes > FULL * self.target.l2_bytes
 

@@ -131,7 +131,7 @@ def test_few_panels_are_outside_where_rows_and_they_have_enough_work_together():
         return cost(found.problem, each, ZEN_4).panel
 
     # A panel is packed for the tiles of rows, which all come one after the other then.
-    assert panel(shared, "none") == panel(shared, "tile")
+    assert panel(shared, "tile") < panel(shared, "none") < 3 * panel(shared, "tile")
     assert panel(alone, "none") == 0, "there is one tile of rows"
 
 

@@ -287,7 +287,6 @@ class _Product:
     def _is_read_in_pieces(self, bytes: float) -> bool:
         """Whether rows of a panel, which L1 does not keep, are apart wherever they are."""
         plain = self.plan.packing == "none" and self.plan.terms == 1 and self.panels > 1
-        plain = plain and self._is_cold(self.panel_bytes)
         own = self._in_pieces(self.panel, self.plan.column)
         return plain and own and bytes > FULL * self.target.l1_bytes
 

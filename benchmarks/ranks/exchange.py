@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from weft.compiler.abi.structs import COLLECTIVE
+from weft.compiler.target.wire import Wire
 from weft.dialects.weights import Array
 from weft.distributed.messages import CollectiveRecord
 from weft.distributed.world import world
@@ -37,6 +38,11 @@ class Exchange:
         )
         addresses = source.ctypes.data, target.ctypes.data
         assert not self._wait(self._table.user, ctypes.addressof(what), *addresses)
+
+    def throttle(self, wire: Wire) -> None:
+        """From now on this rank communicates as over a wire; all ranks are to do so together."""
+        (endpoint,) = (each for each in self._table.held if hasattr(each, "latency"))
+        endpoint.latency, endpoint.byte = wire.units
 
     def total(self, value: float) -> float:
         """The sum of a number, when all have come."""

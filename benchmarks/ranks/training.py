@@ -19,7 +19,8 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,28 +82,46 @@ CASES = {
 SMALL = ("resnet18_64", "gpt2_2")
 
 
-def of_weft(name: str, batch, mesh: Mesh | None, threads: int) -> tuple[Callable[[], object], dict]:
-    """A step, and what a rank's collectives are."""
+@dataclass(frozen=True)
+class Training:
+    """A step of a case, its parameters, buffers and optimiser's state, its batch, and how ranks
+    cut them.
+    """
+
+    step: Callable[..., tuple]
+    held: list
+    batch: Sequence
+    cuts: dict[str, P]
+
+    def on(self, mesh: Mesh | None, threads: int) -> tuple[Callable[[], object], dict]:
+        """What runs a step on the ranks of a mesh, and what a rank's collectives are."""
+        meshed = {} if mesh is None else {"mesh": mesh, "shardings": self.cuts}
+        made = weft.step(
+            self.step, *self.held, *self.batch, donate=(0, 1, 2), threads=threads, **meshed
+        )
+        held = deepcopy(self.held)
+
+        def run() -> object:
+            loss, held[0], held[2], held[1] = made(*held, *self.batch)
+            return loss
+
+        return run, made.executable.metadata.get("mesh", {})
+
+
+def training(name: str, batch: Sequence, ranks: int) -> Training:
+    """A case of `CASES` for so many ranks."""
     case = CASES[name]
     network, optimizer = case.network(), case.optimizer()
     parameters = {
         key: networks.initial(key, each.shape) for key, each in network.parameters().items()
     }
-    step = step_of(network, optimizer)
     cuts = {"x": P("data"), "y": P("data")}
     state = optimizer.init(parameters)
-    if case.zero and mesh is not None:
+    if case.zero:
         cuts |= {f"parameters.{key}": P() for key in parameters}
-        cuts |= {f"state.{path}": P("data") for path in cut_paths(state, mesh.ranks)}
-    meshed = {} if mesh is None else {"mesh": mesh, "shardings": cuts}
+        cuts |= {f"state.{path}": P("data") for path in cut_paths(state, ranks)}
     held = [parameters, network.buffers(), state]
-    made = weft.step(step, *held, *batch, donate=(0, 1, 2), threads=threads, **meshed)
-
-    def run() -> object:
-        loss, held[0], held[2], held[1] = made(*held, *batch)
-        return loss
-
-    return run, made.executable.metadata.get("mesh", {})
+    return Training(step_of(network, optimizer), held, batch, cuts)
 
 
 def step_of(network: nn.Module, optimizer: optim.Optimizer) -> Callable[..., tuple]:
@@ -174,10 +193,11 @@ def measure(name: str, turns: int, exchange: Exchange, has_torch: bool) -> None:
     """Prints what each way takes."""
     batch = [np.ascontiguousarray(each) for each in CASES[name].batch()]
     ranks, first = weft.ranks(), weft.rank() == 0
-    ours, described = of_weft(name, batch, Mesh(data=ranks), 1)
+    case = training(name, batch, ranks)
+    ours, described = case.on(Mesh(data=ranks), 1)
     ways: dict[str, tuple[Callable[[], object] | None, bool]] = {"weft, ranks": (ours, False)}
     os.sched_setaffinity(0, range(os.cpu_count() or 1))
-    ways["weft, one rank"] = (of_weft(name, batch, None, ranks)[0] if first else None, True)
+    ways["weft, one rank"] = (case.on(None, ranks)[0] if first else None, True)
     os.sched_setaffinity(0, CORES)
     if has_torch:
         ways["torch, ranks"] = (of_torch(name, batch, ranks, 1), False)

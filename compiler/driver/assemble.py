@@ -53,6 +53,7 @@ from weft.compiler.loop_to_llvm.runtime.standalone import (
 from weft.compiler.machine.artifact.artifact import Compiled, check_runs_on
 from weft.compiler.machine.artifact.model_table import model_table
 from weft.compiler.machine.artifact.signature import Signature, TensorSpec
+from weft.compiler.machine.codegen.code_generator import QUICK_LEVEL
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.codegen.object_code import compile_object
 from weft.compiler.machine.elf.link import undefined_symbols
@@ -242,7 +243,7 @@ def _level_objects(
             level.program, own.target, prefix=own.prefix, weights=weights, numbers=numbers
         )
     )
-    code = {name: compile_object(text, own.target) for name, text in texts.items()}
+    code = {name: compile_object(text, own.target, QUICK_LEVEL) for name, text in texts.items()}
     code |= {**level.code, **_native_objects(level)}
     start = f"{own.target.name}." if options.artifact.isa else ""
     return {f"{start}{name}": data for name, data in code.items()}

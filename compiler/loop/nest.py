@@ -18,7 +18,7 @@ from xdsl.utils.hints import isa
 from weft.dialects.expr import Atom, Expr, Extremum
 from weft.dialects.expr_text import is_value, unbind
 from weft.dialects.interval import UNBOUNDED, Range
-from weft.dialects.loop.arithmetic import DotBytesOp, FieldOp, GeluOp, IndexOp
+from weft.dialects.loop.arithmetic import DotBytesOp, FieldOp, GeluOp, IndexOp, ThreefryOp
 from weft.dialects.loop.ops import (
     AccessOp,
     AllocOp,
@@ -441,7 +441,7 @@ def is_pure(op: Operation) -> bool:
 
 @cache
 def _is_scalar(operation: type[Operation]) -> bool:
-    own = issubclass(operation, (GeluOp, DotBytesOp, FieldOp))
+    own = issubclass(operation, (GeluOp, DotBytesOp, FieldOp, ThreefryOp))
     return own or operation.name.startswith(("arith.", "math."))
 
 

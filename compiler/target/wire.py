@@ -31,6 +31,11 @@ class Wire(NamedTuple):
             raise OptionError(f"beta requires a positive rate, got {beta!r}")
         return wire
 
+    @property
+    def units(self) -> tuple[int, int]:
+        """What a message takes in nanoseconds, and a byte in femtoseconds."""
+        return round(self.alpha * 1e9), round(1e15 / self.beta)
+
     def time(self, messages: int, size: float) -> float:
         """The seconds of messages one after the other, which have so many bytes together."""
         return messages * self.alpha + size / self.beta

@@ -6,7 +6,15 @@ from xdsl.ir import Dialect
 
 from weft.dialects.fields import quicken
 from weft.dialects.loop import communication, dynamic, effects, extents
-from weft.dialects.loop.arithmetic import ClockOp, DotBytesOp, FieldOp, GeluOp, IndexOp, RemFOp
+from weft.dialects.loop.arithmetic import (
+    ClockOp,
+    DotBytesOp,
+    FieldOp,
+    GeluOp,
+    IndexOp,
+    RemFOp,
+    ThreefryOp,
+)
 from weft.dialects.loop.concurrent import ConcurrentOp
 from weft.dialects.loop.dispatch import CallProgramOp, DispatchOp
 from weft.dialects.loop.ops import (
@@ -47,6 +55,7 @@ LOOP = Dialect(
         ConcurrentOp,
         RemFOp,
         GeluOp,
+        ThreefryOp,
         *communication.OPS,
         *dynamic.OPS,
         *effects.OPS,

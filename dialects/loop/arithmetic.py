@@ -98,6 +98,20 @@ class FieldOp(IRDLOperation):
 
 
 @irdl_op_definition
+class ThreefryOp(IRDLOperation):
+    """Two words of 32 random bits, in one of 64, of a key and a count alike: Threefry-2x32 of 20
+    rounds. `%bits = loop.threefry %key, %count : i64`; the lower halves are the first words.
+    """
+
+    name = "loop.threefry"
+    key: SSAValue = operand_def(IntegerType(64))
+    count: SSAValue = operand_def(IntegerType(64))
+    result: SSAValue = result_def(IntegerType(64))
+    traits = traits_def(Pure())
+    assembly_format = "$key `,` $count attr-dict `:` type($result)"
+
+
+@irdl_op_definition
 class ClockOp(IRDLOperation):
     """Ticks of the processor's clock so far: `%now = loop.clock : i64`."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.ir import Block, Operation
 
 from weft.dialects.expr import Atom, Expr
-from weft.dialects.loop.arithmetic import GeluOp, is_function
+from weft.dialects.loop.arithmetic import GeluOp, ThreefryOp, is_function
 from weft.dialects.loop.ops import ForOp
 
 GRAIN_OPERATIONS = 16384
@@ -18,6 +18,9 @@ FUNCTION_OPERATIONS = 12
 
 GELU_OPERATIONS = FUNCTION_OPERATIONS + 6
 """What GELU counts as: the error function, and the constants, products and sum around it."""
+
+THREEFRY_OPERATIONS = 75
+"""What random words count as: three operations in each of 20 rounds, and sums with the key."""
 
 
 def iteration_cost(loop: ForOp) -> Expr:
@@ -44,6 +47,8 @@ def _block_cost(block: Block, greatest: dict[Atom, Expr]) -> Expr:
 def _operation_cost(op: Operation) -> int:
     if isinstance(op, GeluOp):
         return GELU_OPERATIONS
+    if isinstance(op, ThreefryOp):
+        return THREEFRY_OPERATIONS
     return FUNCTION_OPERATIONS if is_function(op) else 1
 
 

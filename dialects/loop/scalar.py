@@ -44,7 +44,7 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from weft.dialects.expr_text import INDEX
-from weft.dialects.loop.arithmetic import DotBytesOp, FieldOp, GeluOp, RemFOp
+from weft.dialects.loop.arithmetic import DotBytesOp, FieldOp, GeluOp, RemFOp, ThreefryOp
 from weft.dialects.loop.types import is_integer, register_type
 
 BOOL = IntegerType(1)
@@ -225,6 +225,12 @@ class Scalar(Struct, frozen=True, eq=False):
             DotBytesOp.build(
                 operands=[self.value, unsigned.value, signed.value], result_types=[self.element]
             )
+        )
+
+    def threefry(self, count: Scalar) -> Scalar:
+        """Two random words of 32 bits in one of 64, of which this is the key."""
+        return self._insert(
+            ThreefryOp.build(operands=[self.value, count.value], result_types=[self.value.type])
         )
 
     def compare(self, predicate: str, other: Scalar | Number) -> Scalar:

@@ -124,3 +124,20 @@ builtin.module attributes {weft.options = {mesh = "data=2", shard = ["a=,data", 
     func.return %n : !graph.tensor<[4, 4], f32>
   }
 }
+
+// -----
+
+// Random bits of a part are those of its place in the whole: no rank draws more than it needs.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[RANK:.*]] = graph.rank_index {axes = ["data"], mesh = #graph.mesh<data = 2>}
+// CHECK: %[[ROW:.*]] = graph.mul %[[RANK]], %{{.*}} : (!graph.tensor<[], i64>
+// CHECK: %[[START:.*]] = graph.mul %[[ROW]], %{{.*}} : (!graph.tensor<[], i64>
+// CHECK: %[[BITS:.*]] = graph.random_bits %key, %[[START]] {seed = 0 : i64, shape = #graph.shape<[2, 6]>, stream = 1 : i64, whole = #graph.shape<[4, 6]>}
+// CHECK: graph.bitwise_xor %x, %[[BITS]] : (!graph.tensor<[2, 6], ui64>
+builtin.module attributes {weft.options = {mesh = "data=2", shard = ["x=data", "y=data"]}} {
+  func.func @main(%x: !graph.tensor<[4, 6], ui64>, %key: !graph.tensor<[], ui64>) -> !graph.tensor<[4, 6], ui64> attributes {input_names = ["x", "key"], output_names = ["y"]} {
+    %b = graph.random_bits %key {seed = 0 : i64, shape = #graph.shape<[4, 6]>, stream = 1 : i64} : (!graph.tensor<[], ui64>) -> !graph.tensor<[4, 6], ui64>
+    %y = graph.bitwise_xor %x, %b : (!graph.tensor<[4, 6], ui64>, !graph.tensor<[4, 6], ui64>) -> !graph.tensor<[4, 6], ui64>
+    func.return %y : !graph.tensor<[4, 6], ui64>
+  }
+}

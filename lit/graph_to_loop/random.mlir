@@ -1,4 +1,4 @@
-// RUN: weft-opt %s -p weft-graph-to-loop | filecheck %s
+// RUN: weft-opt %s --split-input-file -p weft-graph-to-loop | filecheck %s
 
 // The next words of MT19937 lie behind its state, and take its place; the last block has fewer.
 // CHECK-LABEL: loop.kernel @mersenne_twister_
@@ -22,4 +22,17 @@
 func.func @main(%x: !graph.tensor<[n], ui32>) -> !graph.tensor<[n], ui32> {
   %y = graph.mersenne_twister {count = #graph.shape<[n]>, seed = 5 : i64} : () -> !graph.tensor<[n], ui32>
   func.return %y : !graph.tensor<[n], ui32>
+}
+
+// -----
+
+// Twenty rounds of Threefry are one operation, for any key of all counts.
+// CHECK-LABEL: loop.kernel @threefry_
+// CHECK: %[[KEY:[a-z_0-9]+]] = loop.load %a0[]
+// CHECK-NEXT: %[[COUNT:[a-z_0-9]+]] = loop.load %a1[%[[I:[a-z_0-9]+]]]
+// CHECK-NEXT: %[[BITS:[a-z_0-9]+]] = loop.threefry %[[KEY]], %[[COUNT]] : i64
+// CHECK-NEXT: loop.store %[[BITS]], %a2[%[[I]]]
+func.func @main(%key: !graph.tensor<[], ui64>, %count: !graph.tensor<[n], ui64>) -> !graph.tensor<[n], ui64> {
+  %bits = graph.threefry %key, %count : (!graph.tensor<[], ui64>, !graph.tensor<[n], ui64>) -> !graph.tensor<[n], ui64>
+  func.return %bits : !graph.tensor<[n], ui64>
 }

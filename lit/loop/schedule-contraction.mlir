@@ -336,9 +336,9 @@ func.func @main(%x: !graph.tensor<[64, 512], f32>, %w: !graph.tensor<[512, 1024]
 
 // CHECK-LABEL: loop.kernel @matmul_
 // CHECK-NOT: loop.alloc {{workspace|scratch}}
-func.func @main(%x: !graph.tensor<[8, 512], f32>, %w: !graph.tensor<[512, 1056], f32>) -> !graph.tensor<[8, 1056], f32> {
-  %y = graph.matmul %x, %w : (!graph.tensor<[8, 512], f32>, !graph.tensor<[512, 1056], f32>) -> !graph.tensor<[8, 1056], f32>
-  func.return %y : !graph.tensor<[8, 1056], f32>
+func.func @main(%x: !graph.tensor<[8, 512], f32>, %w: !graph.tensor<[512, 168], f32>) -> !graph.tensor<[8, 168], f32> {
+  %y = graph.matmul %x, %w : (!graph.tensor<[8, 512], f32>, !graph.tensor<[512, 168], f32>) -> !graph.tensor<[8, 168], f32>
+  func.return %y : !graph.tensor<[8, 168], f32>
 }
 
 // -----

@@ -24,7 +24,7 @@ EXACT = frozenset(
         "scatter_nd", "reduce_max", "reduce_min", "hardmax", "arg_max", "arg_min",
         "argsort", "max_pool", "max_pool_indices", "global_max_pool", "max_region_pool",
         "one_hot", "range", "shape", "size", "nonzero", "random_bits",
-        "mersenne_twister", "unfold",
+        "mersenne_twister", "threefry", "unfold",
     )
 )  # fmt: skip
 """Operators that round nothing: noise in front of them would tell equal values apart."""

@@ -155,6 +155,13 @@ class RandomProgram:
         axis = self.draw.randrange(len(shape))
         return self.b.cumsum(x, axis=axis, exclusive=False, reverse=False)
 
+    def _noise(self, x, shape):
+        """Numbers that are drawn; each is that of its place in the whole tensor."""
+        bits = self.b.random_bits(shape=type_of(x).dims, seed=self.draw.randrange(99), stream=0)
+        return self.b.mul(
+            x, self.b.mul(self.b.cast(bits, to=F32), self.b.constant_of(2.0**-64, F32))
+        )
+
     def _shard(self, x, shape):
         """A constraint; one of no axes has the value whole."""
         from weft.dialects.graph.mesh.attributes import ShardingAttr
@@ -190,7 +197,7 @@ def _exprs(numbers: Sequence[int]):
 
 
 OPERATORS = ("unary", "binary", "binary", "matmul", "matmul", "transpose", "reshape", "reduce",
-             "softmax", "concat", "slice", "gather", "cumsum", "shard")  # fmt: skip
+             "softmax", "concat", "slice", "gather", "cumsum", "shard", "noise")  # fmt: skip
 
 
 def cut(array: Array, dims, mesh, rank: int) -> Array:

@@ -24,7 +24,7 @@ from weft.dialects.graph.core.types import (
     UI8,
     ShapeAttr,
 )
-from weft.dialects.graph.ops.random import MersenneTwisterOp, RandomBitsOp
+from weft.dialects.graph.ops.random import MersenneTwisterOp, RandomBitsOp, ThreefryOp
 from weft.dialects.graph.ops.region_pool import MaxRegionPoolOp
 from weft.dialects.graph.ops.resample import ResampleOp
 from weft.dialects.graph.ops.sort import ArgsortOp
@@ -115,11 +115,25 @@ def winograd_results(draw) -> Sample:
 
 @st.composite
 def random_bits(draw) -> Sample:
-    """Any seed and stream, without and with a key of the call's."""
-    shape = ShapeAttr(tuple(Expr.of(dim) for dim in draw(shapes())))
-    seed, stream = draw(st.integers(0, 2**32 - 1)), draw(st.integers(0, 255))
-    keys = st.integers(0, 2**64 - 1).map(lambda key: np.asarray(key, np.uint64))
-    return Sample([draw(st.none() | keys)], {"shape": shape, "seed": seed, "stream": stream})
+    """Any seed and stream, without and with a key of the call's, whole or a part."""
+    dims = draw(shapes())
+    attributes = {"seed": draw(st.integers(0, 2**32 - 1)), "stream": draw(st.integers(0, 255))}
+    attributes["shape"] = ShapeAttr(tuple(map(Expr.of, dims)))
+    key = draw(st.none() | st.integers(0, 2**64 - 1))
+    start = draw(st.none() | st.integers(0, 2**40))
+    if start is not None:
+        attributes["whole"] = ShapeAttr(tuple(Expr.of(dim * 3) for dim in dims))
+    kinds = zip((key, start), (np.uint64, np.int64), strict=True)
+    return Sample([None if x is None else np.asarray(x, kind) for x, kind in kinds], attributes)
+
+
+@st.composite
+def threefry_words(draw) -> Sample:
+    """Any words, with a key of each count's own, or one of all."""
+    shape = draw(shapes())
+    random = np.random.default_rng(draw(st.integers(0, 1000)))
+    dims = draw(st.sampled_from([(), shape])), shape
+    return Sample([random.integers(0, 2**64, each, np.uint64) for each in dims])
 
 
 @st.composite
@@ -166,6 +180,7 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     MersenneTwisterOp: mersenne_words(),
     NonzeroOp: places(),
     RandomBitsOp: random_bits(),
+    ThreefryOp: threefry_words(),
     MaxRegionPoolOp: region_pools(),
     ResampleOp: resamples(),
     UnfoldOp: unfolds(),

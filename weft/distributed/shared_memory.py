@@ -112,13 +112,12 @@ class Segment:
         """
         spins = SPINS if self.ranks <= (os.cpu_count() or 1) else FEW_SPINS
         numbers = (AREA, int(limit * 1e9), spins, mailbox_slots(self.ranks))
-        slow = (round(wire.alpha * 1e9), round(1e15 / wire.beta))
         ranges = (_Range * RANGES)(*(_Range(begin=_NOWHERE) for _ in range(RANGES)))
         of_threads = self.descriptor < 0
         if of_threads:
             ranges[0] = _Range(0, _NOWHERE, 0)
         reach = (0 if of_threads else self.address, ctypes.addressof(ranges))
-        endpoint = _Endpoint(self.address, rank, self.ranks, *numbers, *slow, *reach)
+        endpoint = _Endpoint(self.address, rank, self.ranks, *numbers, *wire.units, *reach)
         assert ctypes.sizeof(endpoint) == ENDPOINT.size, "an endpoint is as the code has it"
         code = _code()
         functions = map(code.address, EXPORTS)

@@ -39,7 +39,7 @@ def _callback(
     ctx.module_context.add_keepalive(held)
     call = mlir.custom_call(
         HOST_CALL,
-        result_types=[_type_of(mlir, each) for each in ctx.avals_out],
+        result_types=[type_of(mlir, each) for each in ctx.avals_out],
         operands=operands,
         backend_config=held.name,
         has_side_effect=True,
@@ -48,7 +48,7 @@ def _callback(
     return call.results
 
 
-def _type_of(mlir: Any, aval: Any) -> Any:
+def type_of(mlir: Any, aval: Any) -> Any:
     """The type of a result: JAX's own function for that takes other arguments in each minor."""
     return mlir.ir.RankedTensorType.get(aval.shape, mlir.dtype_to_ir_type(aval.dtype))
 

@@ -1,15 +1,17 @@
-"""What JAX lowers for the platform `weft` that it has no operators for: decompositions become
-programs of those that it has, that of nonsymmetric matrices a callback.
+"""What JAX lowers for the platform `weft` in a way of its own: decompositions, which it has no
+operators for, become programs of those that it has, that of nonsymmetric matrices a callback, and
+the rounds of its random bits, some 200 operators, a custom call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any
 
-from weft.compiler.frontend.stablehlo.platform import PLATFORM
+from weft.compiler.frontend.stablehlo.platform import PLATFORM, THREEFRY
+from weft.jax_plugin.callbacks import type_of
 from weft.jax_plugin.decompositions import batched, eig, eigh, geqrf, householder_product, svd
 
 
@@ -22,6 +24,9 @@ def register_rules() -> None:
     _register(linalg.eig_p, _eig, cacheable=False)
     _register(linalg.eigh_p, _eigh)
     _register(linalg.svd_p, _svd)
+    random: Any = import_module("jax.extend.random")
+    mlir: Any = import_module("jax._src.interpreters.mlir")
+    mlir.register_lowering(random.threefry2x32_p, _threefry, platform=PLATFORM)
     _register(ann.approx_top_k_p, partial(_top_k, ann.approx_top_k_p))
 
 
@@ -31,6 +36,13 @@ def _register(
     mlir: Any = import_module("jax._src.interpreters.mlir")
     rule = mlir.lower_fun(function, multiple_results=several)
     mlir.register_lowering(primitive, rule, platform=PLATFORM, cacheable=cacheable)
+
+
+def _threefry(ctx: Any, *operands: Any) -> Sequence[Any]:
+    """A call of the operator that weft has."""
+    mlir: Any = import_module("jax._src.interpreters.mlir")
+    types = [type_of(mlir, each) for each in ctx.avals_out]
+    return mlir.custom_call(THREEFRY, result_types=types, operands=operands).results
 
 
 def _eig(

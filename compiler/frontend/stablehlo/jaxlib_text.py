@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import ml_dtypes
 import numpy as np
@@ -23,6 +24,10 @@ else:  # what a program out of the cache does without
 MOST_WRITTEN: Final = 64
 """Constants up to this many elements are part of the text."""
 
+_SMALL: Final = 1 << 16
+"""Bytes of an artifact below which it shares a context with others: one keeps constants for good.
+"""
+
 _SHARDING: Final = "sdy.sharding"
 
 
@@ -32,23 +37,34 @@ def read_bytecode(data: bytes, name: str) -> tuple[str, list[Array]]:
     Raises UnsupportedError where jaxlib is not installed, and ModelError for what is none.
     """
     try:
-        ir: Any = import_module("jaxlib.mlir.ir")
-        chlo, sdy, stablehlo = (
-            cast("Any", import_module(f"jaxlib.mlir.dialects.{name}"))
-            for name in ("chlo", "sdy", "stablehlo")
-        )
-        import_module("jaxlib.mlir.dialects.func")
+        stablehlo: Any = import_module("jaxlib.mlir.dialects.stablehlo")
+        context = _common_context() if len(data) < _SMALL else _new_context()
     except ImportError as problem:
         rule = "requires text, or jaxlib to read portable bytecode with"
         raise UnsupportedError(f"{name} {rule} (pip install 'weft[jax]'), got none") from problem
-    with ir.Context() as context:
-        for dialect in (chlo, sdy, stablehlo):
-            dialect.register_dialect(context)
+    with context:
         try:
             module: Any = stablehlo.deserialize_portable_artifact(context, data)
         except Exception as problem:
             raise ModelError(f"{name} requires a portable artifact, got {problem}") from problem
         return text_of(module)
+
+
+def _new_context() -> Any:
+    """A context of MLIR that knows what portable artifacts are made of."""
+    ir: Any = import_module("jaxlib.mlir.ir")
+    context = ir.Context()
+    import_module("jaxlib.mlir.dialects.func")
+    for name in ("chlo", "sdy", "stablehlo"):
+        dialect: Any = import_module(f"jaxlib.mlir.dialects.{name}")
+        dialect.register_dialect(context)
+    return context
+
+
+@cache
+def _common_context() -> Any:
+    """The context of small artifacts, which are read in a quarter of the time where it is there."""
+    return _new_context()
 
 
 def text_of(module: Any) -> tuple[str, list[Array]]:

@@ -37,7 +37,7 @@ from weft.dialects.graph import OPS_BY_NAME, GraphOp, ShardOp, StageOfOp, StageO
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import SEGMENTS
 from weft.dialects.graph.core.sharding_rule import Factors, ShardingRule
-from weft.dialects.graph.core.types import TensorType, type_of
+from weft.dialects.graph.core.types import I64, TensorType, type_of
 from weft.dialects.graph.mesh.attributes import (
     Axes,
     Dims,
@@ -45,7 +45,7 @@ from weft.dialects.graph.mesh.attributes import (
     ShardingAttr,
     local_type,
 )
-from weft.dialects.graph.mesh.collectives import AllReduceOp
+from weft.dialects.graph.mesh.collectives import AllReduceOp, RankIndexOp
 from weft.dialects.loop.program import DIGEST, INPUTS_CUT, MESH, OUTPUTS_CUT, RANKS
 from weft.dialects.module_attributes import code_options
 
@@ -231,12 +231,26 @@ class _Partition:
             self._part(type_of(result), dims)
             for result, dims in zip(op.results, shardings, strict=True)
         ]
+        slots = op.local_operands(slots, lambda: self._begins(types[0], shardings[0]), self.b)
         own = type(op).from_properties(slots, _properties(op, types), op.location)
         assert [each.type for each in own.results] == types, "a rule is true of the results' types"
         self.b.builder.insert(own)
         for old, new, dims in zip(op.results, own.results, shardings, strict=True):
             new.name_hint = old.name_hint
             self._define(old, self._reduced(new, plan), dims)
+
+    def _begins(self, part: TensorType, dims: Dims) -> list[SSAValue | None]:
+        """Where the rank's part of a value begins in each of its dims."""
+        found: list[SSAValue | None] = []
+        for size, axes in zip(part.shape, dims, strict=True):
+            if axes:
+                index = RankIndexOp.of(None, self.mesh, axes, self.b.location)
+                assert size.constant is not None, "what is cut has constant dims"
+                block = self.b.constant_of(size.constant, I64)
+                found.append(self.b.mul(self.b.builder.insert(index).result, block))
+            else:
+                found.append(None)
+        return found
 
     def _reduced(self, value: SSAValue, plan: _Plan) -> SSAValue:
         """The combination of the partial results of all ranks."""

@@ -27,9 +27,10 @@ from weft.compiler.loop_to_llvm.scalar.elements import (
 from weft.compiler.loop_to_llvm.scalar.fields import emit_field
 from weft.compiler.loop_to_llvm.scalar.never_nan import is_number
 from weft.compiler.loop_to_llvm.scalar.rounded_integers import emit_rounded, rounded
+from weft.compiler.loop_to_llvm.scalar.threefry import emit_threefry
 from weft.compiler.loop_to_llvm.vector_math import MATH_FUNCTIONS, call_math
 from weft.compiler.target.target import Target
-from weft.dialects.loop.arithmetic import DotBytesOp, FieldOp, GeluOp, RemFOp
+from weft.dialects.loop.arithmetic import DotBytesOp, FieldOp, GeluOp, RemFOp, ThreefryOp
 from weft.dialects.loop.scalar import ANY_ZERO, MATH_OPS, width
 
 LOG10_OF_2 = 0.30102999566398119521
@@ -157,6 +158,10 @@ def _field(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
     bits = op.low.data, op.bits.data
     centred = bool(op.centred.value.data)
     return emit_field(at.builder, at.target, operands[0], *bits, centred=centred)
+
+
+def _threefry(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
+    return emit_threefry(at.builder, *operands)
 
 
 def _math(name: str) -> Emitter:
@@ -386,6 +391,7 @@ EMITTERS: dict[type[Operation], Emitter] = {
     DotBytesOp: _dot_bytes,
     FieldOp: _field,
     GeluOp: _gelu,
+    ThreefryOp: _threefry,
     math.PowFOp: _math("pow"),
 }
 """Every operation on scalars that a kernel may hold, except constants and those on index values."""

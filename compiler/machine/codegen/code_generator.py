@@ -12,6 +12,9 @@ from weft.dialects.errors import OptionError
 
 CODEGEN_LEVEL = 2
 
+QUICK_LEVEL = 0
+"""Takes a quarter of the time: for code that runs once a call and only calls kernels."""
+
 _DEFINITION = re.compile(r"^(define .*?)( prologue .*| \{.*)?$", re.MULTILINE)
 _NO_TABLES = r'\1 "no-jump-tables"="true"\2'
 """Of every function. How long a switch has to be for a table is a global of LLVM's, which some
@@ -28,14 +31,14 @@ def _initialise() -> None:
 
 
 @cache
-def target_machine(target: Target) -> binding.TargetMachine:
+def target_machine(target: Target, level: int = CODEGEN_LEVEL) -> binding.TargetMachine:
     """LLVM's code generator for the target: small code model, position-independent where several
     objects can share an address space.
     """
-    return create_target_machine(target)
+    return create_target_machine(target, level)
 
 
-def create_target_machine(target: Target) -> binding.TargetMachine:
+def create_target_machine(target: Target, level: int = CODEGEN_LEVEL) -> binding.TargetMachine:
     """A code generator of the caller's own, to hand over to an execution engine."""
     _initialise()
     try:
@@ -48,7 +51,7 @@ def create_target_machine(target: Target) -> binding.TargetMachine:
     return found.create_target_machine(
         cpu=target.cpu,
         features=target.feature_string,
-        opt=CODEGEN_LEVEL,
+        opt=level,
         reloc="static" if target.arch == "wasm32" else "pic",
         codemodel="small",
         abiname=abi,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from weft.compiler.machine.codegen.code_generator import (
+    CODEGEN_LEVEL,
     create_target_machine,
     parse,
     target_machine,
@@ -18,13 +19,19 @@ _GLANCE = 0.1
 """Seconds within which a thread that waits hears that it is to stop."""
 
 
-def compile_object(ir_text: str, target: Target) -> bytes:
+_SHORT = 1 << 14
+"""Characters of IR with which LLVM is through before a thread that waits would have glanced."""
+
+
+def compile_object(ir_text: str, target: Target, level: int = CODEGEN_LEVEL) -> bytes:
     """The relocatable object file of a module of LLVM IR."""
-    return interruptible(partial(_object, ir_text, target))
+    if len(ir_text) < _SHORT:
+        return _object(ir_text, target, level)
+    return interruptible(partial(_object, ir_text, target, level))
 
 
-def _object(ir_text: str, target: Target) -> bytes:
-    module, machine = parse(ir_text, target), target_machine(target)
+def _object(ir_text: str, target: Target, level: int) -> bytes:
+    module, machine = parse(ir_text, target), target_machine(target, level)
     optimize(module, machine)
     return machine.emit_object(module)
 

@@ -15,7 +15,7 @@ An operator is one class in one family file. Its facets:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -227,6 +227,18 @@ class GraphOp(InferTypeOp):
     def local_properties(self, results: Sequence[TensorType]) -> Mapping[str, Attribute]:
         """The attributes of the operator that computes parts of these types by its rule."""
         return self.properties
+
+    def local_operands(
+        self,
+        parts: Sequence[SSAValue | None],
+        begins: Callable[[], Sequence[SSAValue | None]],
+        b: GraphBuilder,
+    ) -> Sequence[SSAValue | None]:
+        """The operands by position of the operator that computes a part of its one result, from
+        their parts. `begins` gives the index (an i64) at which the part begins in each of the
+        result's dims, None for one that is whole.
+        """
+        return parts
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """The cotangent of each operand (None where there is none) from those of the results."""

@@ -88,6 +88,14 @@ class Window(Struct, frozen=True):
         start = position * self.strides[axis] - self.before[axis]
         return maximum([0, (-start).ceildiv(self.dilations[axis])])
 
+    def positions_inside(self, axis: int, tap: Expr) -> tuple[Expr, Expr]:
+        """The first position of the window at which a tap is inside the input, and how many are."""
+        offset = tap * self.dilations[axis] - self.before[axis]
+        stride = self.strides[axis]
+        first = maximum([0, (-offset).ceildiv(stride)])
+        end = minimum([self.output(axis), (self.spatial[axis] - offset).ceildiv(stride)])
+        return first, maximum([0, end - first])
+
     def attributes(self) -> dict[str, AttributeValue]:
         """Strides, dilations and all padding, as operators of the same windows take them."""
         after = [self.padded(axis) - self.spatial[axis] - self.before[axis] for axis in self.axes]

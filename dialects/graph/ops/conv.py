@@ -30,6 +30,7 @@ from weft.dialects.graph.core.conv_taps import (
     phase_taps,
     with_bias,
 )
+from weft.dialects.graph.core.filter_slope import columns, filter_convolved, slides_under
 from weft.dialects.graph.core.op import ints
 from weft.dialects.graph.core.sharding_rule import ShardingRule, convolution_rule
 from weft.dialects.graph.core.types import (
@@ -169,17 +170,6 @@ class ConvolutionOp(WindowOp):
         return [] if self.bias is None else [dy.sum(axes).value]
 
 
-def _columns(b: GraphBuilder, x: Term, window: Window, groups: int, count: Shape) -> Term:
-    """The windows of the first `count` positions: `[n, group, channel, taps, positions]`."""
-    taken = x.of(b.unfold(x.value, kernel=ShapeAttr(window.kernel), **window.attributes()))
-    rank = len(window.axes)
-    for axis, size in enumerate(count):
-        taken = taken.part(2 + rank + axis, 0, size)
-    batch, channels = x.shape[:2]
-    taps, positions = product(window.kernel), product(taken.shape[2 + rank :])
-    return taken.reshape((batch, groups, channels // groups, taps, positions))
-
-
 class SlidingConvolutionOp(ConvolutionOp):
     """What convolutions of windows share that slide over the image."""
 
@@ -246,15 +236,16 @@ class ConvOp(SlidingConvolutionOp):
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """`dx` adds up windows of the filter times `dy`, `dw` sums windows of `x` times `dy`."""
-        window, rank = self.window(), len(self.window().axes)
-        filters = type_of(self.filter)
-        dy = Term(b, cotangents[0])
-        slopes = self.grouped(dy, 1, rank)
-        positions = self.result_type.shape[2:]
-        columns = _columns(b, Term(b, self.image), window, self.groups, positions)
-        dw = b.einsum(slopes.value, columns.value, equation="ngop,ngctp->goct")
-        dx = self._image_slope(b, dy, window)
-        return [dx, dy.of(dw).reshape(filters.shape).value, *self.bias_slope(dy)]
+        window, dy = self.window(), Term(b, cotangents[0])
+        x, filters = Term(b, self.image), type_of(self.filter)
+        if self.groups == 1 and slides_under(window, dy, filters):
+            dw = filter_convolved(b, x, dy, window)
+        else:
+            slopes = self.grouped(dy, 1, len(window.axes))
+            taken = columns(b, x, window, self.groups, self.result_type.shape[2:])
+            found = b.einsum(slopes.value, taken.value, equation="ngop,ngctp->goct")
+            dw = dy.of(found).reshape(filters.shape)
+        return [self._image_slope(b, dy, window), dw.value, *self.bias_slope(dy)]
 
     def _image_slope(self, b: GraphBuilder, dy: Term, window: Window) -> SSAValue:
         """What windows that move by one element scatter is a convolution of `dy` with the filter
@@ -380,11 +371,11 @@ class ConvTransposeOp(ConvolutionOp):
             window.before,
             window.after,
         )
-        columns = _columns(b, dy, scattered, self.groups, image.shape[2:])
+        taken = columns(b, dy, scattered, self.groups, image.shape[2:])
         w = self.grouped(Term(b, self.filter), 0, len(window.axes))
         x = self.grouped(Term(b, self.image), 1, len(window.axes))
-        dx = b.einsum(columns.value, w.value, equation="ngotp,gcot->ngcp")
-        dw = b.einsum(columns.value, x.value, equation="ngotp,ngcp->gcot")
+        dx = b.einsum(taken.value, w.value, equation="ngotp,gcot->ngcp")
+        dw = b.einsum(taken.value, x.value, equation="ngotp,ngcp->gcot")
         gradients = [dy.of(dx).reshape(image.shape), dy.of(dw).reshape(filters.shape)]
         return [*(gradient.value for gradient in gradients), *self.bias_slope(dy)]
 

@@ -242,24 +242,28 @@ class MaxPoolIndicesOp(PoolOp):
         return [(Term(b, found) - numbers * size_term(b, type_of(self.operand).size, I64)).value]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
-        """Looks at the taps inside the operand alone, in order."""
+        """Looks at the taps inside the operand alone, in order: of a row of positions each tap of
+        the last axis at once.
+        """
         tensor_type, shape, window = type_of(self.operand), self.result_type.shape, self.window()
         best = b.temporary(shape, compute_type(tensor_type.element), "best")
         fill(b, best, shape, 0, tensor_type.element)
         fill(b, results[0], shape, -1, I64)
         rank = len(shape) - 2
-        with b.loops(shape, "nc" + spatial_names(rank)) as index:
-            first = [window.taps_before_input(axis, index[axis + 2]) for axis in window.axes]
-            ends = [
-                window.taps_below(axis, index[axis + 2], window.spatial[axis])
-                for axis in window.axes
-            ]
+        *outer, last = window.axes
+        names, taps = spatial_names(rank), tap_names(rank)
+        with b.loops(shape[:-1], "nc" + names[:-1]) as row:
+            first = [window.taps_before_input(axis, row[axis + 2]) for axis in outer]
+            ends = [window.taps_below(axis, row[axis + 2], window.spatial[axis]) for axis in outer]
             counts = [end - start for start, end in zip(first, ends, strict=True)]
-            with b.loops(counts, tap_names(rank)) as steps:
-                taps = [start + step for start, step in zip(first, steps, strict=True)]
-                padded = window.source(index[2:], taps)
-                spatial = [i - front for i, front in zip(padded, window.before, strict=True)]
-                self._visit(b, (operands[0], best, results[0]), index, (*index[:2], *spatial))
+            with b.loops((*counts, window.kernel[last]), taps) as steps:
+                begin, count = window.positions_inside(last, steps[-1])
+                with b.loops([count], names[-1:]) as (step,):
+                    inner = [start + each for start, each in zip(first, steps[:-1], strict=True)]
+                    index = (*row, begin + step)
+                    padded = window.source(index[2:], (*inner, steps[-1]))
+                    spatial = [i - front for i, front in zip(padded, window.before, strict=True)]
+                    self._visit(b, (operands[0], best, results[0]), index, (*row[:2], *spatial))
 
     def _visit(
         self,

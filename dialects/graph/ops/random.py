@@ -4,20 +4,31 @@ of the generator by which others state what they expect.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import SSAValue
-from xdsl.irdl import irdl_op_definition, opt_operand_def, prop_def, result_def
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    irdl_op_definition,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+)
 
 from weft.dialects.expr import Expr, row_major_strides
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.elementwise import BinaryOp
 from weft.dialects.graph.core.op import GraphOp
-from weft.dialects.graph.core.types import UI32, UI64, ShapeAttr, TensorType, tensor, type_of
+from weft.dialects.graph.core.sharding_rule import ShardingRule, whole_but
+from weft.dialects.graph.core.types import I64, UI32, UI64, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.graph.reindexing.slicing import below_zero, exprs, numbers
 from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar
+from weft.dialects.loop.threefry import threefry
 from weft.dialects.weights import Array
 
 ROUNDS = 10
@@ -41,14 +52,18 @@ class RandomBitsOp(GraphOp):
     Philox2x32-10 (Salmon et al., 2011) of the element's index in row-major order; the numbers of
     one seed differ from `stream` to `stream`. Equal attributes give equal numbers in every call.
     Of an optional scalar `key` that a call brings, the low word is combined with the seed and the
-    high one with the index.
+    high one with the index. Indices are those in a tensor of the shape `whole`, where it is given,
+    of which the result is the part whose first element has the index `start` (an i64, else 0).
     """
 
     name = "graph.random_bits"
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     shape: ShapeAttr = prop_def(ShapeAttr)
     seed: IntegerAttr[Any] = prop_def(IntegerAttr)
     stream: IntegerAttr[Any] = prop_def(IntegerAttr)
+    whole: ShapeAttr | None = opt_prop_def(ShapeAttr)
     key: SSAValue | None = opt_operand_def(TensorType)
+    start: SSAValue | None = opt_operand_def(TensorType)
     result: SSAValue = result_def(TensorType)
 
     def infer(self) -> Sequence[TensorType]:
@@ -56,15 +71,56 @@ class RandomBitsOp(GraphOp):
         self.require(0 <= seed <= WORD, "a seed of 32 bits", seed)
         self.require(0 <= stream < STREAMS, f"a stream below {STREAMS}", stream)
         self.require(not any(map(below_zero, exprs(self.shape))), "dims of 0 or more", self.shape)
-        key = None if self.key is None else type_of(self.key)
-        self.require(key is None or key == tensor((), UI64), "a key of one ui64", key)
+        ranks = len(exprs(self.shape)), len(self._whole)
+        self.require(ranks[0] == ranks[1], f"a whole of {ranks[0]} dims", ranks[1])
+        for value, element, rule in ((self.key, UI64, "a key"), (self.start, I64, "a start")):
+            found = None if value is None else type_of(value)
+            fits = found is None or found == tensor((), element)
+            self.require(fits, f"{rule} of one {element}", found)
         return [TensorType(self.shape, UI64)]
 
+    @property
+    def _whole(self) -> Sequence[Expr]:
+        """The dims by which elements are counted."""
+        return exprs(self.shape if self.whole is None else self.whole)
+
+    def sharding_rule(self) -> ShardingRule | None:
+        """A part has the bits of its place in the whole."""
+        if self.result_type.static_shape is None:
+            return None
+        factors = whole_but(self.result_type.rank, ())
+        return ShardingRule(((),) * len(self.operands), (factors,))
+
+    def local_properties(self, results: Sequence[TensorType]) -> Mapping[str, Attribute]:
+        whole = self.shape if self.whole is None else self.whole
+        return {**self.properties, "shape": results[0].dims, "whole": whole}
+
+    def local_operands(
+        self,
+        parts: Sequence[SSAValue | None],
+        begins: Callable[[], Sequence[SSAValue | None]],
+        b: GraphBuilder,
+    ) -> Sequence[SSAValue | None]:
+        key, start = (*parts, None, None)[:2]
+        for begin, step in zip(begins(), row_major_strides(self._whole), strict=True):
+            if begin is not None:
+                assert step.constant is not None, "what is cut has constant dims"
+                skipped = b.mul(begin, b.constant_of(step.constant, I64))
+                start = skipped if start is None else b.add(start, skipped)
+        return [key, start]
+
     def reference(self, *operands: Array) -> Sequence[Array]:
-        dims = numbers(self, self.shape)
-        counter = np.arange(int(np.prod(dims)), dtype=np.uint64).reshape(dims)
+        dims, remaining = numbers(self, self.shape), iter(operands)
+        given, start = (
+            0 if value is None else int(next(remaining)) for value in (self.key, self.start)
+        )
+        whole = dims if self.whole is None else numbers(self, self.whole)
+        steps = [step.constant or 0 for step in row_major_strides(list(map(Expr.of, whole)))]
+        index = np.indices(dims, sparse=True)
+        counter = np.zeros(dims, np.uint64) + np.uint64(start)
+        for places, step in zip(index, steps, strict=True):
+            counter = counter + places.astype(np.uint64) * np.uint64(step)
         low, high = counter & WORD, counter >> 32 | np.uint64(self.stream.value.data << 24)
-        given = int(operands[0]) if operands else 0
         high = high ^ np.uint64(given >> 32)
         for turn in range(ROUNDS):
             key = ((self.seed.value.data ^ given & WORD) + STEP * turn) & WORD
@@ -73,23 +129,53 @@ class RandomBitsOp(GraphOp):
         return [np.asarray(high << 32 | low)]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
-        shape = self.result_type.shape
-        strides = row_major_strides(shape)
-        with b.loops(shape) as index:
+        strides, remaining = row_major_strides(self._whole), iter(operands)
+        with b.loops(self.result_type.shape) as index:
+            given, start = (
+                None if value is None else b.load(next(remaining), [])
+                for value in (self.key, self.start)
+            )
             position = sum((i * step for i, step in zip(index, strides, strict=True)), Expr.of(0))
             counter = b.index(position, UI64)
+            if start is not None:
+                counter = counter + start.cast(UI64)
             low = counter & WORD
             high = counter.shift_right(32) | (self.stream.value.data << 24)
             steps, seed = [STEP * turn & WORD for turn in range(ROUNDS)], self.seed.value.data
             keys: list[Scalar | int] = [(seed + step) & WORD for step in steps]
-            if operands:
-                given = b.load(operands[0], [])
+            if given is not None:
                 high = high ^ given.shift_right(32)
                 keys = [(((given & WORD) ^ seed) + step) & WORD for step in steps]
             for key in keys:
                 product = low * MULTIPLIER
                 low, high = product.shift_right(32) ^ key ^ high, product & WORD
             b.store(results[0], index, high.shift_left(32) | low)
+
+
+@irdl_op_definition
+class ThreefryOp(BinaryOp):
+    """Two words of 32 random bits, in one of 64, of a key (`lhs`) and a count (`rhs`) alike:
+    Threefry-2x32 of 20 rounds (Salmon et al., 2011). The lower halves are the first words.
+    """
+
+    name = "graph.threefry"
+    ELEMENTS: ClassVar = (UI64,)
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        key, count = ((each.astype(np.uint32), (each >> 32).astype(np.uint32)) for each in operands)
+
+        def rotate(word: Array, by: int) -> Array:
+            return word << np.uint32(by) | word >> np.uint32(32 - by)
+
+        def word(number: int) -> Array:
+            return np.asarray(number, np.uint32)
+
+        low, high = threefry(key, count, np.add, np.bitwise_xor, rotate, word)
+        return [np.asarray(high.astype(np.uint64) << 32 | low)]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        key, count = operands
+        return key.threefry(count)
 
 
 @irdl_op_definition
@@ -146,4 +232,4 @@ class MersenneTwisterOp(GraphOp):
         return word ^ word.shift_right(18)
 
 
-OPS: tuple[type[GraphOp], ...] = (RandomBitsOp, MersenneTwisterOp)
+OPS: tuple[type[GraphOp], ...] = (RandomBitsOp, ThreefryOp, MersenneTwisterOp)

@@ -9,7 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from weft.dialects.loop.threefry import threefry
+
 Function = Callable[..., Any]
+
+_WORD = (1 << 32) - 1
 
 
 def _unsigned(value: Any) -> Any:
@@ -127,6 +131,17 @@ def compare_integers(predicate: int) -> Function:
     return lambda left, right: bool(order(left, right))
 
 
+def _threefry(*pairs: Any) -> Any:
+    """Words of random bits in Python's integers."""
+
+    def rotate(word: int, by: int) -> int:
+        return word << by & _WORD | word >> (32 - by)
+
+    key, count = ((int(_unsigned(each)) & _WORD, int(_unsigned(each)) >> 32) for each in pairs)
+    low, high = threefry(key, count, lambda x, y: x + y & _WORD, operator.xor, rotate, int)
+    return np.uint64(high << 32 | low).view(np.int64)
+
+
 FUNCTIONS: dict[str, Function] = {
     "arith.addf": operator.add,
     "arith.subf": operator.sub,
@@ -138,6 +153,7 @@ FUNCTIONS: dict[str, Function] = {
     "arith.minimumf": np.minimum,
     "arith.maxnumf": np.fmax,
     "arith.minnumf": np.fmin,
+    "loop.threefry": _threefry,
     "arith.addi": lambda left, right: left ^ right if isinstance(left, np.bool_) else left + right,
     "arith.subi": lambda left, right: left ^ right if isinstance(left, np.bool_) else left - right,
     "arith.muli": lambda left, right: left & right if isinstance(left, np.bool_) else left * right,

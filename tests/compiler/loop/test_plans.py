@@ -85,6 +85,17 @@ def test_rows_of_a_panel_that_are_pages_apart_cost_more_than_others():
     assert panel(2 * PAGE) > 1.5 * panel(2 * PAGE + 16)
 
 
+def test_rows_that_come_from_behind_l2_in_pieces_make_wide_panels_cost_less():
+    def once(columns: int, vectors: int) -> float:
+        found = explained(64, columns, 768, ZEN_4)
+        tiles = (each for each in found.rated if each.plan.packing == "none")
+        plan = next(each.plan for each in tiles if each.plan.vectors == vectors)
+        return cost(found.problem, plan, ZEN_4).once / columns
+
+    assert once(2304, 2) > 1.3 * once(2304, 4)
+    assert once(256, 2) == once(256, 4), "L2 keeps all of it"
+
+
 def test_rows_that_share_sets_of_l1_cost_more_than_others():
     def compute(depth: int) -> float:
         found = explained(64, 64, depth, ZEN_4)
@@ -120,7 +131,7 @@ def test_few_panels_are_outside_where_rows_and_they_have_enough_work_together():
         return cost(found.problem, each, ZEN_4).panel
 
     # A panel is packed for the tiles of rows, which all come one after the other then.
-    assert panel(shared, "none") == panel(shared, "tile")
+    assert panel(shared, "tile") < panel(shared, "none") < 3 * panel(shared, "tile")
     assert panel(alone, "none") == 0, "there is one tile of rows"
 
 

@@ -420,6 +420,7 @@ WITHOUT_VJP = {
     "shape",
     "size",
     "stop_gradient",
+    "threefry",
 }
 """Operators that differentiation refuses or passes by; one leaves the set when it gets a `vjp`."""
 

@@ -9,15 +9,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Block
+from xdsl.rewriter import InsertPoint
 
 from tests.dialects.graph.test_ops import check_close, name_of
 from tests.support import oracle
 from tests.support.sample import Sample
 from tests.support.samples import SAMPLES
-from weft.dialects.graph import OPS, GraphOp
+from weft.dialects.graph import OPS, OPS_BY_NAME, GraphOp
+from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.elementwise import ElementwiseOp
-from weft.dialects.graph.core.types import ShapeAttr, TensorType, tensor, type_of
+from weft.dialects.graph.core.evaluate import evaluate_block
+from weft.dialects.graph.core.types import I64, ShapeAttr, TensorType, tensor, type_of
 
 ELEMENTWISE = ("graph.where", "graph.clip", "graph.neg", "graph.pow")
 """Some that broadcast their operands: the rule is one for all."""
@@ -75,7 +79,11 @@ def check_factor(op: GraphOp, sample: Sample, factor: str, parts: int, expected)
             part_type(each, factors, factor, parts)
             for each, factors in zip(whole, rule.results, strict=True)
         ]
-        found.append(evaluate(op, operands, local))
+        begins = [
+            part * (dim.constant or 0) if name == factor else None
+            for dim, name in zip(local[0].shape, rule.results[0], strict=True)
+        ]
+        found.append(evaluate(op, operands, local, begins))
     for number, (factors, array) in enumerate(zip(rule.results, expected, strict=True)):
         results = [each[number] for each in found]
         if factor in rule.reduced and factor not in factors:
@@ -102,15 +110,20 @@ def part_type(whole: TensorType, factors, factor: str, parts: int) -> TensorType
     return tensor(shape, whole.element)
 
 
-def evaluate(op: GraphOp, operands, local: list[TensorType]):
-    """The operator with local properties on parts, as partitioning builds it."""
+def evaluate(op: GraphOp, operands, local: list[TensorType], begins: list[int | None]):
+    """The operator with local properties and operands on parts, as partitioning builds it."""
     types = [
         TensorType(ShapeAttr(tensor(x.shape, each.element).dims.data), each.element)
         for x, each in zip(operands, op.tensor_types(), strict=True)
     ]
-    remaining = iter(Block(arg_types=types).args)
+    block = Block(arg_types=types)
+    b, remaining = GraphBuilder(InsertPoint.at_end(block), OPS_BY_NAME), iter(block.args)
     slots = [None if each is None else next(remaining) for each in op.slots()]
+    slots = op.local_operands(
+        slots, lambda: [None if at is None else b.constant_of(at, I64) for at in begins], b
+    )
     properties = {k: v for k, v in op.local_properties(local).items() if k != "operandSegmentSizes"}
-    own = type(op).from_properties(slots, properties)
+    own = b.builder.insert(type(op).from_properties(slots, properties))
     assert [each.type for each in own.results] == local
-    return own.reference(*operands)
+    block.add_op(ReturnOp(*own.results))
+    return evaluate_block(block, operands)

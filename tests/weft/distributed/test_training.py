@@ -130,6 +130,21 @@ def cut(array, sharding, mesh: Mesh, number: int):
     return array
 
 
+def test_ranks_draw_parts_of_what_one_rank_draws():
+    x, key = np.ones((8, 6), np.float32), weft.random.key(7)
+    cuts = {"x": P("data", "model")}
+
+    def step_of(**meshed):
+        step = weft.step(
+            lambda key, x: x * weft.random.normal(key, x.shape), key, x,
+            threads=1, target="x86-64", naive=True, **meshed,
+        )  # fmt: skip
+        return np.asarray(step(key, x)).tobytes()
+
+    found = weft.simulate(4, lambda: step_of(mesh=Mesh(data=2, model=2), shardings=cuts))
+    assert found == [step_of()] * 4
+
+
 def test_a_constraint_is_the_tensor_itself_on_one_rank():
     x = np.arange(4, dtype=np.float32)
     assert wnp.shard(x, P("data")) is x

@@ -1,5 +1,5 @@
-"""Random bits by counters, with the bits that XLA's algorithms have: Threefry-2x32 of 20 rounds and
-Philox-4x32 of 10, both by Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (2011).
+"""Random bits by counters, with the bits that XLA's algorithms have: Threefry-2x32, and Philox-4x32
+of 10 rounds, both by Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (2011).
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from weft.dialects.graph.core.algebra import Term, counted, joined
 from weft.dialects.graph.core.types import UI32, UI64
 from weft.dialects.loop.scalar import width
 
-_PARITY: Final = 0x1BD11BDA
-_ROTATIONS: Final = ((13, 15, 26, 6), (17, 29, 16, 24))
 _MULTIPLIERS: Final = (0xD2511F53, 0xCD9E8D57)
 _WEYL: Final = (0x9E3779B9, 0xBB67AE85)
 _PHILOX_STEPS: Final = 10
@@ -40,30 +38,28 @@ def threefry_bits(state: Term, shape: tuple[int, ...], size: int) -> tuple[Term,
     """Bits and the next counter. Of 32 bits there are two for each count: the first even dim, or
     the longest, takes both.
     """
-    key, start = _words(state.part(0, 0, 1)), state.part(0, 1, 1)
+    key, start = state.part(0, 0, 1), state.part(0, 1, 1)
     dims = shape or (1,)
     split = next((axis for axis, dim in enumerate(dims) if dim % 2 == 0), dims.index(max(dims)))
     halves = (*dims[:split], -(-dims[split] // 2), *dims[split + 1 :])
     counts = dims if size > _HALF else halves
-    low, high = _threefry(key, _words(start + counted(state.b, math.prod(counts), UI64)))
+    bits = _threefry(key, start + counted(state.b, math.prod(counts), UI64))
     following = [start + math.prod(counts)]
     if size > _HALF:
-        return _joined_words(low, high).reshape(shape), following
-    pairs = joined([each.reshape(counts).insert(split + 1) for each in (low, high)], split + 1)
+        return bits.reshape(shape), following
+    pairs = joined([each.reshape(counts).insert(split + 1) for each in _words(bits)], split + 1)
     both = (*dims[:split], 2 * halves[split], *dims[split + 1 :])
     return pairs.reshape(both).part(split, 0, dims[split]).reshape(shape), following
 
 
-def _threefry(key: tuple[Term, Term], words: tuple[Term, Term]) -> tuple[Term, Term]:
-    keys = (*key, _xor(_xor(key[0], key[1]), key[0].number(_PARITY)))
-    x, y = words[0] + keys[0], words[1] + keys[1]
-    for block in range(5):
-        for count in _ROTATIONS[block % 2]:
-            x = x + y
-            y = _xor(x, _rotated(y, count))
-        x = x + keys[(block + 1) % 3]
-        y = y + keys[(block + 2) % 3] + (block + 1)
-    return x, y
+def threefry_call(node: Node) -> Sequence[Term]:
+    """Two words of bits of two words of a key and two of counts, which are broadcast."""
+    key, count = (_joined_words(*node.operands[at : at + 2]) for at in (0, 2))
+    return _words(_threefry(key, count))
+
+
+def _threefry(key: Term, count: Term) -> Term:
+    return key.of(key.b.threefry(key.value, count.value))
 
 
 def philox_bits(state: Term, shape: tuple[int, ...], size: int) -> tuple[Term, list[Term]]:
@@ -113,14 +109,6 @@ def _joined_words(low: Term, high: Term) -> Term:
 
 def _xor(x: Term, y: Term) -> Term:
     return x.of(x.b.bitwise_xor(x.value, y.value))
-
-
-def _rotated(x: Term, count: int) -> Term:
-    shifted = [
-        x.of(x.b.bit_shift(x.value, x.number(by).value, direction=direction))
-        for by, direction in ((count, "LEFT"), (_HALF - count, "RIGHT"))
-    ]
-    return x.of(x.b.bitwise_or(*(each.value for each in shifted)))
 
 
 RANDOM: Final[dict[str, HloImporter]] = {"rng_bit_generator": rng_bit_generator}

@@ -28,11 +28,11 @@ from weft.compiler.frontend.stablehlo.ops.linalg import LINALG
 from weft.compiler.frontend.stablehlo.ops.movement import MOVEMENT
 from weft.compiler.frontend.stablehlo.ops.products import PRODUCTS
 from weft.compiler.frontend.stablehlo.ops.quantized import MOVING, QUANTIZED, in_floats, moves
-from weft.compiler.frontend.stablehlo.ops.random_bits import RANDOM
+from weft.compiler.frontend.stablehlo.ops.random_bits import RANDOM, threefry_call
 from weft.compiler.frontend.stablehlo.ops.reductions import REDUCTIONS
 from weft.compiler.frontend.stablehlo.ops.sorting import SORTING, top_k
 from weft.compiler.frontend.stablehlo.ops.special import FUNCTIONS, SPECIAL
-from weft.compiler.frontend.stablehlo.platform import HOST_CALL
+from weft.compiler.frontend.stablehlo.platform import HOST_CALL, THREEFRY
 from weft.compiler.frontend.stablehlo.types import quantization
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.graph.core.algebra import Term
@@ -42,6 +42,7 @@ CUSTOM_CALLS: ImporterTable = {
     "dce_sink": after_all,
     HOST_CALL: host_call,
     "shape_assertion": shape_assertion,
+    THREEFRY: threefry_call,
 }
 """The custom calls that weft knows, by their targets."""
 

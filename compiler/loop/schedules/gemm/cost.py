@@ -51,6 +51,26 @@ TLB_MISS = 4.0
 PAGE_WALK = 20.0
 """The same where no TLB has it."""
 
+PIECE = 40.0
+"""Cycles of a piece of a row from behind L2 that no prefetcher foresees, with others under way."""
+
+PIECE_AGAIN = 2.0
+"""Those of each of its lines that a tile of rows reads again, from L2."""
+
+PIECE_WORK = 2.0
+"""Those for each multiply-add of a tile in between: the more of these the processor has to do, the
+fewer pieces are under way.
+"""
+
+ROW_LINE = 40.0
+"""Those of a line of tiles of rows, of which the next tiles read the rest."""
+
+STREAMS = 32
+"""Rows at a time that a prefetcher follows."""
+
+PACKED_ROWS = 8
+"""Rows of which a panel gets pieces at a time where all of an operand is packed."""
+
 
 class Cost(Struct, frozen=True, kw_only=True):
     """Nanoseconds on one core: `compute` of the tiles where L1 has what they read, `panel`
@@ -248,7 +268,14 @@ class _Product:
         beside = self.plan.rows * self.depth * self.other.bits / 8 * self.other_reads
         kept = bytes if panels_first else self.panel_bytes
         again = self.panels * self.others * (self.tiles - 1)
-        return again * (bytes / self._bandwidth(kept + beside) + self._translation())
+        pieces = bytes / LINE * PIECE_AGAIN if self._is_read_in_pieces(bytes) else 0.0
+        return again * (bytes / self._bandwidth(kept + beside) + self._translation() + pieces)
+
+    def _is_read_in_pieces(self, bytes: float) -> bool:
+        """Whether rows of a panel, which L1 does not keep, are apart wherever they are."""
+        plain = self.plan.packing == "none" and self.plan.terms == 1 and self.panels > 1
+        own = self._in_pieces(self.panel, self.plan.column)
+        return plain and own and bytes > FULL * self.target.l1_bytes
 
     def _translation(self) -> float:
         """The cycles of a panel's pages in whose addresses the first TLB has no room."""
@@ -286,6 +313,10 @@ class _Product:
         moved = self.panel_bytes / self.target.cost.l2_bandwidth
         if packing in ("whole", "flat"):
             moved += 2 * self.panel_bytes / self._bandwidth(2 * self.panel_bytes)
+        if packing == "whole" and self._is_far(self.panel_bytes):
+            # Lines of panels are read before they are written, and again by the first tiles.
+            moved += 2 * self.panel_bytes / self._bandwidth(2 * self.panel_bytes)
+            moved += 2 * PIECE * vectors / PACKED_ROWS
         by_lines = self.plan.terms > 1
         return moved + vectors * (LINE_STORED if by_lines else TRANSPOSED if strided else 1.0)
 
@@ -297,7 +328,31 @@ class _Product:
         far = self.result_bytes / self.others > kept_bytes(self.result_row, self.target)
         apart = self.result_row * self.plan.rows >= PAGE and min(self.panels, self.tiles) > 1
         written = 2 * self.result_bytes * (SCATTERED if far and apart and panels_first else 1)
-        return (self.panel_bytes + self.other_bytes + written) / self._bandwidth(all_bytes)
+        moved = (self.panel_bytes + self.other_bytes + written) / self._bandwidth(all_bytes)
+        return moved + self._pieces()
+
+    def _pieces(self) -> float:
+        """The cycles of rows from behind L2 that each come from a place of their own: those of
+        panels, of which a few lines are read before those of the next, and lines of tiles of rows.
+        """
+        plan, cycles = self.plan, 0.0
+        if plan.terms > 1 or self.depth <= STREAMS:
+            return cycles
+        as_it_is = plan.packing in ("none", "tile") and self.panels > 1
+        if as_it_is and self._in_pieces(self.panel, plan.column) and self._is_far(self.panel_bytes):
+            pieces = self.panel_bytes * 8 / self.panel.bits / plan.width
+            cycles += pieces * (PIECE + PIECE_WORK * plan.rows * plan.vectors)
+        if self._in_pieces(self.other, plan.row) and self._is_far(self.other_bytes):
+            cycles += self.other_bytes / LINE * ROW_LINE
+        return cycles
+
+    def _in_pieces(self, operand: Operand, loop: int | None) -> bool:
+        """Whether elements along a loop are neighbours, and those along K are apart."""
+        return loop is not None and operand.along[loop].step == 1
+
+    def _is_far(self, bytes: float) -> bool:
+        """Whether that is more than L2 keeps."""
+        return bytes > FULL * self.target.l2_bytes
 
     def _bandwidth(self, bytes: float) -> float:
         """Bytes a cycle of what is read again after so many other bytes; from L1, more than any

@@ -603,6 +603,27 @@ def test_random_bits(algorithm: str, counter: int, expected: list[int]):
     assert bits.tolist() == expected
 
 
+@pytest.mark.parametrize(
+    ("key", "count", "expected"),
+    [  # known answers of the authors' library
+        ((0, 0), (0, 0), [0x6B200159, 0x99BA4EFE]),
+        ((0x13198A2E, 0x03707344), (0x243F6A88, 0x85A308D3), [0xC4923A9C, 0x483DF7A0]),
+    ],
+)
+def test_words_of_threefry(key: tuple[int, int], count: tuple[int, int], expected: list[int]):
+    words = (np.uint32(each) for each in key), (np.full(3, each, np.uint32) for each in count)
+    found = run(
+        """
+        func.func @main(%k: tensor<ui32>, %l: tensor<ui32>, %x: tensor<3xui32>, %y: tensor<3xui32>) -> (tensor<3xui32>, tensor<3xui32>) {
+          %r:2 = stablehlo.custom_call @weft.threefry(%k, %l, %x, %y) : (tensor<ui32>, tensor<ui32>, tensor<3xui32>, tensor<3xui32>) -> (tensor<3xui32>, tensor<3xui32>)
+          return %r#0, %r#1 : tensor<3xui32>, tensor<3xui32>
+        }
+        """,
+        *(np.asarray(each) for pair in words for each in pair),
+    )
+    assert [each.tolist() for each in found] == [3 * [each] for each in expected]
+
+
 VARYING = """
     func.func @main(%n: tensor<i64>, %x: tensor<?x3xf32>) -> tensor<?x3xf32> {
       %i = stablehlo.convert %n : (tensor<i64>) -> tensor<i32>

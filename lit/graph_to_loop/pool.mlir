@@ -43,11 +43,12 @@ func.func @main(%x: !graph.tensor<[1, 2, 4], f32>) -> !graph.tensor<[1, 2, 3], f
 
 // -----
 
-// The search for a position looks at taps inside alone, in order.
+// The search for a position looks at one tap after the other, in order, for all the windows in which that is inside.
 // CHECK-LABEL: loop.kernel @max_pool_indices_
 // CHECK-NOT: reduction
-// CHECK: loop.for %s = 0 to -max(-2 * %w + 1, 0) + min(-2 * %w + 5, 3) {
-// CHECK-NEXT: loop.load %a0[0, %c, %s + max(1, 2 * %w) - 1]
+// CHECK: loop.for %s = 0 to 3 {
+// CHECK-NEXT: loop.for %w = 0 to max(-max(-((%s + 1) floordiv 2) + 1, 0) + min(-((%s + 1) floordiv 2) + 3, 2), 0) {
+// CHECK-NEXT: loop.load %a0[0, %c, %s + 2 * %w + 2 * max(-((%s + 1) floordiv 2) + 1, 0) - 1]
 // CHECK: arith.ori
 func.func @main(%x: !graph.tensor<[1, 2, 4], f32>) -> !graph.tensor<[1, 2, 2], i64> {
   %y = graph.max_pool_indices %x {kernel = array<i64: 3>, strides = array<i64: 2>, pads = array<i64: 1, 1>, ceil_mode = false, column_major = false} : (!graph.tensor<[1, 2, 4], f32>) -> !graph.tensor<[1, 2, 2], i64>

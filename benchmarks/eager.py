@@ -47,7 +47,7 @@ ELEMENTWISE: Final = (
         "copysign", "hypot", "logaddexp", "atan2", "nextafter", "divmod", "float_power", "fmax",
         "fmin", "fmod", "heaviside", "logaddexp2",
     )),
-    *(f"np.{name}(i, i)" for name in ("gcd", "lcm")), "np.ldexp(x, i)",
+    *(f"np.{name}(i, i)" for name in ("gcd", "lcm")), "np.ldexp(x, i)", "np.frexp(x)",
     *(f"np.bitwise_{name}(i, i)" for name in ("and", "or", "xor", "left_shift", "right_shift")),
     *(f"np.logical_{name}(b, b)" for name in ("and", "or", "xor")),
     "np.matmul(m, m)", "np.where(b, x, y)", "np.where(b, x, 0)", "np.clip(x, 0, 1)",

@@ -15,6 +15,7 @@ from weft.compiler.frontend.imported import ImportedModel, Source
 from weft.compiler.loop_to_llvm.kernel import emit_kernel
 from weft.compiler.loop_to_llvm.program.emit import emit_program
 from weft.compiler.machine.artifact.replace_file import replacing
+from weft.compiler.machine.codegen.code_generator import CODEGEN_LEVEL, PROGRAM_LEVEL
 from weft.compiler.machine.codegen.object_code import compile_assembly
 from weft.compiler.target.module_target import target_of
 from weft.dialects.errors import OptionError
@@ -45,8 +46,11 @@ def llvm_text(module: ModuleOp) -> str:
 def assembly_text(module: ModuleOp) -> str:
     """The assembly of each kernel and program of a module, for its target and by its options."""
     target = target_of(module)
+    programs = {op.sym_name.data for op in module.ops if isinstance(op, ProgramOp)}
     return "\n".join(
-        f"# {name}\n{compile_assembly(text, target)}\n" for name, text in llvm_modules(module)
+        f"# {name}\n{compile_assembly(text, target, level)}\n"
+        for name, text in llvm_modules(module)
+        for level in (PROGRAM_LEVEL if name in programs else CODEGEN_LEVEL,)
     )
 
 

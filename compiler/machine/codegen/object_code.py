@@ -58,13 +58,15 @@ def interruptible(work: Callable[[], bytes]) -> bytes:
     return given[0]
 
 
-def compile_assembly(ir_text: str, target: Target, *, comments: bool = False) -> str:
+def compile_assembly(
+    ir_text: str, target: Target, level: int = CODEGEN_LEVEL, *, comments: bool = False
+) -> str:
     """The assembly text of what `compile_object` gives; with LLVM's comments on loops and spills,
     if asked for.
     """
-    module, machine = parse(ir_text, target), target_machine(target)
+    module, machine = parse(ir_text, target), target_machine(target, level)
     optimize(module, machine)
     if comments:
-        machine = create_target_machine(target)
+        machine = create_target_machine(target, level)
         machine.set_asm_verbosity(True)
     return machine.emit_assembly(module)

@@ -24,6 +24,7 @@ from weft.compiler.driver.options import Artifact, Options
 from weft.compiler.driver.pipeline import compile_model, read_graph
 from weft.compiler.driver.session import Session
 from weft.compiler.graph.bound_sizes import graph_function
+from weft.compiler.machine.codegen.code_generator import PROGRAM_LEVEL
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.codegen.object_code import compile_object
 from weft.compiler.machine.elf.rename_symbols import ANY_PREFIX, rename_symbols
@@ -78,7 +79,7 @@ def test_the_rest_of_the_passes_gives_the_same_code(
 def compiled(text: str, target: Target, is_kernel: bool) -> bytes:
     """The object of a part of a model; kernels are compiled for models of any prefix."""
     if not is_kernel:
-        return compile_object(text, target)
+        return compile_object(text, target, PROGRAM_LEVEL)
     prefix, *_ = re.findall(r'define hidden .*@"(\w+)\.', text)
     code = compile_object(text.replace(f'@"{prefix}.', f'@"{ANY_PREFIX}.'), target)
     return rename_symbols(code, ANY_PREFIX, prefix)

@@ -177,15 +177,15 @@ def assigns_attribute(x):
 
 def stale_view(x):
     x = x.copy()
-    row = x.reshape(-1)
+    rows = np.broadcast_to(x, (2, 4))
     x[2] = 5.0
-    return row * 2  #: the array stays as it is | .copy()
+    return rows * 2  #: the array stays as it is | .copy()
 
 
 def changes_transposed(x):
     x = x.copy()
-    turned = x.reshape(2, -1).T
-    turned[0, 0] = 1.0  #: an index names | x.copy()
+    turned = x.reshape(2, -1)[::-1].reshape(-1)
+    turned[0] = 1.0  #: which part of the array it is | x.copy()
     return x
 
 
@@ -240,7 +240,7 @@ def compares_arrays(x):
 
 
 def unknown_function(x):
-    return np.i0(x)  #: functions of NumPy that it knows
+    return np.require(x)  #: functions of NumPy that it knows
 
 
 def unknown_method(x):

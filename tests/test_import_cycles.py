@@ -66,6 +66,7 @@ LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
         "weft.cli.model -> weft.probing.inside",
         "weft.api -> weft.probing.inside",
         "weft.api -> weft.source.jit",
+        "weft.source.jit -> weft.compiler.html",
         "weft.distributed.world -> weft.distributed.shared_memory",
         "weft.distributed.world -> weft.distributed.mpi",
     ),

@@ -20,7 +20,6 @@ from weft.array.methods import SAME, VIEWS, ArrayMethods
 from weft.array.operators import ArrayOperators
 from weft.array_api import linalg
 from weft.array_api.functions import (
-    bits,
     calculus,
     choosing,
     decompositions,
@@ -48,7 +47,7 @@ from weft.array_api.ufuncs import NAMES as UFUNC_NAMES
 from weft.array_api.ufuncs import UFUNCS, imported
 
 _MODULES: Final = (
-    shapes, elements, bits, joining, padding, statistics, histograms, calculus, choosing, making,
+    shapes, elements, joining, padding, statistics, histograms, calculus, choosing, making,
 )  # fmt: skip
 _NOTHING: Final = frozenset((
     "array", "asanyarray", "ascontiguousarray", "copy", "fftfreq",

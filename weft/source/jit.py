@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from weft.array.operators import users_line
 from weft.autodiff.custom import custom_vjp
 from weft.autodiff.derivatives import vjp
-from weft.compiler import html
 from weft.compiler.deferred import deferred
 from weft.compiler.driver.options import Changes, Options, require_keywords
 from weft.compiler.frontend.imported import ImportedModel
@@ -234,6 +233,8 @@ class Jitted:
         return tuple(each for found in self._found.values() for each in found)
 
     def _repr_html_(self) -> str:
+        from weft.compiler import html
+
         name = getattr(self, "__name__", "the function")
         rows = [[f"{name}({each.signature})", each.reason] for each in self.compilations]
         title = f"<b>{html.escaped(name)}</b>"

@@ -20,8 +20,8 @@ N = np.where(X > 0.7, np.nan, X)
 GIVEN = (X, V, I, S, N)
 
 FOUND_SIZES = {"unique", "flatnonzero", "argwhere", "compress", "extract", "union1d", "intersect1d",
-               "setdiff1d", "setxor1d", "trim_zeros", "bincount", "unique_all", "unique_counts",
-               "unique_inverse", "unique_values"}  # fmt: skip
+               "setdiff1d", "setxor1d", "trim_zeros", "polydiv", "bincount", "unique_all",
+               "unique_counts", "unique_inverse", "unique_values"}  # fmt: skip
 """Functions whose results have sizes that elements decide."""
 
 

@@ -356,11 +356,13 @@ def polydiv(u: Any, v: Any) -> Any:
 
     >>> np.polydiv(np.array([3.0, 5.0, 2.0]) * v[0], v[:2])
     """
-    u, v = (as_double(each) for each in operand(u, v).promoted(operand(v, u)))
+    u, v = operand(u, v).as_float(), operand(v, u).as_float()
+    scale = 1.0 / v[0]  # in the divisor's own dtype, as NumPy has it
+    u, v = u.promoted(v)
     size, by = known(u.shape[0], "polydiv"), known(v.shape[0], "polydiv")
     rest, quotients = u, [u.constant(np.zeros(1, u.dtype))]
     for position in range(size - by + 1):
-        quotients.append((rest[position] / v[0]).reshape(1))
+        quotients.append((rest[position] * scale).reshape(1))
         front, part = rest[:position], rest[position : position + by] - quotients[-1] * v
         rest = concat([front, part, rest[position + by :]])
     large = ~(abs(rest) <= 1e-8)  # of which NaN is one

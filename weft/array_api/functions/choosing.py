@@ -118,7 +118,10 @@ def argwhere(a: Any) -> Any:
 
     >>> np.argwhere(i > 1)
     """
-    return concat([each.reshape(-1, 1) for each in operand(a).nonzero()], 1)
+    a = operand(a)
+    if not a.ndim:
+        return argwhere(a.reshape(1))[:, :0]
+    return concat([each.reshape(-1, 1) for each in a.nonzero()], 1)
 
 
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:

@@ -284,6 +284,8 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
 
     >>> np.trim_zeros(v)
     """
+    if not filt.ndim:
+        return filt
     kept = np.flatnonzero(constant(filt, "trim_zeros"))
     size = known(filt.shape[0], "trim_zeros")
     low = (kept[0] if kept.size else size) if "f" in trim.lower() else 0

@@ -125,7 +125,8 @@ def _inside(x: Any, axis: int, width: Sequence[int], mode: str, odd: bool) -> An
     end = width[0] + size
     front, behind = _part(found, axis, 0, width[0]), _part(found, axis, end, end + width[1])
     first, last = _part(x, axis, 0, 1), _part(x, axis, size - 1, size)
-    return concat([2 * first - front, x, 2 * last - behind], axis)
+    ends = [(2 * first - front).astype(x.dtype), (2 * last - behind).astype(x.dtype)]
+    return concat([ends[0], x, ends[1]], axis)
 
 
 def packbits(a: Any, /, axis: Any = None, bitorder: str = "big") -> Any:

@@ -118,7 +118,7 @@ def histogramdd(
     several = isinstance(sample, list | tuple)
     rows = operand(sample, *leaves(weights), *leaves(bins))
     rows = rows if several else rows.T
-    rows = as_double(rows.reshape(1, -1) if rows.ndim < 2 else rows)
+    rows = (rows.reshape(1, -1) if rows.ndim < 2 else rows).as_float()
     columns = [rows[axis] for axis in builtins.range(known(rows.shape[0], "histogramdd"))]
     given = [bins] * len(columns) if is_integer(bins) else listed(bins)
     ranges = [None] * len(columns) if range is None else listed(range)

@@ -11,6 +11,7 @@ from weft.compiler.driver.options import Changes, Options
 from weft.compiler.frontend.imported import ImportedModel
 from weft.compiler.machine.artifact.cache import default_cache
 from weft.compiler.machine.python.executable import Executable
+from weft.dialects.errors import OptionError
 from weft.probing import inside, watching
 from weft.source import interpret
 from weft.tracing.spec import options_for
@@ -56,5 +57,9 @@ def compile_program(
     if trap_nan:
         return inside.build_trapped(source, chosen, (), build)
     if watch:
-        return watching.build_watchable(source, chosen, build).watch(*watch)
+        watchable = watching.build_watchable(source, chosen, build)
+        if watchable.compile_watched is None:
+            rule = f"values that the function names, as by weft.watch(x, {watch[0]!r})"
+            raise OptionError(f"watch requires {rule}, got none")
+        return watchable.watch(*watch)
     return build(source, chosen)

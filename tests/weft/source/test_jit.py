@@ -426,6 +426,8 @@ def test_watched_values_of_loops_come_with_the_result():
         np.testing.assert_allclose(values["inner/11"][-1].sum(), result)
     with pytest.raises(weft.OptionError, match=r"names of values \(inner\), got other"):
         weft.jit(_of_loops).watch("other")(np.ones(2))
+    with pytest.raises(weft.OptionError, match=r"as by weft.watch\(x, 'inner'\), got none"):
+        weft.jit(np.tanh).watch("inner")(np.ones(2))
 
 
 def test_a_function_that_is_compiled_again_and_again_warns_once():

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -30,23 +31,6 @@ def keras_models() -> dict[str, Callable[[], Any]]:
 
     def stacked(shape: tuple[int, ...], *parts: Any) -> Callable[[], Any]:
         return lambda: keras.Sequential([keras.Input(shape), *parts])
-
-    def transformer() -> Any:
-        x = words = keras.Input((32,), dtype="int32")
-        x = layers.Embedding(1000, 64)(x)
-        for _ in range(2):
-            y = layers.LayerNormalization()(x)
-            x = x + layers.MultiHeadAttention(4, 16)(y, y, use_causal_mask=True)
-            y = layers.Dense(128, activation="gelu")(layers.LayerNormalization()(x))
-            x = x + layers.Dense(64)(y)
-        return keras.Model(words, layers.Dense(1000)(x))
-
-    def unet() -> Any:
-        image = keras.Input((64, 64, 3))
-        a = layers.Conv2D(16, 3, padding="same", activation="relu")(image)
-        b = layers.Conv2D(32, 3, padding="same", activation="relu")(layers.MaxPooling2D()(a))
-        up = layers.Conv2DTranspose(16, 2, strides=2)(b)
-        return keras.Model(image, layers.Conv2D(2, 1)(layers.Concatenate()([a, up])))
 
     image, line = (32, 32, 3), (40, 8)
     small = {
@@ -71,10 +55,31 @@ def keras_models() -> dict[str, Callable[[], Any]]:
             image, layers.Rescaling(1 / 255), layers.Resizing(48, 40), layers.UpSampling2D(2),
             layers.ZeroPadding2D(1), layers.Cropping2D(2),
         ),
-        "transformer": transformer,
-        "unet": unet,
+        "transformer": partial(_transformer, keras),
+        "unet": partial(_unet, keras),
     }  # fmt: skip
     return small | _applications(keras.applications)
+
+
+def _transformer(keras: Any) -> Any:
+    layers = keras.layers
+    x = words = keras.Input((32,), dtype="int32")
+    x = layers.Embedding(1000, 64)(x)
+    for _ in range(2):
+        y = layers.LayerNormalization()(x)
+        x = x + layers.MultiHeadAttention(4, 16)(y, y, use_causal_mask=True)
+        y = layers.Dense(128, activation="gelu")(layers.LayerNormalization()(x))
+        x = x + layers.Dense(64)(y)
+    return keras.Model(words, layers.Dense(1000)(x))
+
+
+def _unet(keras: Any) -> Any:
+    layers = keras.layers
+    image = keras.Input((64, 64, 3))
+    a = layers.Conv2D(16, 3, padding="same", activation="relu")(image)
+    b = layers.Conv2D(32, 3, padding="same", activation="relu")(layers.MaxPooling2D()(a))
+    up = layers.Conv2DTranspose(16, 2, strides=2)(b)
+    return keras.Model(image, layers.Conv2D(2, 1)(layers.Concatenate()([a, up])))
 
 
 def _applications(models: Any) -> dict[str, Callable[[], Any]]:

@@ -80,7 +80,11 @@ class ModuleImporter(Struct):
                 returned = op.operands
             else:
                 self._import(op, b, elementwise)
-        found = [term for each in wanted or returned for term in self.value(each, b)]
+        found = [
+            term
+            for each in (returned if wanted is None else wanted)
+            for term in self.value(each, b)
+        ]
         self.values = outer
         return found
 

@@ -109,7 +109,7 @@ class TreeEnsembleOp(GraphOp):
         """There are a feature, a tree and leaves, which are nodes."""
         rows, codes, _, _, roots, _, weights, _ = (each.shape for each in self._first_types())
         sizes = [rows[1], roots[0], *weights]
-        fixed = []
+        fixed: list[tuple[Expr, Expr]] = []
         if self.masks is not None and self.spans is not None:
             sizes.append(type_of(self.masks).shape[0])
             fixed.append((type_of(self.spans).shape[1], Expr.of(3)))

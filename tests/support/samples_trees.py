@@ -45,7 +45,7 @@ def ensembles(draw) -> Sample:
         rows[rng.random(rows.shape) < 0.2] = np.nan
     weights = rng.integers(-20, 20, (forest.leaves.count, width)).astype(dtype) / 8
     targets = rng.integers(-1, count + 1, len(depths), dtype=np.int32)
-    found = () if masks is None else (masks.masks, masks.places, masks.spans)
+    found = () if masks is None else (masks.masks, masks.positions, masks.spans)
     ends = (order.roots.astype(np.int32), depths, weights, targets, *found)
     return Sample(
         [rows.astype(dtype), codes, thresholds.astype(dtype), leaves, *ends],

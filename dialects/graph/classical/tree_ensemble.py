@@ -43,9 +43,10 @@ class TreeEnsembleOp(GraphOp):
     the last one that there is.
 
     Trees of 32 leaves at most, or of 64, may have `masks` of as many bits, one for each question:
-    `places` is where it stands, and `spans[t]` the first question of a tree, how many it has, and
-    its first leaf. Leaves have their order's numbers then, and where the answer is no, a mask takes
-    the leaves of yes out of those that are left: a row comes to the first that stays (QuickScorer).
+    `positions` is where it stands, and `spans[t]` the first question of a tree, how many it has,
+    and its first leaf. Leaves have their order's numbers then, and where the answer is no, a mask
+    takes the leaves of yes out of those that are left: a row comes to the first that stays
+    (QuickScorer).
     """
 
     name = "graph.tree_ensemble"
@@ -60,7 +61,7 @@ class TreeEnsembleOp(GraphOp):
     weights: SSAValue = operand_def(TensorType)
     targets: SSAValue = operand_def(TensorType)
     masks: SSAValue | None = opt_operand_def(TensorType)
-    places: SSAValue | None = opt_operand_def(TensorType)
+    positions: SSAValue | None = opt_operand_def(TensorType)
     spans: SSAValue | None = opt_operand_def(TensorType)
     count: IntegerAttr[Any] = prop_def(IntegerAttr)
     combiner: StringAttr = prop_def(StringAttr)
@@ -97,8 +98,8 @@ class TreeEnsembleOp(GraphOp):
         listed = " and ".join(str(each) for each in self.tensor_types()[1:])
         sizes = [each.constant for each in (codes[0], roots[0], weights[0])]
         if self.spans is not None:
-            masks, places, spans = self.tensor_types()[8:]
-            fits = fits and places.shape == masks.shape and masks.element in (I32, I64)
+            masks, positions, spans = self.tensor_types()[8:]
+            fits = fits and positions.shape == masks.shape and masks.element in (I32, I64)
             fits = fits and spans.shape[:1] == roots and spans.shape[1].constant in (None, 3)
             sizes.append(masks.shape[0].constant)
         self.require(fits, "tables for as many nodes and trees", listed)

@@ -147,7 +147,7 @@ class Walk(Struct, frozen=True):
 
     def _mask(self, leaves: SSAValue, columns: SSAValue, tree: Expr) -> None:
         """The leaves of one tree that no answer takes out."""
-        b, (masks, places, spans) = self.b, self.operands[8:]
+        b, (masks, positions, spans) = self.b, self.operands[8:]
         first, count, leaf = (b.load(spans, [tree, part]) for part in range(3))
         bits, last = buffer_type_of(masks).element, buffer_type_of(masks).shape[0] - 1
         left, all_bits = b.scratch([BLOCK], bits, "left"), b.constant(-1, bits)
@@ -155,7 +155,7 @@ class Walk(Struct, frozen=True):
             b.store(left, [lane], all_bits)
         with b.loops([b.subscript(count)], "q") as (q,):
             question = b.subscript(self._bounded(first + b.index(q, I32), last))
-            position = b.subscript(self._node(b.load(places, [question])))
+            position = b.subscript(self._node(b.load(positions, [question])))
             code, threshold = (b.load(each, [position]) for each in self.operands[1:3])
             mask = b.load(masks, [question])
             column = self._feature(code)

@@ -64,7 +64,7 @@ def walk(node: OnnxNode, forest: Forest, rows: SSAValue, aggregate: int) -> SSAV
     weights, targets = _weights(node, forest, trees, aggregate)
     tables, bits = tables_of(forest.questions, order)
     masks = masks_of(forest, order)
-    found = (masks.masks, masks.places, masks.spans) if masks is not None else ()
+    found = (masks.masks, masks.positions, masks.spans) if masks is not None else ()
     ends = (order.roots.astype(np.int32), depths.astype(np.int32), weights, targets)
     total = node.b.op(
         "tree_ensemble", rows, *map(node.constant, (*tables, *ends, *found)),

@@ -154,7 +154,7 @@ class Masks(Struct, frozen=True):
     """The tables of `graph.tree_ensemble` for trees of few leaves."""
 
     masks: Array
-    places: Array
+    positions: Array
     spans: Array
 
 
@@ -163,21 +163,21 @@ def masks_of(forest: Forest, order: Order) -> Masks | None:
     it.
     """
     is_leaf, roots = order.nodes >= len(forest.questions), order.roots
-    places = np.flatnonzero(~is_leaf)
+    positions = np.flatnonzero(~is_leaf)
     before = np.append(0, np.cumsum(is_leaf))
-    alone = len(np.unique(roots)) == len(roots) == len(order.nodes) - 2 * len(places)
-    if not alone or not len(places):
+    alone = len(np.unique(roots)) == len(roots) == len(order.nodes) - 2 * len(positions)
+    if not alone or not len(positions):
         return None
     starts = before[roots]
     counts = np.diff(np.append(starts, before[-1]))
     if counts.max() > MOST_LEAVES:
         return None
-    start = starts[np.searchsorted(roots, places, "right") - 1]
-    first, end = before[places] - start, before[order.no[places]] - start
+    start = starts[np.searchsorted(roots, positions, "right") - 1]
+    first, end = before[positions] - start, before[order.no[positions]] - start
     masks = (_lowest(first) | ~_lowest(end)).view(np.int64)
     spans = np.stack([roots - starts, counts - 1, starts], 1)
     narrow = masks.astype(np.int32) if counts.max() <= FEW_LEAVES else masks
-    return Masks(narrow, places.astype(np.int32), spans.astype(np.int32))
+    return Masks(narrow, positions.astype(np.int32), spans.astype(np.int32))
 
 
 def _lowest(count: Array) -> Array:

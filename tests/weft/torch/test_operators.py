@@ -89,6 +89,19 @@ def test_a_matrix_that_has_no_factor_is_an_error_of_the_call():
         fast(-torch.eye(2))
 
 
+def test_a_check_that_does_not_hold_is_an_error_of_the_call():
+    from weft.dialects.errors import InputError
+
+    def function(x):
+        torch._assert_async((x > 0).all(), "requires {numbers} above 0")
+        return x.sqrt()
+
+    fast = torch.compile(function, backend="weft", options={"fallback": "error"})
+    torch.testing.assert_close(fast(torch.ones(3)), torch.ones(3))
+    with pytest.raises(InputError, match=r"requires \(numbers\) above 0"):
+        fast(-torch.ones(3))
+
+
 def test_images_between_pixels():
     torch.manual_seed(0)
 
@@ -131,6 +144,8 @@ def test_statistics():
             x.nan_to_num(0).masked_scatter(mask, edges),
             *torch.histogram(x[0, 0], 3, density=True),  # of equal elements, and of none
             *torch.histogram(x[:0], 3),
+            torch.hash_tensor(x).view(torch.int64), torch.hash_tensor(mask, 1).view(torch.int64),
+            torch.linspace(5.7, -4.2, 7, dtype=torch.int64),  # of whole ends
         )  # fmt: skip
 
     x = torch.tensor([[0.2, 1.4, float("nan"), 0.9], [2.0, 2.1, -1.0, 0.3]])

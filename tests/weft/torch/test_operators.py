@@ -53,7 +53,8 @@ def test_special_functions():
             torch.lgamma(y), torch.digamma(x), torch.polygamma(1, x), torch.polygamma(2, y),
             torch.erfinv(x / 20), torch.i0(x), torch.special.i1(x), torch.special.i1e(x),
             torch.special.erfcx(y), torch.special.log_ndtr(x), torch.special.zeta(y + 1, y),
-            torch.nextafter(x, y), torch.nextafter(x.half(), y.half()), mantissa, exponent, torch.angle(x), torch.erfc(x),
+            torch.nextafter(x, y), torch.nextafter(x.half(), y.half()),
+            mantissa, exponent, torch.angle(x), torch.erfc(x),
         )  # fmt: skip
 
     check(functions, torch.tensor([-9.4, -2.5, -0.3, 0.7, 3.2, 12.5]))

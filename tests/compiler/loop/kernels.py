@@ -81,7 +81,7 @@ def bordered() -> KernelOp:
 
 def product(
     rows: ExprLike,
-    columns: int,
+    columns: ExprLike,
     depth: int,
     *,
     transposed: bool = False,

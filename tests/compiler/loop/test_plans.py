@@ -160,6 +160,11 @@ def test_a_plan_for_dynamic_sizes_has_a_cost_for_each_sample():
     assert {len(each.costs) for each in found.rated} == {len(SAMPLES)}
 
 
+def test_products_that_typical_sizes_leave_empty_are_scheduled():
+    few = Expr.of(Symbol("n")) // 1024
+    assert schedule_kernel(kernels.product(few, few, 12), ROOMY).used == ["contraction"]
+
+
 def test_products_of_one_row_have_one_plan():
     found = explained(1, 40, 12)
     assert [(each.plan, each.cost) for each in found.rated] == [(found.chosen, None)]

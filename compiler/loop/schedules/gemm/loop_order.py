@@ -306,4 +306,4 @@ def _extent(expr: Expr, ranges: Mapping[Atom, Range]) -> int | None:
 
 def _count(bounds: Range) -> int | None:
     low, high = bounds
-    return None if low is None or high is None else high - low + 1
+    return None if low is None or high is None else max(0, high - low + 1)

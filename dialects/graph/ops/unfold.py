@@ -125,7 +125,7 @@ class FoldOp(WindowOp):
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
         window = self.window()
         given = type_of(self.operand).shape[2 + len(window.axes) :]
-        return [*self.fitting(window), *differing(given, self.positions(window))]
+        return [*self.fitting(window), *differing(given, tuple(self.positions(window)))]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         window, x = self.window(), widen(operands[0])

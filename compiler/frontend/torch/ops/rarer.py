@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -297,7 +298,7 @@ def trilinear(
 
 
 def hash_tensor(
-    b: GraphBuilder, x: Term, dim: int | list[int] = (), keepdim: bool = False, mode: int = 0
+    b: GraphBuilder, x: Term, dim: int | Sequence[int] = (), keepdim: bool = False, mode: int = 0
 ) -> Term:
     """The bits of elements in 64 bits, along axes, of which each is set that an odd number have."""
     if mode != 0:

@@ -70,3 +70,13 @@ func.func @main(%x: !graph.tensor<[1, 1, 2, 4], f32>) -> !graph.tensor<[1, 1, 4]
   %y = graph.fold %x {spatial = #graph.shape<[4]>, pads = array<i64: 1, 0>} : (!graph.tensor<[1, 1, 2, 4], f32>) -> !graph.tensor<[1, 1, 4], f32>
   func.return %y : !graph.tensor<[1, 1, 4], f32>
 }
+
+// -----
+
+// Windows of positions that only a call knows are as many as fit the image: the call checks it.
+// CHECK-LABEL: loop.kernel @fold_
+// CHECK: equal_sizes = [#loop.exprs<[p, 2]>]
+func.func @main(%x: !graph.tensor<[1, 1, 2, p], f32>) -> !graph.tensor<[1, 1, 3], f32> {
+  %y = graph.fold %x {spatial = #graph.shape<[3]>} : (!graph.tensor<[1, 1, 2, p], f32>) -> !graph.tensor<[1, 1, 3], f32>
+  func.return %y : !graph.tensor<[1, 1, 3], f32>
+}

@@ -107,7 +107,7 @@ def call(graph: AtenGraph, node: Node, of: Callable[[Node], Any]) -> Any:
         if _specialized(node):
             raise Specialized from error
         raise
-    wanted = node.meta["val"]
+    wanted = node.meta.get("val")  # which a check does not have
     if isinstance(found, Term):
         return _checked(node, found, wanted)
     return [_checked(node, each, want) for each, want in zip(found, wanted, strict=False)]

@@ -13,13 +13,13 @@ CLEARED = "weft_allocate_cleared_data"
 RESIZE = "weft_resize_data"
 RELEASE = "weft_release_data"
 
-BLOCKS = 64
+BLOCKS = 256
 """Spare blocks at most."""
 
 LEAST_BYTES = 1 << 16
 """Of a block that is kept."""
 
-MOST_BYTES = 1 << 28
+MOST_BYTES = 1 << 30
 """Of all spare blocks together."""
 
 HUGE_BYTES = 1 << 22

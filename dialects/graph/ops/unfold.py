@@ -11,6 +11,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.accumulate import fill, widen
+from weft.dialects.graph.core.broadcast import agreed_shape, differing
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.elementwise import ANY_ELEMENT
 from weft.dialects.graph.core.op import ints
@@ -114,15 +115,17 @@ class FoldOp(WindowOp):
         window = self.window()
         positions = tuple(self.positions(window))
         got = f"{source} for {', '.join(map(str, positions))}"
-        fits = source.shape[2 + len(window.axes) :] == positions
-        self.require(fits, "a window for each position", got)
+        agreed = agreed_shape([source.shape[2 + len(window.axes) :], positions])
+        self.require(agreed is not None, "a window for each position", got)
         return [tensor((*source.shape[:2], *window.spatial), source.element)]
 
     def sharding_rule(self) -> ShardingRule | None:
         return batch_and_channels(self)
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
-        return self.fitting(self.window())
+        window = self.window()
+        given = type_of(self.operand).shape[2 + len(window.axes) :]
+        return [*self.fitting(window), *differing(given, tuple(self.positions(window)))]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         window, x = self.window(), widen(operands[0])

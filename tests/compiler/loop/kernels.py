@@ -81,24 +81,26 @@ def bordered() -> KernelOp:
 
 def product(
     rows: ExprLike,
-    columns: int,
+    columns: ExprLike,
     depth: int,
     *,
     transposed: bool = False,
+    columns_first: bool = False,
     element: Attribute = F32,
 ) -> KernelOp:
-    """C = A B, or A times the transpose of B, summed up in f32."""
+    """C = A B, or A times the transpose of B, summed up in f32; A may be stored by columns."""
 
     def mm(b: LoopBuilder, lhs: SSAValue, rhs: SSAValue, out: SSAValue) -> None:
         with b.loops([rows, columns], "ij") as (i, j):
             b.store(out, (i, j), b.constant(0, F32))
         with b.loops([rows, columns], "ij") as (i, j), b.reduce([depth], "add", "k") as (k,):
             factor = b.load(rhs, (j, k) if transposed else (k, j)).cast(F32)
-            term = b.load(lhs, (i, k)).cast(F32) * factor
+            term = b.load(lhs, (k, i) if columns_first else (i, k)).cast(F32) * factor
             b.store(out, (i, j), b.load(out, (i, j)) + term)
 
+    first = buffer([depth, rows] if columns_first else [rows, depth], element)
     other = buffer([columns, depth] if transposed else [depth, columns], element)
-    return kernel(mm, lhs=buffer([rows, depth], element), rhs=other, out=[rows, columns])
+    return kernel(mm, lhs=first, rhs=other, out=[rows, columns])
 
 
 def turned_product(rows: int, columns: int, depth: int) -> KernelOp:

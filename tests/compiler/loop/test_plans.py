@@ -113,6 +113,20 @@ def test_columns_that_are_gathered_cost_more_than_packed_ones():
     assert 1.3 * best["whole"] < best["none"]
 
 
+def test_rows_are_packed_where_a_plan_says_so():
+    """Also where panels of the columns' operand could be packed one at a time."""
+    sizes = 4096, 256, 96
+    (found,) = explain(kernels.product(*sizes, columns_first=True), ROOMY)
+    plans = [each.plan for each in found.rated if each.plan.panel == 1]
+    assert {plan.packing for plan in plans if not plan.packed_rows} >= {"tile"}
+    for packing in ("none", "whole"):
+        plan = next(each for each in plans if each.packing == packing)
+        op = kernels.product(*sizes, columns_first=True)
+        schedule_by(op, ROOMY, plan)
+        assert plan.packed_rows
+        assert "%lhs_s = loop.alloc scratch" in str(op)
+
+
 def test_columns_may_index_either_operand():
     found = explained(1000, 12, 300, ZEN_4)
     assert {each.plan.panel for each in found.rated} == {0, 1}
@@ -144,6 +158,11 @@ def test_plans_without_a_cost_are_not_compared():
 def test_a_plan_for_dynamic_sizes_has_a_cost_for_each_sample():
     found = explained(Expr.of(Symbol("n")), 40, 12)
     assert {len(each.costs) for each in found.rated} == {len(SAMPLES)}
+
+
+def test_products_that_typical_sizes_leave_empty_are_scheduled():
+    few = Expr.of(Symbol("n")) // 1024
+    assert schedule_kernel(kernels.product(few, few, 12), ROOMY).used == ["contraction"]
 
 
 def test_products_of_one_row_have_one_plan():

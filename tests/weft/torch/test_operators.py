@@ -53,7 +53,8 @@ def test_special_functions():
             torch.lgamma(y), torch.digamma(x), torch.polygamma(1, x), torch.polygamma(2, y),
             torch.erfinv(x / 20), torch.i0(x), torch.special.i1(x), torch.special.i1e(x),
             torch.special.erfcx(y), torch.special.log_ndtr(x), torch.special.zeta(y + 1, y),
-            torch.nextafter(x, y), mantissa, exponent, torch.angle(x), torch.erfc(x),
+            torch.nextafter(x, y), torch.nextafter(x.half(), y.half()),
+            mantissa, exponent, torch.angle(x), torch.erfc(x),
         )  # fmt: skip
 
     check(functions, torch.tensor([-9.4, -2.5, -0.3, 0.7, 3.2, 12.5]))
@@ -81,12 +82,19 @@ def test_factors_of_matrices():
     )
 
 
-def test_a_matrix_that_has_no_factor_is_an_error_of_the_call():
+def test_checks_that_do_not_hold_are_errors_of_the_call():
     from weft.dialects.errors import InputError
 
-    fast = torch.compile(torch.cholesky, backend="weft")
+    def function(x):
+        torch._assert_async((x.diagonal() != 0).all(), "requires {numbers} other than 0")
+        return torch.cholesky(x)
+
+    fast = torch.compile(function, backend="weft", options={"fallback": "error"})
+    torch.testing.assert_close(fast(4 * torch.eye(2)), 2 * torch.eye(2))
     with pytest.raises(InputError, match="requires positive definite matrices"):
         fast(-torch.eye(2))
+    with pytest.raises(InputError, match=r"requires \(numbers\) other than 0"):
+        fast(torch.zeros(2, 2))
 
 
 def test_images_between_pixels():
@@ -131,6 +139,8 @@ def test_statistics():
             x.nan_to_num(0).masked_scatter(mask, edges),
             *torch.histogram(x[0, 0], 3, density=True),  # of equal elements, and of none
             *torch.histogram(x[:0], 3),
+            torch.hash_tensor(x).view(torch.int64), torch.hash_tensor(mask, 1).view(torch.int64),
+            torch.linspace(5.7, -4.2, 7, dtype=torch.int64),  # of whole ends
         )  # fmt: skip
 
     x = torch.tensor([[0.2, 1.4, float("nan"), 0.9], [2.0, 2.1, -1.0, 0.3]])

@@ -138,6 +138,7 @@ def test_images_grow_by_whole_factors():
         lambda x: (
             nn.functional.adaptive_avg_pool2d(x[None], (3, 2)),
             nn.functional.avg_pool2d(x[None], 3, 2, 1, ceil_mode=True, divisor_override=5),
+            nn.functional.interpolate(x[None, None], (3, 4), mode="bicubic", antialias=True),
         ),
         lambda x: (
             torch.bucketize(x, x[0]),
@@ -153,3 +154,14 @@ def test_operators_with_sizes_that_vary(function):
         x = torch.arange(rows * (rows + 1.0)).reshape(rows, -1)
         for one, other in zip(fast(x), function(x), strict=True):
             torch.testing.assert_close(one, other)
+
+
+def test_windows_that_stick_out_of_sizes_that_vary():
+    def pooled(x):
+        return nn.functional.avg_pool1d(x, 4, 3, 1, ceil_mode=True)
+
+    fast = compiled(pooled, dynamic=True)
+    for size in (8, 9, 10):
+        x = torch.randn(2, 3, size, requires_grad=True)
+        found, wanted = (torch.autograd.grad(f(x).sin().sum(), x)[0] for f in (fast, pooled))
+        torch.testing.assert_close(found, wanted)

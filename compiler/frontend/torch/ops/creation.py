@@ -20,7 +20,7 @@ from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import Expr, ExprLike, maximum
 from weft.dialects.graph.core.algebra import Term, counted
 from weft.dialects.graph.core.builder import GraphBuilder
-from weft.dialects.graph.core.types import BOOL, F32, FLOATS, I64
+from weft.dialects.graph.core.types import BOOL, F32, F64, FLOATS, I64
 
 
 def full(
@@ -149,10 +149,12 @@ def triangle(b: GraphBuilder, x: Term, diagonal: int = 0, *, upper: bool) -> Ter
 def linspace(
     b: GraphBuilder, start: float, end: float, steps: int, dtype: Attribute | None = None
 ) -> Term:
-    """Numbers at equal distances, both ends included; the second half counts from the end."""
+    """Numbers at equal distances, both ends included; the second half counts from the end. Integers
+    have integers as ends, and what is between them is computed in f64 and loses its fraction.
+    """
     element = dtype or F32
     if element not in FLOATS:
-        raise UnsupportedError(f"linspace requires floats, got {element}")
+        return convert(linspace(b, int(start), int(end), steps, F64), element)
     if steps <= 1:
         return full(b, [steps], float(start), element)
     pace = (end - start) / (steps - 1)

@@ -139,6 +139,7 @@ def _inference(
     shift = mean.number(0).expand(like) if bias is None else bias.cast(element)
     if len(x.shape) == 2 or x.type.element != element:
         y = x.cast(wide(x.type.element))
+        scale, shift, mean, var = (each.cast(y.type.element) for each in (scale, shift, mean, var))
         factor = _by_channel(x, scale / (var + float(eps)).math("sqrt"))
         return ((y - _by_channel(x, mean)) * factor + _by_channel(x, shift)).cast(x.type.element)
     operands = [each.value for each in (x, scale, shift, mean, var)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from xdsl.ir import Attribute
 from weft.compiler.frontend.torch.operands import (
     AtenTable,
     Operand,
+    axes_of,
     axis_of,
     broadcast_shape,
     computed,
@@ -26,7 +28,8 @@ from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import Expr, ExprLike, product
 from weft.dialects.graph.core.algebra import Term, counted, joined, size_term
 from weft.dialects.graph.core.builder import GraphBuilder
-from weft.dialects.graph.core.types import BOOL, FLOATS, I64
+from weft.dialects.graph.core.types import BOOL, F64, FLOATS, I64, UI64
+from weft.dialects.graph.regions.effects import AssertOp
 from weft.dialects.weights import Array
 
 
@@ -294,7 +297,39 @@ def trilinear(
     return (terms[0] * terms[1] * terms[2]).sum(sorted(sumdim))
 
 
+def hash_tensor(
+    b: GraphBuilder, x: Term, dim: int | Sequence[int] = (), keepdim: bool = False, mode: int = 0
+) -> Term:
+    """The bits of elements in 64 bits, along axes, of which each is set that an odd number have."""
+    if mode != 0:
+        raise UnsupportedError(f"hash_tensor requires mode 0, got {mode}")
+    wide = F64 if x.type.element in FLOATS else I64
+    bits = x.of(b.bitcast(x.cast(wide).value, to=UI64))
+    for axis in axes_of(x, dim):
+        (length,) = only_static([bits.shape[axis]], "hash_tensor")
+        while length > 1:
+            half = length // 2
+            first, second = bits.part(axis, 0, half), bits.part(axis, half, half)
+            found = x.of(b.bitwise_xor(first.value, second.value))
+            rest = [bits.part(axis, length - 1, 1)] if length % 2 else []
+            bits, length = joined([found, *rest], axis), half + length % 2
+    if keepdim:
+        return bits
+    gone = axes_of(x, dim)
+    return bits.reshape([size for axis, size in enumerate(bits.shape) if axis not in gone])
+
+
+def assert_(b: GraphBuilder, x: Term, message: str) -> Term:
+    """One value, which has to be other than zero: otherwise the call is an error."""
+    held = x.reshape([]).cast(BOOL)
+    text = message.replace("{", "(").replace("}", ")")  # braces would be values to show
+    b.builder.insert(AssertOp.of(held.value, text, location=b.location))
+    return held
+
+
 TABLE: Final[AtenTable] = {
+    **entry(hash_tensor, "hash_tensor.default"),
+    **entry(assert_, "_assert_async.msg"),
     **entry(addmv, "addmv.default"),
     **entry(addbmm, "addbmm.default"),
     **entry(hypot, "hypot.default"),

@@ -6,18 +6,15 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-import numpy as np
-
 from weft.compiler.frontend.onnx.ops.resize import cubic_kernel
 from weft.compiler.frontend.onnx.ops.sampling import KEYS, Border, combined, resampled
-from weft.compiler.frontend.torch.operands import AtenTable, entry, only_static, wide
+from weft.compiler.frontend.torch.operands import AtenTable, entry, wide
 from weft.compiler.frontend.torch.ops.activation import derivatives
 from weft.compiler.frontend.torch.ops.pooling import along
 from weft.dialects.expr import Expr, ExprLike, product
-from weft.dialects.graph.core.algebra import Term, joined, size_term
+from weft.dialects.graph.core.algebra import Term, counted, joined, size_term
 from weft.dialects.graph.core.builder import GraphBuilder
-from weft.dialects.graph.core.types import I64
-from weft.dialects.weights import Array
+from weft.dialects.graph.core.types import F64, I64
 
 LINEAR, NEAREST, CUBIC = range(3)
 ZEROS, BORDER, REFLECTION = range(3)
@@ -106,32 +103,24 @@ def grid_sampler_backward(
 # Resizing that averages what it leaves out ----------------------------------------------------
 
 
-def _triangle(x: Array) -> Array:
-    return np.maximum(1 - np.abs(x), 0)
-
-
-def _cubic(x: Array) -> Array:
-    x, a = np.abs(x), -0.5
-    near = ((a + 2) * x - (a + 3)) * x * x + 1
-    far = (((x - 5) * x + 8) * x - 4) * a
-    return np.where(x < 1, near, np.where(x < 2, far, 0))
-
-
-def _filters(size: int, count: int, cubic: bool, aligned: bool, scale: float | None) -> Array:
+def _filters(
+    b: GraphBuilder, size: Expr, count: Expr, cubic: bool, aligned: bool, scale: float | None
+) -> Term:
     """The matrix `[count, size]` that resizes an axis."""
+    pixels, parts = (size_term(b, each, F64) for each in (size, count))
     if aligned:
-        step = (size - 1) / (count - 1) if count > 1 else 0.0
+        step = (parts > 1).where((pixels - 1) / (parts - 1).maximum(1), 0)
     else:
-        step = 1 / scale if scale else size / count
-    reach = (2.0 if cubic else 1.0) * max(step, 1.0)
-    matrix = np.zeros((count, size))
-    for row in range(count):
-        centre = step * (row + 0.5)
-        first = max(int(centre - reach + 0.5), 0)
-        taps = np.arange(first, min(int(centre + reach + 0.5), size))
-        own = (_cubic if cubic else _triangle)((taps - centre + 0.5) / max(step, 1.0))
-        matrix[row, taps] = own / own.sum()
-    return matrix
+        step = pixels.number(1 / scale) if scale else pixels / parts
+    spread = step.maximum(1)
+    reach = spread * (2 if cubic else 1)
+    centre = step * (counted(b, count, F64) + 0.5).insert(1)
+    taps = counted(b, size, F64).insert(0)
+    first, last = ((end + 0.5).math("floor") for end in (centre - reach, centre + reach))
+    distance = ((taps - centre + 0.5) / spread).math("abs")
+    own = cubic_kernel(distance, -0.5) if cubic else (1 - distance).maximum(0)
+    own = ((taps >= first) & (taps < last)).where(own, 0)
+    return own / own.sum([1], keepdims=True)
 
 
 def _matrices(
@@ -143,11 +132,9 @@ def _matrices(
     align_corners: bool,
     scales: Sequence[float | None],
 ) -> list[Term]:
-    sizes = only_static([Expr.of(each) for each in input_size], "resizing")
-    counts = only_static([Expr.of(each) for each in output_size], "resizing")
     return [
-        x.of(b.constant_of(_filters(size, count, cubic, align_corners, scale), x.type.element))
-        for size, count, scale in zip(sizes, counts, scales, strict=True)
+        _filters(b, Expr.of(size), Expr.of(count), cubic, align_corners, scale).cast(x.type.element)
+        for size, count, scale in zip(input_size, output_size, scales, strict=True)
     ]
 
 

@@ -23,7 +23,6 @@ from weft.compiler.frontend.torch.operands import (
     entry,
     promoted,
 )
-from weft.dialects.errors import UnsupportedError
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import F32, F64, FLOATS, I32
@@ -103,8 +102,6 @@ def frexp(b: GraphBuilder, x: Term) -> tuple[Term, Term]:
 def nextafter(b: GraphBuilder, x: Term, other: Term) -> Term:
     """The number beside one towards another."""
     first, second = promoted(b, x, other)
-    if first.type.element not in (F32, F64):
-        raise UnsupportedError(f"requires f32 or f64, got {first.type.element}")
     shape = (first + second).shape
     return next_after(first.expand(shape), second.expand(shape))
 

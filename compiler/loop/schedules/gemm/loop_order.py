@@ -71,7 +71,7 @@ def choose_parallel_by_traffic(loops: Sequence[ForOp], target: Target) -> ForOp:
     moved = [(traffic.bytes(order), order) for order in (default, *_orders(loops))]
     least = min((bytes for bytes, _ in moved if bytes is not None), default=None)
     if least is not None and moved[0][0] is not None:
-        near = [order for bytes, order in moved if bytes is not None and bytes < least * GAIN]
+        near = [order for bytes, order in moved if bytes is not None and bytes <= least * GAIN]
         best = min(near, key=lambda order: (*traffic.crossing(order), order is not default))
     outer, *inner = reorder(*best)
     return outer if best is default or _is_enough(outer) else collapse(outer, inner[0])
@@ -306,4 +306,4 @@ def _extent(expr: Expr, ranges: Mapping[Atom, Range]) -> int | None:
 
 def _count(bounds: Range) -> int | None:
     low, high = bounds
-    return None if low is None or high is None else high - low + 1
+    return None if low is None or high is None else max(0, high - low + 1)

@@ -347,9 +347,10 @@ class _Choice:
 
     def _packs_rows(self, packing: Packing) -> bool:
         """Whether the operand of the rows is transposed and so large that it is better read once, a
-        tile of rows at a time, while the other operand stays in L2.
+        tile of rows at a time, while L2 keeps all panels of the other: they are not packed inside.
         """
-        if self.view.row is None or self.view.batch or not self.view.packable:
+        inside = packing in ("tile", "strided")
+        if inside or self.view.row is None or self.view.batch or not self.view.packable:
             return False
         large, small = self._other.bytes, self._bytes_of_panels(packing)
         along = (n for n, each in enumerate(self._other.along) if each.step == 1)

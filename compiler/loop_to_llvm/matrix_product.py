@@ -303,8 +303,8 @@ class MatrixEmitter(Struct, frozen=True):
         del self.registers.waiting[matrix.reductions[0]]
         pointers = [builder.load(slot, typ=POINTER) for slot in waiting.slots]
         with self.control.when(builder.icmp_unsigned("!=", pointers[0], _NULL), "last"):
-            for register, *place in zip(sums, pointers, waiting.distances, strict=False):
-                self._call("tilestored64", register, *place)
+            for register, *target in zip(sums, pointers, waiting.distances, strict=False):
+                self._call("tilestored64", register, *target)
 
     def _emit_waiting(self, matrix: MatrixProduct, waiting: Waiting) -> bool:
         """Emits a product that stores the sums that wait and lets its own wait; false, and nothing
@@ -313,20 +313,20 @@ class MatrixEmitter(Struct, frozen=True):
         """
         builder = self.memory.frame.builder
         sums = list(matrix.sums())
-        places = [self._place(matrix, matrix.store, rows, columns) for _, rows, columns in sums]
-        if any(distance.constant is None for _, distance in places):
+        starts = [self._part_of(matrix, matrix.store, rows, columns) for _, rows, columns in sums]
+        if any(distance.constant is None for _, distance in starts):
             return False
-        waiting.distances = [self.memory.index.uniform(distance) for _, distance in places]
+        waiting.distances = [self.memory.index.uniform(distance) for _, distance in starts]
         before = [builder.load(slot, typ=POINTER) for slot in waiting.slots]
         first = builder.icmp_unsigned("==", before[0], _NULL)
         stores = {
-            register: (builder.select(first, place, last), distance)
-            for (register, *_), (place, _), last, distance in zip(
-                sums, places, before, waiting.distances, strict=True
+            register: (builder.select(first, start, last), distance)
+            for (register, *_), (start, _), last, distance in zip(
+                sums, starts, before, waiting.distances, strict=True
             )
         }
         self._reduce(matrix, matrix.reductions, stores)
-        for (pointer, _), slot in zip(places, waiting.slots, strict=True):
+        for (pointer, _), slot in zip(starts, waiting.slots, strict=True):
             builder.store(pointer, slot)
         return True
 
@@ -383,10 +383,10 @@ class MatrixEmitter(Struct, frozen=True):
         columns: Part,
     ) -> None:
         """Loads or stores a register: what an access reaches from these rows and columns on."""
-        pointer, distance = self._place(matrix, access, rows, columns)
+        pointer, distance = self._part_of(matrix, access, rows, columns)
         self._call(name, register, pointer, self.memory.index.uniform(distance))
 
-    def _place(
+    def _part_of(
         self, matrix: MatrixProduct, access: AccessOp, rows: Part, columns: Part
     ) -> tuple[ir.Value, Expr]:
         """Where an access begins from these rows and columns on, and the bytes from a row of the

@@ -32,7 +32,7 @@ def emit_field(
         name = "x86.avx512.permvar.sf.512"
         return intrinsic(builder, name, table.type, [table, shifted])
     if lanes_of(word) and target.has_masks and bits <= MANTISSA_BITS:
-        return _beside_2_to_23(builder, word, low, bits, middle)
+        return _from_mantissa(builder, word, low, bits, middle)
     above = 32 - bits
     if centred:
         # With its highest bit flipped a code is its distance from the middle of the range. All
@@ -47,7 +47,7 @@ def emit_field(
     return builder.sitofp(field, ir.VectorType(F32, lanes) if lanes else F32)
 
 
-def _beside_2_to_23(
+def _from_mantissa(
     builder: ir.IRBuilder, word: ir.Value, low: int, bits: int, middle: int
 ) -> ir.Value:
     """The floats from 2**23 on that end in the fields, less 2**23 and the middle. Of its operations

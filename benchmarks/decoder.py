@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -50,6 +52,31 @@ MICROSOFT: Final = "com.microsoft"
 TOKEN: Final = 7
 
 
+_RESIDENT: Final = """\
+import json, sys, time
+from pathlib import Path
+import numpy as np
+import weft
+
+def anonymous():
+    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Anonymous:"))
+
+folder = Path(sys.argv[1])
+feeds = dict(np.load(folder / "feeds.npz"))
+before, start = anonymous(), time.process_time()
+executable = weft.load(folder / "decoder.so", threads=1)
+loaded = time.process_time()
+outputs = executable(**feeds)
+called = time.process_time()
+kept = sum(each.nbytes for each in outputs)
+used = anonymous() * 1024 - before * 1024 - kept
+print(json.dumps({
+    "load_s": loaded - start, "first_call_s": called - loaded, "anonymous_mb": used / 1e6,
+}))
+"""
+
+
 class Case(NamedTuple):
     """A decoder, how many steps are before the call that is measured, and its tokens."""
 
@@ -68,8 +95,8 @@ class Case(NamedTuple):
 
 
 class Writer:
-    """Nodes and weights of the decoder; `bytes` are those of codes and scales, `stored` are the
-    weights as GGUF has them.
+    """Nodes and weights of the decoder; `bytes` are those of codes and of scales in f16, which weft
+    and llama.cpp read, `stored` are the weights as GGUF has them.
     """
 
     def __init__(self, case: Case) -> None:
@@ -100,7 +127,7 @@ class Writer:
         scales = self._rng.uniform(8, 24, (columns * blocks,)) / (depth**0.5 * (1 << bits))
         scales = scales.astype(np.float16).astype(np.float32)
         self.stored[name] = gguf_blocks(numbers, scales, bits)
-        self.bytes += codes.nbytes + scales.nbytes
+        self.bytes += codes.nbytes + scales.nbytes // 2
         operands = [x, self.weight(f"{name}.w", codes), self.weight(f"{name}.s", scales)]
         sizes = {"K": depth, "N": columns, "bits": bits, "block_size": BLOCK}
         sizes["accuracy_level"] = self._level
@@ -233,6 +260,7 @@ def measure(case: Case, folder: Path, llama: Path | None) -> dict[str, Any]:
     given, theirs = (np.asarray(calls[name]()[0]) for name in ("weft", "onnxruntime"))
     row: dict[str, Any] = {"bytes": size, "compile_s": compile_s}
     row["difference"] = difference(given, theirs)
+    row |= resident(executable, feeds, folder)
     with ExitStack() as opened:
         clock = time.process_time if case.threads == 1 else time.perf_counter
         measured = {name: partial(_seconds, call, clock) for name, call in calls.items()}
@@ -252,6 +280,17 @@ def measure(case: Case, folder: Path, llama: Path | None) -> dict[str, Any]:
     row |= {name: 1e3 * median(times) for name, times in spent.items()}
     best = min(row[name] for name in ("onnxruntime", "llama") if name in row)
     return row | {"share_of_bandwidth": row["read"] / row["weft"], "ratio": best / row["weft"]}
+
+
+def resident(executable: weft.Executable, feeds: dict[str, Array], folder: Path) -> dict[str, Any]:
+    """What a process of its own takes to load the decoder as an artifact, whose weights were packed
+    by the compiler, and to call it once, in seconds; and its anonymous megabytes beside the caches.
+    """
+    executable.export(folder / "decoder.so")
+    np.savez(folder / "feeds.npz", **feeds)
+    command = [sys.executable, "-c", _RESIDENT, str(folder)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
 
 
 def _seconds(call: Callable[[], Any], clock: Callable[[], float]) -> float:

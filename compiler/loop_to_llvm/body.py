@@ -18,7 +18,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from weft.compiler.loop_to_llvm.control import ControlEmitter
+from weft.compiler.loop_to_llvm.control import ControlEmitter, Iteration
 from weft.compiler.loop_to_llvm.dot_product import DotProductEmitter
 from weft.compiler.loop_to_llvm.frame import Frame, LaneNumber, LaneValues
 from weft.compiler.loop_to_llvm.index import IndexEmitter, varies
@@ -92,7 +92,16 @@ class BodyEmitter:
         self.arithmetic = Arithmetic(frame.builder, unit.target, unit.contracts)
         self.stack_slots = StackSlots()
         self.stack = Stack(frame, guarded=unit.guarded)
-        self.registers = TileRegisters(frame, used=unit.has_tiles)
+        self.tiles = MatrixEmitter(
+            self.memory,
+            unit.target,
+            self.control,
+            TileRegisters(frame, used=unit.has_tiles),
+            self._locate_access,
+            self._extent,
+            self._start,
+            self.operation,
+        )
         self.addresses: dict[SubscriptedOp, tuple[Expr, list[tuple[Operand, SSAValue]]]] = {}
         self.extents: dict[tuple[ForOp | Expr, ...], Expr] = {}
         self.chunks: dict[tuple[Expr, int], tuple[Expr, Expr]] = {}
@@ -119,7 +128,7 @@ class BodyEmitter:
     def finish(self) -> None:
         """Ends the function."""
         self.memory.finish(self.unit.target)
-        self.registers.release()
+        self.tiles.registers.release()
         self.stack.check()
         self.frame.builder.ret_void()
         self.frame.finish()
@@ -252,7 +261,7 @@ class BodyEmitter:
             self._parallel(op)
         elif op.vector is not None and op.vector.data > 1 and not self._is_single(op):
             self._vector(op)
-        elif self._transposes(op) or self._is_dot(op) or self._is_of_tiles(op):
+        elif self._transposes(op) or self._is_dot(op) or self.tiles.emit(op):
             return
         elif op.unroll is not None:
             count = self._extent(op).constant
@@ -260,7 +269,7 @@ class BodyEmitter:
             for number in range(count):
                 self._iteration(op, Expr.of(number))
         else:
-            self.control.count(self._extent(op), lambda number: self._iteration(op, number))
+            self._count(op, partial(self.control.count, self._extent(op)))
 
     def _extent(self, op: ForOp) -> Expr:
         """The loop's iterations, which most of those of an unrolled loop around it have alike."""
@@ -320,19 +329,10 @@ class BodyEmitter:
         emitter = DotProductEmitter(self.memory, self.unit.target, self.lanes)
         return emitter.emit(op, self.bound(op.lower), self._locate_access)
 
-    def _is_of_tiles(self, op: ForOp) -> bool:
-        """Emits a loop as a product of tiles in registers, if it is one or what one starts with."""
-        emitter = MatrixEmitter(
-            self.memory,
-            self.unit.target,
-            self.control,
-            self.registers,
-            self._locate_access,
-            self._extent,
-            self._start,
-            self.operation,
-        )
-        return self.unit.has_tiles and emitter.emit(op)
+    def _count(self, op: ForOp, emit: Callable[[Iteration], None]) -> None:
+        """Emits a loop, which stores the tiles that registers hold an iteration later."""
+        with self.tiles.stored_late(op):
+            emit(lambda number: self._iteration(op, number))
 
     def _locate_access(
         self, op: AccessOp, indices: Mapping[SSAValue, Expr]
@@ -425,7 +425,7 @@ class BodyEmitter:
         # Kernels know the pool alone: an object asks for each name that is declared in its module.
         pool = Pool(module, Platform(self.unit.target), self.unit.prefix)
         self.frame.builder.call(pool.parallel_for, [context, count, enough, body, closure])
-        self.registers.forget()
+        self.tiles.registers.forget()
 
     def part(self, op: ForOp, tasks: Expr) -> None:
         """Emits an outlined function: the tasks from its second argument to its third."""
@@ -433,7 +433,7 @@ class BodyEmitter:
         _, high = tasks.range(self.frame.ranges)
         bounds = (0, None if high is None else high - 1)
         if op.vector is None:
-            self.control.loop(begin, end, bounds, lambda number: self._iteration(op, number))
+            self._count(op, partial(self.control.loop, begin, end, bounds))
         else:
             self._vector_part(op, begin, end, bounds)
         self.finish()

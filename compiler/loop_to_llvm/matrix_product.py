@@ -6,11 +6,19 @@ becomes tile loads, tile products and tile stores.
 
 Registers 0 to 3 hold sums, those of one row of tiles next to each other, 4 and 5 the factor of the
 rows, 6 and 7 that of the columns.
+
+A store waits for the products of its register, and what waits fills the processor. So in a loop
+over tiles each register is stored among the first products of the next tile, where it is cleared:
+
+    for j:  tilezero x 4;  for k:  ...;  tilestored x 4
+    ->  for j:  loads;  tilestored of j - 1, tilezero, tdpbusd of j, x 4;  for k > 0:  ...
+        tilestored x 4
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import product
 from math import copysign
 from typing import Final, NamedTuple
@@ -29,7 +37,7 @@ from weft.compiler.loop_to_llvm.scalar.elements import I8, POINTER, VOID, intrin
 from weft.compiler.target.target import Target
 from weft.dialects.expr import Expr
 from weft.dialects.expr import product as extent_of
-from weft.dialects.loop.ops import AccessOp, ForOp, LoadOp, StoreOp, enclosing_loops
+from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 from weft.dialects.loop.scalar import is_float, width
 
 Locate = Callable[[AccessOp, Mapping[SSAValue, Expr]], tuple[Storage, Expr]]
@@ -42,6 +50,14 @@ _WORD_BITS: Final = 32
 _OF_BF16: Final = "tdpbf16ps"
 _SUMS, _OF_ROWS, _OF_COLUMNS = 0, 4, 6
 _PALETTE: Final = 1
+
+_NULL: Final = ir.Constant(POINTER, None)
+
+Stores = Mapping[int, tuple[ir.Value, ir.Value]]
+"""Registers that are stored before they are cleared: where to, and the bytes from row to row."""
+
+LEAST_STEPS: Final = 5
+"""Products along a sum, of which fewer leave L1 no time for the lines that the stores wait for."""
 
 KEPT: Final = 0.75
 """The share of L1 that keeps what is read again: the rest is in the way of other lines."""
@@ -137,6 +153,23 @@ class MatrixProduct(Struct, frozen=True, eq=False):
                 return indexed[0] if len(indexed) == 1 else None
         return None
 
+    @staticmethod
+    def repeated_by(loop: ForOp) -> MatrixProduct | None:
+        """The product, of sums that start at zero, that is all that a nest of loops does over and
+        over; None where there is no such one.
+        """
+        *others, last = loop.body.block.ops or [loop]
+        if not isinstance(last, ForOp) or last.parallel is not None or last.unroll is not None:
+            return None
+        if last.matrix is None:
+            return None if others else MatrixProduct.repeated_by(last)
+        found, cleared = MatrixProduct.of(last), last.prev_op
+        apart = found.store.buffer not in (found.by_rows.buffer, found.by_columns.buffer)
+        alone = all(op is cleared or isinstance(op, AllocOp) for op in others)
+        steps = extent_of(each.extent for each in found.reductions).constant or 0
+        starts_at_zero = isinstance(cleared, ForOp) and found.is_cleared_by(cleared)
+        return found if apart and alone and starts_at_zero and steps >= LEAST_STEPS else None
+
     def is_cleared_by(self, nest: ForOp) -> bool:
         """Whether a nest stores zeros to all that is summed up, and does nothing else."""
         loops = list(_nest(nest))
@@ -158,14 +191,24 @@ class MatrixProduct(Struct, frozen=True, eq=False):
         )
 
 
+class Waiting(Struct, eq=False):
+    """Sums in registers that the next tile's products store: variables of where to, null before
+    the first tile, and from row to row the bytes, if they are known.
+    """
+
+    slots: Sequence[ir.Value]
+    distances: Sequence[ir.Value] = ()
+
+
 class TileRegisters:
     """What the registers of one function hold."""
 
     def __init__(self, frame: Frame, *, used: bool):
         self._frame = frame
-        self._used = used
+        self.used = used
         self._current: ir.Value | None = None
         self._known: dict[bytes, ir.Value] = {}
+        self.waiting: dict[ForOp, Waiting] = {}
 
     def configure(self, content: bytes, control: ControlEmitter) -> None:
         """Lets registers hold tiles of these shapes, unless they do."""
@@ -177,8 +220,8 @@ class TileRegisters:
 
     def forget(self) -> None:
         """Notes that registers hold nothing any more, after what may use them itself."""
-        if self._used:
-            self._frame.builder.store(ir.Constant(POINTER, None), self._slot())
+        if self.used:
+            self._frame.builder.store(_NULL, self._slot())
 
     def release(self) -> None:
         """Ends a function: the system saves no registers that hold nothing."""
@@ -188,7 +231,7 @@ class TileRegisters:
     def _slot(self) -> ir.Value:
         if self._current is None:
             self._current = self._frame.alloca(POINTER, 1, 8)
-            self._frame.prologue.store(ir.Constant(POINTER, None), self._current)
+            self._frame.prologue.store(_NULL, self._current)
         return self._current
 
     def _stored(self, content: bytes) -> ir.Value:
@@ -217,13 +260,16 @@ class MatrixEmitter(Struct, frozen=True):
         """Emits a loop, or nothing for one that stores zeros to the sums of such a loop behind it;
         false for others.
         """
-        if loop.matrix is None:
-            following = loop.next_op
+        if loop.matrix is None or not self.registers.used:
+            following = loop.next_op if self.registers.used else None
             if not isinstance(following, ForOp) or following.matrix is None:
                 return False
             return MatrixProduct.of(following).is_cleared_by(loop)
         matrix = MatrixProduct.of(loop)
         self.registers.configure(matrix.configuration(), self.control)
+        waiting = self.registers.waiting.get(loop)
+        if waiting is not None and self._emit_waiting(matrix, waiting):
+            return True
         cleared = loop.prev_op
         starts_at_zero = isinstance(cleared, ForOp) and matrix.is_cleared_by(cleared)
         for register, rows, columns in matrix.sums():
@@ -236,23 +282,80 @@ class MatrixEmitter(Struct, frozen=True):
             self._move("tilestored64", register, matrix, matrix.store, rows, columns)
         return True
 
-    def _reduce(self, matrix: MatrixProduct, loops: Sequence[ForOp]) -> None:
+    @contextmanager
+    def stored_late(self, loop: ForOp) -> Generator[None]:
+        """Around a loop whose iterations each store the sums of the one before; nothing for others
+        and inside of such a loop.
+        """
+        matrix = MatrixProduct.repeated_by(loop) if self.registers.used else None
+        if matrix is None or matrix.reductions[0] in self.registers.waiting:
+            yield
+            return
+        builder = self.memory.frame.builder
+        self.registers.configure(matrix.configuration(), self.control)
+        sums = [register for register, *_ in matrix.sums()]
+        waiting = Waiting([self.memory.frame.alloca(POINTER, 1, 8) for _ in sums])
+        for register, slot in zip(sums, waiting.slots, strict=True):
+            self._call("tilezero", register)
+            builder.store(_NULL, slot)
+        self.registers.waiting[matrix.reductions[0]] = waiting
+        yield
+        del self.registers.waiting[matrix.reductions[0]]
+        pointers = [builder.load(slot, typ=POINTER) for slot in waiting.slots]
+        with self.control.when(builder.icmp_unsigned("!=", pointers[0], _NULL), "last"):
+            for register, *target in zip(sums, pointers, waiting.distances, strict=False):
+                self._call("tilestored64", register, *target)
+
+    def _emit_waiting(self, matrix: MatrixProduct, waiting: Waiting) -> bool:
+        """Emits a product that stores the sums that wait and lets its own wait; false, and nothing
+        emitted, where rows are not known to be as far apart in all of these. The first tile stores
+        zeros where its own sums will be.
+        """
+        builder = self.memory.frame.builder
+        sums = list(matrix.sums())
+        starts = [self._part_of(matrix, matrix.store, rows, columns) for _, rows, columns in sums]
+        if any(distance.constant is None for _, distance in starts):
+            return False
+        waiting.distances = [self.memory.index.uniform(distance) for _, distance in starts]
+        before = [builder.load(slot, typ=POINTER) for slot in waiting.slots]
+        first = builder.icmp_unsigned("==", before[0], _NULL)
+        stores = {
+            register: (builder.select(first, start, last), distance)
+            for (register, *_), (start, _), last, distance in zip(
+                sums, starts, before, waiting.distances, strict=True
+            )
+        }
+        self._reduce(matrix, matrix.reductions, stores)
+        for (pointer, _), slot in zip(starts, waiting.slots, strict=True):
+            builder.store(pointer, slot)
+        return True
+
+    def _reduce(
+        self, matrix: MatrixProduct, loops: Sequence[ForOp], stores: Stores | None = None
+    ) -> None:
+        """Emits products inside of loops, of which the very first ones store what waits."""
         if not loops:
-            self._multiply(matrix)
+            self._multiply(matrix, stores or {})
             return
         loop, *inner = loops
 
-        def iteration(number: Expr) -> None:
+        def iteration(number: Expr, stores: Stores | None = None) -> None:
             self.start(loop, number)
-            self._reduce(matrix, inner)
+            self._reduce(matrix, inner, stores)
             _, *others = loop.body.block.ops
             for op in others:
                 self.operation(op)
 
-        self.control.count(self.extent(loop), iteration)
+        if stores is None:
+            self.control.count(self.extent(loop), iteration)
+        else:
+            iteration(Expr.of(0), stores)
+            self.control.count(self.extent(loop) - 1, lambda number: iteration(number + 1))
 
-    def _multiply(self, matrix: MatrixProduct) -> None:
-        """Loads tiles of both factors and adds their products to the sums."""
+    def _multiply(self, matrix: MatrixProduct, stores: Stores) -> None:
+        """Loads tiles of both factors and adds their products to the sums, or, of registers that
+        are stored before, starts with them.
+        """
         whole = Part(0, 0)
         streamed = matrix.streamed(self.target.l1_bytes)
         by_rows, by_columns = (
@@ -264,8 +367,11 @@ class MatrixEmitter(Struct, frozen=True):
         for n, rows in enumerate(matrix.row_parts):
             self._move(by_rows, _OF_ROWS + n, matrix, matrix.by_rows, rows, whole)
             for m in range(len(matrix.column_parts)):
-                operands = _SUMS + 2 * n + m, _OF_ROWS + n, _OF_COLUMNS + m
-                self._call(matrix.instruction, *operands)
+                sums = _SUMS + 2 * n + m
+                if sums in stores:
+                    self._call("tilestored64", sums, *stores[sums])
+                    self._call("tilezero", sums)
+                self._call(matrix.instruction, sums, _OF_ROWS + n, _OF_COLUMNS + m)
 
     def _move(
         self,
@@ -276,8 +382,16 @@ class MatrixEmitter(Struct, frozen=True):
         rows: Part,
         columns: Part,
     ) -> None:
-        """Loads or stores a register: what an access reaches from these rows and columns on, a row
-        of the register for each row of the tile, or for each word of the factor of the columns.
+        """Loads or stores a register: what an access reaches from these rows and columns on."""
+        pointer, distance = self._part_of(matrix, access, rows, columns)
+        self._call(name, register, pointer, self.memory.index.uniform(distance))
+
+    def _part_of(
+        self, matrix: MatrixProduct, access: AccessOp, rows: Part, columns: Part
+    ) -> tuple[ir.Value, Expr]:
+        """Where an access begins from these rows and columns on, and the bytes from a row of the
+        register to the next: one for each row of the tile, or for each word of the factor of the
+        columns.
         """
         down = matrix.words if access is matrix.by_columns else matrix.rows
         origin = {
@@ -291,8 +405,7 @@ class MatrixEmitter(Struct, frozen=True):
         below = {down.index: origin[down.index] + 1}
         _, following = self.locate(access, below)
         distance = (following - start).simplify(self.memory.frame.ranges) * storage.alignment
-        pointer = self.memory.addresses.pointer(storage, start)
-        self._call(name, register, pointer, self.memory.index.uniform(distance))
+        return self.memory.addresses.pointer(storage, start), distance
 
     def _call(self, name: str, *operands: int | ir.Value) -> None:
         values = [ir.Constant(I8, each) if isinstance(each, int) else each for each in operands]

@@ -1,5 +1,5 @@
-"""Fields of words as floats: shifted out and converted, or looked up where a register holds a float
-for each code of 4 bits.
+"""Fields of words as floats: shifted out and converted, looked up where a register holds a float
+for each code of 4 bits, or made the last bits of a float from 2**23 on, where these are one apart.
 """
 
 from __future__ import annotations
@@ -10,6 +10,10 @@ from weft.compiler.loop_to_llvm.scalar.elements import I32, intrinsic, lanes_of
 from weft.compiler.target.target import Target
 
 F32 = ir.FloatType()
+
+MANTISSA_BITS = 23
+FLOAT_OF_2_TO_23 = 0x4B000000
+"""Its bits, of which the last ones count from it."""
 
 TABLE_BITS = 4
 TABLE = 1 << TABLE_BITS
@@ -27,6 +31,8 @@ def emit_field(
         shifted = builder.lshr(word, _number(word, low)) if low else word
         name = "x86.avx512.permvar.sf.512"
         return intrinsic(builder, name, table.type, [table, shifted])
+    if lanes_of(word) and target.has_masks and bits <= MANTISSA_BITS:
+        return _from_mantissa(builder, word, low, bits, middle)
     above = 32 - bits
     if centred:
         # With its highest bit flipped a code is its distance from the middle of the range. All
@@ -39,6 +45,21 @@ def emit_field(
         field = builder.and_(builder.lshr(word, _number(word, low)), _number(word, (1 << bits) - 1))
     lanes = lanes_of(word)
     return builder.sitofp(field, ir.VectorType(F32, lanes) if lanes else F32)
+
+
+def _from_mantissa(
+    builder: ir.IRBuilder, word: ir.Value, low: int, bits: int, middle: int
+) -> ir.Value:
+    """The floats from 2**23 on that end in the fields, less 2**23 and the middle. Of its operations
+    any port does most, and one those that shift and convert.
+    """
+    field = builder.lshr(word, _number(word, low)) if low else word
+    if low + bits < 32:
+        field = builder.and_(field, _number(word, (1 << bits) - 1))
+    field = builder.or_(field, _number(word, FLOAT_OF_2_TO_23))
+    floats = ir.VectorType(F32, lanes_of(word))
+    start = ir.Constant(floats, [float(2**MANTISSA_BITS + middle)] * lanes_of(word))
+    return builder.fsub(builder.bitcast(field, floats), start)
 
 
 def _number(like: ir.Value, number: int) -> ir.Constant:

@@ -113,3 +113,77 @@ def test_a_factor_that_every_tile_replaces_is_not_kept_in_l1():
     assert "tileloaddt1" not in fits
     assert passes.count("tileloaddt1") == 2, "the rows, which a loop around the product indexes"
     assert passes.count("tileloadd") == 4
+
+
+def repeated(steps: int, parallel: str = "", around: str = "") -> str:
+    """`y[u, t, i, j] = sum_k x[t, i, k] * w[k, j]` for three tiles of sums, which are the result,
+    twice.
+    """
+    x, w, y = (
+        f"!loop.buffer<[3, 21, {2 * 64 * steps}], ui8>",
+        f"!loop.buffer<[{2 * steps}, 16, 27, 4], i8>",
+        "!loop.buffer<[2, 3, 21, 27], i32>",
+    )
+    return f"""
+loop.kernel @k(%x: {x}, %w: {w}, %y: {y}) {{
+  loop.for %u = 0 to 2{around} {{
+    loop.for %t = 0 to 3{parallel} {{
+      loop.for %i = 0 to 21 {{
+        loop.for %j = 0 to 27 unroll vector(16) {{
+          %z = arith.constant 0 : i32
+          loop.store %z, %y[%u, %t, %i, %j] : {y}
+        }}
+      }}
+      loop.for %h = 0 to 2 matrix reduction(add) {{
+        loop.for %k = 0 to {steps} reduction(add) {{
+          loop.for %i = 0 to 21 {{
+            loop.for %j = 0 to 27 {{
+              loop.for %o = 0 to 16 reduction(add) {{
+                loop.for %q = 0 to 4 reduction(add) {{
+                  %a = loop.load %x[%t, %i, {64 * steps} * %h + 64 * %k + 4 * %o + %q] : {x}
+                  %b = loop.load %w[{steps} * %h + %k, %o, %j, %q] : {w}
+                  %s = loop.load %y[%u, %t, %i, %j] : {y}
+                  %c = arith.extui %a : i8 to i32
+                  %d = arith.extsi %b : i8 to i32
+                  %p = arith.muli %c, %d : i32
+                  %v = arith.addi %s, %p : i32
+                  loop.store %v, %y[%u, %t, %i, %j] : {y}
+                }}
+              }}
+            }}
+          }}
+        }}
+      }}
+    }}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("parallel", "around"), [("", ""), (" parallel", ""), ("", " parallel"), ("", " unroll")]
+)
+def test_sums_that_are_stored_an_iteration_later_are_exact(parallel: str, around: str):
+    x = extremes((3, 21, 384), np.uint8)
+    w = extremes((6, 16, 27, 4), np.int8)
+    y = np.full((2, 3, 21, 27), -1, np.int32)
+    matrix = w.transpose(0, 1, 3, 2).reshape(384, 27).astype(np.int32)
+    CompiledKernel(repeated(3, parallel, around))(x, w, y)
+    np.testing.assert_array_equal(y, np.stack([x.astype(np.int32) @ matrix] * 2))
+
+
+def test_a_tile_is_stored_among_the_first_products_of_the_next_one():
+    code = assembly(repeated(3), BY_NAME["sapphirerapids"])
+    lines = [line.split()[0] for line in code.splitlines() if "\ttdp" in line or "\ttile" in line]
+    first = lines.index("tileloadd")
+    assert lines[:first] == ["tilezero"] * 4
+    stored = ["tilestored", "tilezero", "tdpbusd"]
+    assert lines[first : first + 16] == [
+        *["tileloadd"] * 3, *stored, *stored, "tileloadd", *stored, *stored
+    ]  # fmt: skip
+    assert lines[-5:] == [*["tilestored"] * 4, "tilerelease"]
+    assert lines.count("tilestored") == 8
+
+
+def test_tiles_of_few_products_are_stored_at_their_end():
+    code = assembly(repeated(2), BY_NAME["sapphirerapids"])
+    assert code.count("tilestored") == 4

@@ -12,9 +12,12 @@ make millions of small objects that stay, few of them in cycles: these are looke
 
 from __future__ import annotations
 
+import dataclasses
 import gc
-from collections.abc import Generator
-from contextlib import contextmanager
+import re
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
@@ -32,7 +35,7 @@ class Deferred:
 
     def __getattr__(self, name: str) -> Any:
         if name == "_module":
-            with fewer_collections():
+            with fewer_collections(), quicker_dataclasses():
                 self._module = import_module(self._name)
             return self._module
         return getattr(self._module, name)
@@ -47,6 +50,63 @@ def fewer_collections() -> Generator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+@contextmanager
+def quicker_dataclasses() -> Generator[None]:
+    """Lets methods of dataclasses be compiled once for each text, and those that compare, hash or
+    show objects, or refuse changes, when one is first called: xDSL alone defines 1,200 of them.
+    """
+    vars(dataclasses)["exec"] = _define_methods
+    try:
+        yield
+    finally:
+        with suppress(KeyError):  # of another thread that has finished
+            del vars(dataclasses)["exec"]
+
+
+_LATER: Final = re.compile(
+    r"def __create_fn__\(.*\):\n def (__(?:eq|hash|repr|setattr|delattr)__)\(.*\n return \1", re.DOTALL
+)
+
+
+def _define_methods(text: str, names: dict[str, Any], made: dict[str, Any]) -> None:
+    """`exec` for the text of a function that makes a method, of several in later versions of Python,
+    out of what it takes by keyword.
+    """
+    later = _LATER.fullmatch(text)
+    if later is None:
+        exec(_compiled(text), names, made)
+    else:
+        made["__create_fn__"] = _deferred_method(later[1], text, names)
+
+
+_compiled: Final = cache(lambda text: compile(text, "<string>", "exec"))
+
+
+def _deferred_method(name: str, text: str, names: dict[str, Any]) -> Callable[..., Any]:
+    """A function that makes a method, which puts what the text makes in its own place in its class
+    when it is first called.
+    """
+
+    def create(**given: Any) -> Any:
+        @cache
+        def real() -> Any:
+            made: dict[str, Any] = {}
+            exec(_compiled(text), names, made)
+            return made["__create_fn__"](**given)
+
+        def method(self: Any, *arguments: Any) -> Any:
+            for owner in type(self).__mro__:
+                if vars(owner).get(name) is method:
+                    real().__qualname__ = method.__qualname__
+                    setattr(owner, name, real())
+            return real()(self, *arguments)
+
+        method.__name__ = name
+        return method
+
+    return create
 
 
 def deferred(name: str) -> Any:

@@ -66,7 +66,8 @@ def quicker_dataclasses() -> Generator[None]:
 
 
 _LATER: Final = re.compile(
-    r"def __create_fn__\(.*\):\n def (__(?:eq|hash|repr|setattr|delattr)__)\(.*\n return \1", re.DOTALL
+    r"def __create_fn__\(.*\):\n def (__(?:eq|hash|repr|setattr|delattr)__)\(.*\n return \1",
+    re.DOTALL,
 )
 
 

@@ -10,9 +10,12 @@ from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from io import StringIO
+from types import GenericAlias
 from typing import Any, Final
 
+from xdsl import irdl
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, SSAValues
+from xdsl.irdl import AttrConstraint
 from xdsl.irdl import operations as definitions
 from xdsl.irdl.declarative_assembly_format import FormatProgram
 from xdsl.irdl.operations import (
@@ -148,6 +151,23 @@ def _of_format(text: str, definition: OpDef) -> dict[str, Any]:
 
 
 definitions.get_accessors_from_op_def = _on_demand(definitions.get_accessors_from_op_def)
+
+
+def _once_for_each(constraint_of: Callable[..., AttrConstraint]) -> Any:
+    """xDSL's constraint of a type, made once for what `isa` asks most: `ArrayAttr[StringAttr]`."""
+    kept = cache(constraint_of)
+
+    def constraint(hint: Any, **options: Any) -> AttrConstraint:
+        return (
+            kept(hint)
+            if type(hint) is GenericAlias and not options
+            else constraint_of(hint, **options)
+        )
+
+    return constraint
+
+
+irdl.irdl_to_attr_constraint = _once_for_each(irdl.irdl_to_attr_constraint)
 
 
 def _has_defaults(operation: type[IRDLOperation]) -> bool:

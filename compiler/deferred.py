@@ -72,8 +72,8 @@ _LATER: Final = re.compile(
 
 
 def _define_methods(text: str, names: dict[str, Any], made: dict[str, Any]) -> None:
-    """`exec` for the text of a function that makes a method, of several in later versions of Python,
-    out of what it takes by keyword.
+    """`exec` for the text of a function that makes a method (several in later versions of Python)
+    of what it is given by keyword.
     """
     later = _LATER.fullmatch(text)
     if later is None:

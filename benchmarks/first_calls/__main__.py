@@ -1,10 +1,11 @@
 """What first calls cost: `python -m benchmarks.first_calls [CALL ...] [--against CHECKOUT]`.
 
-Seconds of the processor in fresh processes, beyond `import numpy` (and JAX): an operator on tensors
-with values, `weft.jit` and the next function, `weft.trace`, a gradient, each with an empty cache and
-in a second process; twenty programs of `jax.numpy` operator by operator, and flax's `init` of three
-models, on the platform `weft` and on XLA's CPU. `--against` does the same with another checkout, in
-turns. Medians of `--rounds`, one line for each call; a process that fails ends the command.
+Seconds of the processor in fresh processes, beyond `import numpy` (and JAX): an operator on
+tensors with values, `weft.jit` and the next function, `weft.trace`, a gradient, each with an empty
+cache and in a second process; twenty programs of `jax.numpy` operator by operator, and flax's
+`init` of three models, on the platform `weft` and on XLA's CPU. `--against` does the same with
+another checkout, in turns. Medians of `--rounds`, one line for each call; a process that fails ends
+the command.
 """
 
 from __future__ import annotations

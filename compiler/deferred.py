@@ -82,7 +82,7 @@ def _define_methods(text: str, names: dict[str, Any], made: dict[str, Any]) -> N
         made["__create_fn__"] = _deferred_method(later[1], text, names)
 
 
-_compiled: Final = cache(lambda text: compile(text, "<string>", "exec"))
+_compiled: Final = cache(lambda text: compile(text, "<string>", "exec", dont_inherit=True))
 
 
 def _deferred_method(name: str, text: str, names: dict[str, Any]) -> Callable[..., Any]:

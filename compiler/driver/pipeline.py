@@ -19,7 +19,6 @@ from weft.compiler.driver.bucket_programs import (
     require_independent_rows,
 )
 from weft.compiler.driver.compile_kernels import (
-    KERNELS_PER_WORKER,
     KernelCompiler,
     infrequent_collections,
     kernel_compiler,
@@ -163,13 +162,12 @@ def _kernel_compiler(graphs: Sequence[ModuleOp], session: Session) -> Generator[
     """
     store = session.store if session.observer is None else None  # who looks wants all of it
     groups = _group_keys(graphs, session.options)
-    known = store if len(groups) >= KERNELS_PER_WORKER else None  # no worker starts for fewer
-    new = [each for each in groups if known is None or known.find_kernel(each) is None]
+    new = [each for each in groups if store is None or store.find_kernel(each) is None]
     with kernel_compiler(len(new), session.cores, store, session.worker) as compiler:
         yield compiler
-    if known is not None:
+    if store is not None:
         for each in new:
-            known.keep_kernel(each, b"")
+            store.keep_kernel(each, b"")
 
 
 def _padding_levels(

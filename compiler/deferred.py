@@ -19,6 +19,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
+from types import CodeType
 from typing import Any, Final
 
 COLLECTION_THRESHOLDS: Final = (1_000_000, 50, 100)
@@ -57,12 +58,12 @@ def quicker_dataclasses() -> Generator[None]:
     """Lets methods of dataclasses be compiled once for each text, and those that compare, hash or
     show objects, or refuse changes, when one is first called: xDSL alone defines 1,200 of them.
     """
-    vars(dataclasses)["exec"] = _define_methods
+    dataclasses.__dict__["exec"] = _define_methods
     try:
         yield
     finally:
         with suppress(KeyError):  # of another thread that has finished
-            del vars(dataclasses)["exec"]
+            del dataclasses.__dict__["exec"]
 
 
 _LATER: Final = re.compile(
@@ -82,7 +83,9 @@ def _define_methods(text: str, names: dict[str, Any], made: dict[str, Any]) -> N
         made["__create_fn__"] = _deferred_method(later[1], text, names)
 
 
-_compiled: Final = cache(lambda text: compile(text, "<string>", "exec", dont_inherit=True))
+@cache
+def _compiled(text: str) -> CodeType:
+    return compile(text, "<string>", "exec", dont_inherit=True)
 
 
 def _deferred_method(name: str, text: str, names: dict[str, Any]) -> Callable[..., Any]:

@@ -170,7 +170,7 @@ def test_formats_are_read_when_an_operation_is_printed_or_parsed():
     text = '%x = "test.op"() : () -> i1\n%y = test.formatted %x of it'
     *_, read = Parser(context, text).parse_module().ops
     assert isinstance(read, operation)
-    assert read.first.name_hint == "x"
+    assert read.operands[0].name_hint == "x"
 
 
 def test_a_format_with_an_error_is_refused_at_its_first_use():

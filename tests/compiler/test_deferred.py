@@ -77,3 +77,11 @@ def test_frozen_classes_refuse_changes():
             with pytest.raises(FrozenInstanceError, match="cannot delete field 'y'"):
                 del made.y
             assert (made.x, made.y) == (1, 0)
+
+
+def test_within_another_the_outer_one_ends():
+    with quicker_dataclasses():
+        with quicker_dataclasses():
+            pass
+        assert "exec" in vars(dataclasses)
+    assert "exec" not in vars(dataclasses)

@@ -9,13 +9,10 @@ from weft.compiler.machine.elf import records as elf
 
 ALIGNMENT: Final = 64
 
-_FIRST_OTHER: Final = 1
-"""The first symbol that is not local: the table starts with one that is none."""
-
 
 def data_object(contents: Mapping[str, bytes], like: bytes) -> bytes:
     """An object that defines hidden read-only bytes by name, aligned to 64, for the machine that an
-    object is `like`. It takes LLVM a hundred times as long to write.
+    object is `like`.
     """
     names, data, symbols = elf.StringTable(), bytearray(), [bytes(elf.SYMBOL.size)]
     kind = elf.STB_GLOBAL << 4 | elf.STT_OBJECT
@@ -28,7 +25,7 @@ def data_object(contents: Mapping[str, bytes], like: bytes) -> bytes:
     parts = [
         (".rodata", elf.SHT_PROGBITS, elf.SHF_ALLOC, bytes(data), 0, 0, ALIGNMENT, 0),
         (".note.GNU-stack", elf.SHT_PROGBITS, 0, b"", 0, 0, 1, 0),  # else a stack that is code
-        (".symtab", elf.SHT_SYMTAB, 0, b"".join(symbols), 4, _FIRST_OTHER, 8, elf.SYMBOL.size),
+        (".symtab", elf.SHT_SYMTAB, 0, b"".join(symbols), 4, 1, 8, elf.SYMBOL.size),
     ]
     for name in (*(part[0] for part in parts), ".strtab"):
         names.add(name)

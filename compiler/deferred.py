@@ -36,7 +36,7 @@ class Deferred:
 
     def __getattr__(self, name: str) -> Any:
         if name == "_module":
-            with fewer_collections(), quicker_dataclasses():
+            with fewer_collections():
                 self._module = import_module(self._name)
             return self._module
         return getattr(self._module, name)
@@ -44,11 +44,14 @@ class Deferred:
 
 @contextmanager
 def fewer_collections() -> Generator[None]:
-    """Lets the interpreter look for cycles rarely, unless it does so even more rarely."""
+    """Lets the interpreter look for cycles rarely, unless it does so even more rarely. What is
+    imported meanwhile defines dataclasses quickly.
+    """
     before = gc.get_threshold()
     gc.set_threshold(*max(before, COLLECTION_THRESHOLDS))
     try:
-        yield
+        with quicker_dataclasses():
+            yield
     finally:
         gc.set_threshold(*before)
 

@@ -14,12 +14,10 @@ from __future__ import annotations
 
 import dataclasses
 import gc
-import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
-from types import CodeType
 from typing import Any, Final
 
 COLLECTION_THRESHOLDS: Final = (1_000_000, 50, 100)
@@ -58,63 +56,48 @@ def fewer_collections() -> Generator[None]:
 
 @contextmanager
 def quicker_dataclasses() -> Generator[None]:
-    """Lets methods of dataclasses be compiled once for each text, and those that compare, hash or
-    show objects, or refuse changes, when one is first called: xDSL and weft define 1,200 of them.
+    """Lets those methods of dataclasses that compare, hash or show objects, or refuse changes, be
+    compiled when one is first called: xDSL and weft define 1,000 of them. Where Python compiles all
+    methods of a class at once (since 3.13) it does so as ever.
     """
-    if "exec" in dataclasses.__dict__:  # by whoever imports what is imported here, or beside it
+    create: Callable[..., Any] | None = getattr(dataclasses, _CREATE, None)
+    if create is None or isinstance(create, _CreateLater):  # by who imports what is imported here
         yield
         return
-    dataclasses.__dict__["exec"] = _define_methods
+    setattr(dataclasses, _CREATE, _CreateLater(create))
     try:
         yield
     finally:
-        del dataclasses.__dict__["exec"]
+        setattr(dataclasses, _CREATE, create)
 
 
-_LATER: Final = (
-    r"(?s)def __create_fn__\(.*\):\n def (__(?:eq|hash|repr|setattr|delattr)__)\(.*\n return \1"
-)
+_CREATE: Final = "_create_fn"
+_LATER: Final = ("__eq__", "__hash__", "__repr__", "__setattr__", "__delattr__")
 
 
-def _define_methods(text: str, names: dict[str, Any], made: dict[str, Any]) -> None:
-    """`exec` for the text of a function that makes a method (several in later versions of Python)
-    of what it is given by keyword.
-    """
-    later = re.fullmatch(_LATER, text)
-    if later is None:
-        exec(_compiled(text), names, made)
-    else:
-        made["__create_fn__"] = _deferred_method(later[1], text, names)
+class _CreateLater:
+    """What makes a method of a dataclass, by what has made it so far."""
+
+    def __init__(self, create: Callable[..., Any]):
+        self._create = create
+
+    def __call__(self, name: str, *parts: Any, **names: Any) -> Any:
+        make = partial(self._create, name, *parts, **names)
+        return _deferred_method(name, cache(make)) if name in _LATER else make()
 
 
-@cache
-def _compiled(text: str) -> CodeType:
-    return compile(text, "<string>", "exec", dont_inherit=True)
+def _deferred_method(name: str, real: Callable[[], Any]) -> Callable[..., Any]:
+    """A method that puts the real one in its own place in its class when it is first called."""
 
+    def method(self: Any, *arguments: Any) -> Any:
+        for owner in type(self).__mro__:
+            if vars(owner).get(name) is method:
+                real().__qualname__ = method.__qualname__
+                setattr(owner, name, real())
+        return real()(self, *arguments)
 
-def _deferred_method(name: str, text: str, names: dict[str, Any]) -> Callable[..., Any]:
-    """A function that makes a method, which puts what the text makes in its own place in its class
-    when it is first called.
-    """
-
-    def create(**given: Any) -> Any:
-        @cache
-        def real() -> Any:
-            made: dict[str, Any] = {}
-            exec(_compiled(text), names, made)
-            return made["__create_fn__"](**given)
-
-        def method(self: Any, *arguments: Any) -> Any:
-            for owner in type(self).__mro__:
-                if vars(owner).get(name) is method:
-                    real().__qualname__ = method.__qualname__
-                    setattr(owner, name, real())
-            return real()(self, *arguments)
-
-        method.__name__ = name
-        return method
-
-    return create
+    method.__name__ = name
+    return method
 
 
 def deferred(name: str) -> Any:

@@ -1,12 +1,17 @@
 """Dataclasses whose methods are made when they are first called are like any others."""
 
 import dataclasses
+import sys
 from dataclasses import FrozenInstanceError, dataclass, field
 from typing import Any
 
 import pytest
 
 from weft.compiler.deferred import quicker_dataclasses
+
+pytestmark = pytest.mark.skipif(
+    sys.version_info >= (3, 13), reason="all methods of a class are compiled at once"
+)
 
 
 def definitions() -> list[Any]:
@@ -52,6 +57,11 @@ def seen(classes: list[Any]) -> list[Any]:
     return [*found, repr(both)]
 
 
+def is_deferring() -> bool:
+    """Whether a class that is defined now has a method that is made later."""
+    return file_of_eq(definitions()[0]) != "<string>"
+
+
 def file_of_eq(each: Any) -> str:
     return each.__eq__.__code__.co_filename
 
@@ -60,7 +70,7 @@ def test_methods_that_are_made_later_do_the_same():
     plain = seen(definitions())
     with quicker_dataclasses():
         classes = definitions()
-    assert "exec" not in vars(dataclasses)
+    assert not is_deferring()
     assert file_of_eq(classes[0]) != "<string>"  # it is not made yet
     assert seen(classes) == plain
     assert file_of_eq(classes[0]) == "<string>"
@@ -83,5 +93,5 @@ def test_within_another_the_outer_one_ends():
     with quicker_dataclasses():
         with quicker_dataclasses():
             pass
-        assert "exec" in vars(dataclasses)
-    assert "exec" not in vars(dataclasses)
+        assert is_deferring()
+    assert not is_deferring()

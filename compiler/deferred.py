@@ -12,9 +12,11 @@ make millions of small objects that stay, few of them in cycles: these are looke
 
 from __future__ import annotations
 
+import dataclasses
 import gc
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import cache, partial
 from importlib import import_module
 from typing import Any, Final
 
@@ -40,13 +42,62 @@ class Deferred:
 
 @contextmanager
 def fewer_collections() -> Generator[None]:
-    """Lets the interpreter look for cycles rarely, unless it does so even more rarely."""
+    """Lets the interpreter look for cycles rarely, unless it does so even more rarely. What is
+    imported meanwhile defines dataclasses quickly.
+    """
     before = gc.get_threshold()
     gc.set_threshold(*max(before, COLLECTION_THRESHOLDS))
     try:
-        yield
+        with quicker_dataclasses():
+            yield
     finally:
         gc.set_threshold(*before)
+
+
+@contextmanager
+def quicker_dataclasses() -> Generator[None]:
+    """Lets those methods of dataclasses that compare, hash or show objects, or refuse changes, be
+    compiled when one is first called: xDSL and weft define 1,000 of them. Where Python compiles all
+    methods of a class at once (since 3.13) it does so as ever.
+    """
+    create: Callable[..., Any] | None = getattr(dataclasses, _CREATE, None)
+    if create is None or isinstance(create, _CreateLater):  # by who imports what is imported here
+        yield
+        return
+    setattr(dataclasses, _CREATE, _CreateLater(create))
+    try:
+        yield
+    finally:
+        setattr(dataclasses, _CREATE, create)
+
+
+_CREATE: Final = "_create_fn"
+_LATER: Final = ("__eq__", "__hash__", "__repr__", "__setattr__", "__delattr__")
+
+
+class _CreateLater:
+    """What makes a method of a dataclass, by what has made it so far."""
+
+    def __init__(self, create: Callable[..., Any]):
+        self._create = create
+
+    def __call__(self, name: str, *parts: Any, **names: Any) -> Any:
+        make = partial(self._create, name, *parts, **names)
+        return _deferred_method(name, cache(make)) if name in _LATER else make()
+
+
+def _deferred_method(name: str, real: Callable[[], Any]) -> Callable[..., Any]:
+    """A method that puts the real one in its own place in its class when it is first called."""
+
+    def method(self: Any, *arguments: Any) -> Any:
+        for owner in type(self).__mro__:
+            if vars(owner).get(name) is method:
+                real().__qualname__ = method.__qualname__
+                setattr(owner, name, real())
+        return real()(self, *arguments)
+
+    method.__name__ = name
+    return method
 
 
 def deferred(name: str) -> Any:

@@ -1,23 +1,32 @@
 """Operations by quicker ways to the same: operands, results and regions by name, several times as
 fast as by xDSL's own descriptors, which find out at each access what they are of and where it
-stands; the walk over what is inside; hashes; texts; what is an instance of which class.
+stands; the walk over what is inside; hashes; texts; what is an instance of which class. Assembly
+formats of what is defined from now on are read when an operation is first parsed or printed.
 """
 
 from __future__ import annotations
 
 from abc import ABCMeta
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from io import StringIO
+from types import GenericAlias
 from typing import Any, Final
 
+from xdsl import irdl
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, SSAValues
+from xdsl.irdl import AttrConstraint
+from xdsl.irdl import operations as definitions
+from xdsl.irdl.declarative_assembly_format import FormatProgram
 from xdsl.irdl.operations import (
     BaseAccessor,
     BeforeVariadicSingleAccessor,
     IRDLOperation,
+    OpDef,
     UniqueVariadicAccessor,
     VarIRConstruct,
 )
+from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 _item = tuple[Any, ...].__getitem__  # that of SSAValues looks at the kind of an index first
@@ -107,6 +116,58 @@ def quicken(operations: Iterable[type[Operation]]) -> None:
             quick = _faster(accessor) if isinstance(accessor, BaseAccessor) else None
             if quick is not None:
                 setattr(each, name, quick)
+
+
+def _on_demand(members_of: Callable[[OpDef, Any], dict[str, Any]]) -> Any:
+    """xDSL's members of a class of operations, of which those that its assembly format says, a
+    sixth of a class's time, are made when one is first parsed or printed.
+    """
+
+    def members(definition: OpDef, verify: Any) -> dict[str, Any]:
+        text, definition.assembly_format = definition.assembly_format, None
+        try:
+            found = members_of(definition, verify)
+        finally:
+            definition.assembly_format = text
+        return found if text is None else found | _of_format(text, definition)
+
+    return members
+
+
+def _of_format(text: str, definition: OpDef) -> dict[str, Any]:
+    """How a class of operations is parsed and printed."""
+
+    @cache
+    def program() -> FormatProgram:
+        return FormatProgram.from_str(text, definition)
+
+    def parse(cls: type[IRDLOperation], parser: Parser) -> IRDLOperation:
+        return program().parse(parser, cls)
+
+    def print(self: IRDLOperation, printer: Printer) -> None:
+        program().print(printer, self)
+
+    return {"parse": classmethod(parse), "print": print}
+
+
+definitions.get_accessors_from_op_def = _on_demand(definitions.get_accessors_from_op_def)
+
+
+def _once_for_each(constraint_of: Callable[..., AttrConstraint]) -> Any:
+    """xDSL's constraint of a type, made once for what `isa` asks most: `ArrayAttr[StringAttr]`."""
+    kept = cache(constraint_of)
+
+    def constraint(hint: Any, **options: Any) -> AttrConstraint:
+        return (
+            kept(hint)
+            if type(hint) is GenericAlias and not options
+            else constraint_of(hint, **options)
+        )
+
+    return constraint
+
+
+irdl.irdl_to_attr_constraint = _once_for_each(irdl.irdl_to_attr_constraint)
 
 
 def _has_defaults(operation: type[IRDLOperation]) -> bool:

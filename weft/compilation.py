@@ -81,7 +81,7 @@ def compile_cached(
             # What the worker waits for comes first, and the other half of the compiler behind it.
             from weft.compiler.driver.read_model import begin
 
-            current = session.Session(options) if start is None else start()
+            current = session.unwatched(options) if start is None else start()
             current.extensions = tuple(extensions)
             current.store = None if cache is None else CachedKernels(cache)
             current.worker = worker

@@ -56,6 +56,7 @@ from weft.compiler.machine.artifact.signature import Signature, TensorSpec
 from weft.compiler.machine.codegen.code_generator import PROGRAM_LEVEL
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.codegen.object_code import compile_object
+from weft.compiler.machine.elf.data_object import data_object
 from weft.compiler.machine.elf.link import undefined_symbols
 from weft.compiler.machine.elf.native_object import C_FUNCTIONS, own_object, taken_from_libc
 from weft.compiler.machine.weights.prepare import Weights
@@ -200,17 +201,22 @@ def _common_objects(
     text = "{}" if bare else json.dumps(metadata, sort_keys=True)
     table = model_table(_bare(metadata) if bare else metadata)
     offsets = [None if outside else offset for offset in weight_offsets(weights)]
-    texts = {"facts": data_ir(target.triple, metadata_of(prefix, text, table, counts, offsets))}
+    data = {"facts": metadata_of(prefix, text, table, counts, offsets)}
+    texts: dict[str, str] = {}
     if outside is not None:
         texts["external_weights"] = emit_external_weights(target, prefix, outside)
     if golden is not None:
         layout = golden.layout(signature.symbols)
         texts["self_test"] = emit_self_test(target, prefix, layout, counts)
-        texts["golden"] = data_ir(target.triple, {f"{prefix}.golden": golden.content()})
+        data["golden"] = {f"{prefix}.golden": golden.content()}
     if is_standalone(target):
         texts["standalone"] = emit_standalone(prefix)
+        texts |= {name: data_ir(target.triple, contents) for name, contents in data.items()}
+    run_time = run_time_task(options).object_for(prefix)
     objects = {name: compile_object(text, baseline(target)) for name, text in texts.items()}
-    return {"runtime": run_time_task(options).object_for(prefix), **objects}
+    if not is_standalone(target):
+        objects |= {name: data_object(each, run_time) for name, each in data.items()}
+    return {"runtime": run_time, **objects}
 
 
 def _bare(metadata: Mapping[str, object]) -> dict[str, object]:

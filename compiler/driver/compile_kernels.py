@@ -120,8 +120,7 @@ class KernelTask(Struct, frozen=True):
         """Hashes of all that decides what the code is, the compiler aside: for any number of cores,
         and for that of the target.
         """
-        whole = (replace(self.target, cores=1), self.target)
-        texts = (f"{target!r}\n{self.options!r}\n{self.text}" for target in whole)
+        texts = (f"{target}\n{self.options!r}\n{self.text}" for target in _said_of(self.target))
         general, own = (hashlib.sha256(text.encode()).hexdigest() for text in texts)
         return general, f"{own}-cores"
 
@@ -129,6 +128,12 @@ class KernelTask(Struct, frozen=True):
         """The one of the keys that code of its is found by."""
         general, own = self.keys
         return own if READS_CORES.intersection(code.used) else general
+
+
+@cache
+def _said_of(target: Target) -> tuple[str, str]:
+    """All of a target as text: with one core, and as it is."""
+    return repr(replace(target, cores=1)), repr(target)
 
 
 class KernelStore(Protocol):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any, Final, TypedDict, Unpack
@@ -386,6 +387,7 @@ PARTS: Final[Mapping[str, type[Any]]] = {"buckets": Buckets, "artifact": Artifac
 """The fields of Options that are records of options themselves."""
 
 
+@cache
 def option_fields() -> dict[str, tuple[str, str]]:
     """The part of Options ("" for itself) and the field of it that each keyword stands for."""
     records = {"": Options, **PARTS}

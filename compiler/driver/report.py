@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 
 class PassRecord(Struct, frozen=True):
@@ -27,6 +28,7 @@ class Report(Struct):
     """What happened while compiling: seconds by stage, what each pass did, operators
     by name in the optimised graph; the schedules of each kernel, those that refused it, and steps.
     `clock` returns seconds; `counted` has the operators behind the last pass, and its module.
+    Where nobody `reads_passes` they are timed alone.
     """
 
     seconds: dict[str, float] = field(default_factory=dict[str, float])
@@ -37,6 +39,7 @@ class Report(Struct):
     steps: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     clock: Callable[[], float] = time.perf_counter
     counted: tuple[object, Counter[str]] = (None, Counter())
+    reads_passes: bool = True
 
     @contextmanager
     def stage(self, name: str) -> Generator[None]:
@@ -56,6 +59,10 @@ class Report(Struct):
         """Records the pass that runs on a module until the end of the block; `count` counts its
         operators, unless they were behind the pass before, and `notes` are what passes add to.
         """
+        if not self.reads_passes:
+            with self.stage(name):
+                yield
+            return
         told = len(notes)
         last, before = self.counted
         if last is not module:
@@ -88,4 +95,4 @@ class Report(Struct):
 
     def level(self) -> Report:
         """One for a CPU level: what is known of the graph, and the same times."""
-        return Report(self.seconds, self.passes, self.graph, clock=self.clock)
+        return replace(self, schedules={}, refused={}, steps={}, counted=(None, Counter()))

@@ -85,3 +85,8 @@ class Session:
         if self.dump_dir is not None:
             self.dump_dir.mkdir(parents=True, exist_ok=True)
             (self.dump_dir / name).write_text(f"{text!s}\n")
+
+
+def unwatched(options: Options) -> Session:
+    """A compilation whose report nobody reads."""
+    return Session(options, report=Report(reads_passes=False))

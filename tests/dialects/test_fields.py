@@ -1,7 +1,9 @@
 """Fields of operations give what xDSL's descriptors give."""
 
 import pytest
-from xdsl.dialects.builtin import IntegerType
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, IntegerType, StringAttr
+from xdsl.dialects.test import Test
 from xdsl.ir import Attribute, Block, Operation, Region, TypeAttribute
 from xdsl.irdl import (
     IRDLOperation,
@@ -13,6 +15,9 @@ from xdsl.irdl import (
     var_operand_def,
 )
 from xdsl.irdl.operations import BaseAccessor
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import ParseError
+from xdsl.utils.hints import isa
 
 from weft.dialects.context import parse_module
 from weft.dialects.fields import quicken, text_of
@@ -139,3 +144,48 @@ def test_the_quick_text_is_the_slow_one():
     (kernel,) = parse_module(KERNEL, "<test>").ops
     assert str(kernel) == text_of(kernel) == Operation.__str__(kernel)
     assert "loop.store" in str(kernel)
+
+
+def formatted(text: str) -> type[IRDLOperation]:
+    """An operation that is parsed and printed as an assembly format says."""
+
+    @irdl_op_definition
+    class FormattedOp(IRDLOperation):
+        name = "test.formatted"
+        first = operand_def(IntegerType(1))
+        one = result_def(IntegerType(1))
+        assembly_format = text
+
+    return FormattedOp
+
+
+def test_formats_are_read_when_an_operation_is_printed_or_parsed():
+    operation = formatted("$first `of` `it` attr-dict")
+    value = Block(arg_types=[IntegerType(1)]).args[0]
+    made = operation.create(operands=[value], result_types=[IntegerType(1)])
+    assert text_of(made) == "%0 = test.formatted %1 of it"
+    context = Context()
+    context.load_op(operation)
+    context.load_dialect(Test)
+    text = '%x = "test.op"() : () -> i1\n%y = test.formatted %x of it'
+    *_, read = Parser(context, text).parse_module().ops
+    assert isinstance(read, operation)
+    assert read.operands[0].name_hint == "x"
+
+
+def test_a_format_with_an_error_is_refused_at_its_first_use():
+    made = formatted("$nothing").create(
+        operands=Block(arg_types=[IntegerType(1)]).args, result_types=[IntegerType(1)]
+    )
+    for _ in range(2):
+        with pytest.raises(ParseError, match="nothing"):
+            text_of(made)
+
+
+def test_types_are_told_by_their_parameters():
+    names, numbers = ArrayAttr([StringAttr("a")]), ArrayAttr([IntAttr(1)])
+    for _ in range(2):
+        assert isa(names, ArrayAttr[StringAttr])
+        assert not isa(numbers, ArrayAttr[StringAttr])
+        assert isa(numbers, ArrayAttr[IntAttr])
+        assert not isa(names, ArrayAttr[IntAttr])

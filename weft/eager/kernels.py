@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from weft.array.operators import users_line
+from weft.compiler.deferred import fewer_collections
 from weft.compiler.driver.options import Artifact, Options
 from weft.compiler.machine.artifact.artifact import Compiled
 from weft.compiler.machine.artifact.cache import Cache, default_cache
@@ -210,6 +211,7 @@ def _found(store: Cache, key: str, target: Target, operands: int) -> Plan | None
     )
 
 
+@fewer_collections()
 def _compiled(
     store: Cache,
     key: str,

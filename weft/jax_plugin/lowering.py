@@ -5,14 +5,17 @@ the rounds of its random bits, some 200 operators, a custom call.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 from weft.compiler.frontend.stablehlo.platform import PLATFORM, THREEFRY
 from weft.jax_plugin.callbacks import type_of
 from weft.jax_plugin.decompositions import batched, eig, eigh, geqrf, householder_product, svd
+
+_HOMES_OF_THREEFRY: Final = ("jax._src.random.threefry2x32", "jax._src.prng")
 
 
 def register_rules() -> None:
@@ -24,10 +27,18 @@ def register_rules() -> None:
     _register(linalg.eig_p, _eig, cacheable=False)
     _register(linalg.eigh_p, _eigh)
     _register(linalg.svd_p, _svd)
-    random: Any = import_module("jax.extend.random")
     mlir: Any = import_module("jax._src.interpreters.mlir")
-    mlir.register_lowering(random.threefry2x32_p, _threefry, platform=PLATFORM)
+    mlir.register_lowering(_threefry_primitive(), _threefry, platform=PLATFORM)
     _register(ann.approx_top_k_p, partial(_top_k, ann.approx_top_k_p))
+
+
+def _threefry_primitive() -> Any:
+    """The operator as JAX has it: `jax.extend` names it in all versions, and imports Pallas, which
+    takes a tenth of a second, but JAX's own modules are there already.
+    """
+    homes = (sys.modules.get(name) for name in _HOMES_OF_THREEFRY)
+    found = next((each for each in homes if hasattr(each, "threefry2x32_p")), None)
+    return (found or import_module("jax.extend.random")).threefry2x32_p
 
 
 def _register(

@@ -111,7 +111,7 @@ def _found_or_made(text: str, arrays: Sequence[Array]) -> tuple[Description, Com
         if stored is not None and found is not None:
             return msgspec.json.decode(stored, type=Description), found
     imported, donated, described = importing.import_program(text, arrays)
-    options = options_of(imported, donate=donated)
+    options = options_of(imported, plain, donate=donated)
     compiled = compile_cached(imported, options, cache, key=key)
     if key is not None:
         cache.keep_kernel(cache_key([key, "description"]), msgspec.json.encode(described))

@@ -194,9 +194,10 @@ class Relocator:
             code = self._machine.stub(self.stubs.address + offset, slot)
             self.stubs.content[offset : offset + STUB_SIZE] = code
         self._fill_tls_offsets()
+        lower = [fixup for fixup in self._fixups if fixup.rule.base is Base.PAIRED]
         uppers = {
             (fixup.section, fixup.offset): fixup
-            for fixup in self._fixups
+            for fixup in (self._fixups if lower else ())
             if fixup.rule.base in (Base.SYMBOL, Base.GOT_SLOT, Base.TLS_SLOTS)
         }
         for fixup in self._fixups:

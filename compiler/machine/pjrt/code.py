@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from string import Template
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from weft.compiler.deferred import deferred
 from weft.compiler.machine.artifact.compiler_digest import compiler_digest
 from weft.compiler.machine.artifact.store import cache_key, default_store
@@ -39,8 +41,9 @@ from weft.compiler.machine.python.entry_memory import MEMORY_IR, PLACEHOLDERS, S
 from weft.compiler.target.target import Target
 
 if TYPE_CHECKING:
-    from weft.compiler.machine.codegen import object_code
+    from weft.compiler.machine.codegen import code_generator, object_code
 else:
+    code_generator = deferred("weft.compiler.machine.codegen.code_generator")
     object_code = deferred("weft.compiler.machine.codegen.object_code")
 
 API: Final = "GetPjrtApi"
@@ -50,6 +53,9 @@ TABLE_OFFSET: Final = 40
 """Of the first function in the table, behind its size, extensions and version."""
 
 UNIMPLEMENTED: Final = 12
+_PLAIN: Final = "noinline optnone"
+"""Of functions that are compiled as they stand."""
+
 _WIDEST: Final = 64
 _ELEMENT_BYTES: Final = (0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 8, 2, 8, 16) + 18 * (1,)
 """By the numbers of the API's element types."""
@@ -71,8 +77,10 @@ _SET: Final = re.compile(r"^  set (\w+)\.(\w+) (%[\w.]+) (\S+)$", re.MULTILINE)
 _ERROR: Final = re.compile(r'^  (%[\w.]+) = error (\d+) "(.*)"$', re.MULTILINE)
 
 
-def plugin_ir(target: Target) -> str:
-    """The module as text."""
+def plugin_ir(target: Target) -> tuple[str, str]:
+    """Two modules as text: the functions that are written in IR, and the three times as many that
+    are generated, in which there is nothing to gain for LLVM.
+    """
     numbers = {
         "error": ERROR,
         "spare_bytes": SPARE_BYTES,
@@ -82,13 +90,15 @@ def plugin_ir(target: Target) -> str:
     text = _Members(MEMORY_IR + BUFFERS_IR + TRANSFERS_IR + EXECUTE_IR).substitute(
         numbers | PLACEHOLDERS | _offsets()
     )
-    written = set(re.findall(r"^define (?:ptr|void) @(\w+)\(", text, re.MULTILINE))
-    parts = [text, *map(_nothing, _DO_NOTHING), *map(_reader, READERS)]
-    done = written | {*_DO_NOTHING, *READERS}
+    written = re.findall(r"^define (?:ptr|void) @(\w+)\(", text, re.MULTILINE)
+    parts = [f"declare hidden ptr @{name}(ptr)" for name in written if name in FUNCTIONS]
+    parts += [f"declare hidden ptr @{ERROR}(i32, ptr, i64)"]
+    parts += [*map(_nothing, _DO_NOTHING), *map(_reader, READERS)]
+    done = {*written, *_DO_NOTHING, *READERS}
     parts += [_unimplemented(name) for name in FUNCTIONS if name not in done]
-    parts += [_api(), _set_copy()]
-    whole = _expanded("\n".join(parts))
-    return f'target triple = "{target.triple}"\n\n{whole}'
+    head = f'target triple = "{target.triple}"\n\n'
+    generated = "\n".join([*parts, _api()])
+    return head + _expanded(f"{text}\n{_set_copy()}"), head + _expanded(generated)
 
 
 def load_plugin() -> LoadedCode:
@@ -97,11 +107,14 @@ def load_plugin() -> LoadedCode:
     """
     target, store = host_target(calibrated=False), default_store(os.environ)
     key = cache_key(["plugin of JAX", repr(target), compiler_digest()])
-    code = store.find_kernel(key)
-    if code is None:
-        code = object_code.compile_object(plugin_ir(target), target)
-        store.keep_kernel(key, code)
-    return load_objects([code], [API, ERROR, SET_COPY])
+    data = store.find_kernel(key)
+    if data is None:
+        written, generated = plugin_ir(target)
+        quick = object_code.compile_object(generated, target, code_generator.PROGRAM_LEVEL)
+        data = msgspec.msgpack.encode([object_code.compile_object(written, target), quick])
+        store.keep_kernel(key, data)
+    objects = msgspec.msgpack.decode(data, type=list[bytes])
+    return load_objects(objects, [API, ERROR, SET_COPY])
 
 
 class _Members(Template):
@@ -153,13 +166,13 @@ def _expanded(text: str) -> str:
 
 
 def _nothing(name: str) -> str:
-    return f"define ptr @{name}(ptr %args) {{\n  ret ptr null\n}}\n"
+    return f"define ptr @{name}(ptr %args) {_PLAIN} {{\n  ret ptr null\n}}\n"
 
 
 def _unimplemented(name: str) -> str:
     message = f"weft's plugin does not implement PJRT_{name}"
     body = f'  %error = error {UNIMPLEMENTED} "{message}"\n  ret ptr %error\n'
-    return f"define ptr @{name}(ptr %args) {{\n{body}}}\n"
+    return f"define ptr @{name}(ptr %args) {_PLAIN} {{\n{body}}}\n"
 
 
 def _reader(name: str) -> str:
@@ -172,7 +185,7 @@ def _reader(name: str) -> str:
                 f"  %{member} = get {owner}.{member} %object",
                 f"  set {name}.{member} %args %{member}",
             ]
-    return "\n".join([f"define ptr @{name}(ptr %args) {{", *lines, "  ret ptr null\n}\n"])
+    return "\n".join([f"define ptr @{name}(ptr %args) {_PLAIN} {{", *lines, "  ret ptr null\n}\n"])
 
 
 def _api() -> str:
@@ -183,7 +196,7 @@ def _api() -> str:
 
 def _api_lines() -> Iterator[str]:
     size = TABLE_OFFSET + 8 * len(FUNCTIONS)
-    yield f"define ptr @{API}() {{"
+    yield f"define ptr @{API}() {_PLAIN} {{"
     version = MAJOR | MINOR << 32
     values = {0: f"i64 {size}", 16: "i64 24", 32: f"i64 {version}"}
     values |= {TABLE_OFFSET + 8 * at: f"ptr @{name}" for at, name in enumerate(FUNCTIONS)}

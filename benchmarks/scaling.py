@@ -2,9 +2,10 @@
 
 Networks of the recorded list run on more and more threads, in turns with onnxruntime. Beside what
 is measured stands what the cost model says by which calls are grouped for threads
-(`compiler/program/parallelize_calls.py`): as it is, and with as much slower cores as the loop of
-multiply-adds finds them when so many work, since two threads of one core share it. Scaling is the
-time on one thread over that on several. Each line of the result is a network on so many threads;
+(`compiler/program/parallelize_calls.py`): as it is, and with what this machine shows of itself,
+the time of a parallel section of so many threads, and how much slower a core multiplies while so
+many do, since two threads of one core share it. Scaling is the time on one thread over that on
+several. Each line of the result is a network on so many threads;
 `--minutes` begins no line after so long, and the lines that are there say what they can.
 """
 
@@ -21,6 +22,8 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any, Final
 
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 from rich.console import Console
 from rich.table import Table
 
@@ -28,6 +31,7 @@ from benchmarks.case import Case
 from benchmarks.models import find_cases
 from benchmarks.options import add_rounds, append_row, parser_of
 from benchmarks.run import Prepared, prepare
+from weft.bench.calibrate import measure_section
 from weft.bench.engines import OURS
 from weft.bench.limits import measure_gflops
 from weft.bench.rounds import Templates, measure
@@ -58,17 +62,31 @@ CLOSE: Final = 0.25
 """How far a prediction may be off."""
 
 
+class _Machine(Struct, frozen=True):
+    """GFLOP/s of multiply-adds of so many threads, and nanoseconds of a section that does nothing
+    on them.
+    """
+
+    gflops: float
+    section_ns: float
+
+    @staticmethod
+    def of(target: Target, threads: int) -> _Machine:
+        """As it is now."""
+        section = max(0.0, measure_section(target, threads)) if threads > 1 else 0.0
+        return _Machine(round(measure_gflops(threads), 1), round(section * 1e9))
+
+
 def main() -> None:
     """Measures network after network; prints a table of each, and what was close of all."""
     arguments = _arguments()
     target, start = host_target(), time.monotonic()
     threads: list[int] = arguments.threads
-    gflops = {n: measure_gflops(n) for n in threads}
-    shown = ", ".join(f"{n}: {each:.0f}" for n, each in gflops.items())
-    print(f"{target.cpu}, GFLOP/s of multiply-adds by threads: {shown}", flush=True)
+    machine = {n: _Machine.of(target, n) for n in threads}
+    print(json.dumps({"cpu": target.cpu, "machine": machine}, default=asdict), flush=True)
     rows: list[Row] = []
     with Templates() as templates, tempfile.TemporaryDirectory(prefix="weft-scaling-") as folder:
-        for case in find_cases(arguments.models or DEFAULT):
+        for case in find_cases(arguments.models or list(DEFAULT)):
             try:
                 prepared = prepare(case, arguments.artifacts or Path(folder))
             except WeftError as error:
@@ -79,8 +97,8 @@ def main() -> None:
                 if time.monotonic() - start > arguments.minutes * 60:
                     break
                 row = _measured(case, prepared, n, templates, arguments)
-                row |= {"gflops": gflops[n], "compile_s": round(prepared.seconds, 3)}
-                own.append(row | predictions(prepared.library, target, gflops, n))
+                row |= asdict(machine[n]) | {"compile_s": round(prepared.seconds, 3)}
+                own.append(row | predictions(prepared.library, target, machine, n))
                 append_row(arguments.output, own[-1])
                 print(json.dumps(own[-1]), flush=True)
             rows += own
@@ -111,39 +129,41 @@ def _measured(
 
 
 def predictions(
-    library: Path, target: Target, gflops: Mapping[int, float], threads: int
+    library: Path, target: Target, machine: Mapping[int, _Machine], threads: int
 ) -> dict[str, float]:
-    """Milliseconds of a call by the cost model, and with cores as slow as they are together."""
-    metadata = read_metadata(library)
-    slower = threads * gflops[min(gflops)] / (min(gflops) * gflops[threads])
+    """Milliseconds of a call by the cost model, and by it with what the machine shows."""
+    metadata, least, here = read_metadata(library), min(machine), machine[threads]
+    slower = threads * machine[least].gflops / (least * here.gflops)
+    model = ThreadModel.of(target.cost)
+    own = replace(model, wake=here.section_ns, wake_each=0.0)
     return {
-        "predicted": round(predicted(metadata, target, threads) * 1e-6, 4),
-        "predicted_here": round(predicted(metadata, target, threads, max(1.0, slower)) * 1e-6, 4),
+        "predicted": round(predicted(metadata, target, threads, model) * 1e-6, 4),
+        "predicted_here": round(
+            predicted(metadata, target, threads, own, max(1.0, slower)) * 1e-6, 4
+        ),
     }
 
 
 def predicted(
-    metadata: Mapping[str, Any], target: Target, threads: int, slower: float = 1.0
+    metadata: Mapping[str, Any],
+    target: Target,
+    threads: int,
+    model: ThreadModel,
+    slower: float = 1.0,
 ) -> float:
     """Nanoseconds of a call of a model on so many threads, each of which takes so many times as
     long for the same as one alone does. Raises WeftError for sizes that vary.
     """
-    model = ThreadModel.of(target.cost)
-    total = sum(
-        _spread(model, alone, threads, slower) for alone in _call_times(metadata["calls"], target)
-    )
+    total = 0.0
+    for alone in _call_times(metadata["calls"], target):
+        spread = model.parallel(alone, threads)
+        total += spread if spread == alone else model.parallel(alone * slower, threads)
     for group in metadata["concurrent"]:
         if group["least"] <= threads <= group["most"]:
             known = [int(each) for each in group["modelled"] if int(each) <= threads]
             one_by_one, together = group["modelled"][str(max(known))]
             total -= one_by_one - together
     return total
-
-
-def _spread(model: ThreadModel, alone: float, threads: int, slower: float) -> float:
-    """What a call takes on as many threads as have a share of it."""
-    together = model.parallel(alone * slower, threads)
-    return min(alone, together) if threads > 1 else alone
 
 
 def _call_times(calls: Sequence[Mapping[str, Any]], target: Target) -> Iterator[float]:

@@ -204,17 +204,26 @@ class Expr:
     ) -> Expr:
         """The expression, which has no operators, with atoms replaced: as most are, in one pass."""
         terms: dict[Monomial, int] = {}
-        replaced = False
+        replaced, plain = False, True
         for monomial, factor in self.terms.items():
-            if values.keys().isdisjoint(monomial):
+            if len(monomial) == 1:  # as most are: the product is a multiple
+                value = values.get(monomial[0])
+            elif values.keys().isdisjoint(monomial):
+                value = None
+            else:
+                factors = [values.get(atom) or Expr.atom(atom) for atom in monomial]
+                if ranges is not None:
+                    factors = [each.simplify(ranges) for each in factors]
+                value = reduce(lambda left, right: right * left, factors)
+            if value is None:
                 add_terms(terms, {monomial: factor}, 1)
                 continue
             replaced = True
-            factors = [values.get(atom) or Expr.atom(atom) for atom in monomial]
-            if ranges is not None:
-                factors = [each.simplify(ranges) for each in factors]
-            add_terms(terms, reduce(lambda left, right: right * left, factors).terms, factor)
-        if replaced and not any(value.has_operators() for value in values.values()):
+            if value.has_operators():
+                plain = False
+                value = value if ranges is None else value.simplify(ranges)
+            add_terms(terms, value.terms, factor)
+        if replaced and plain:
             return Expr(terms, operators=False)
         return _rejoin(terms) if replaced else self
 
@@ -316,6 +325,7 @@ def forget_expressions() -> None:
     """Lets go of what is kept of expressions, and with it of the IR that their atoms are in."""
     Expr._simplified.cache_clear()  # pyright: ignore[reportFunctionMemberAccess, reportPrivateUsage]
     _divided.cache_clear()
+    _joined.cache_clear()
 
 
 def _is_within(atom: Atom, other: Atom) -> bool:
@@ -416,7 +426,13 @@ def _rejoin(terms: dict[Monomial, int]) -> Expr:
     kinds = set(map(type, chain.from_iterable(terms)))
     if Quotient not in kinds and Extremum not in kinds:
         return Expr(terms, operators=Remainder in kinds)
-    together = _with_extrema(terms)
+    return _joined(tuple(terms.items()))
+
+
+@lru_cache(maxsize=1 << 13)
+def _joined(items: tuple[tuple[Monomial, int], ...]) -> Expr:
+    """Unrolled iterations ask for the same sums: four fifths were put together before."""
+    together = _with_extrema(dict(items))
     pair = join_quotients(together)
     return Expr(together) if pair is None else Expr(pair[0]) + Expr(pair[1])
 

@@ -208,6 +208,8 @@ class Expr:
         for monomial, factor in self.terms.items():
             if len(monomial) == 1:  # as most are: the product is a multiple
                 value = values.get(monomial[0])
+                if value is not None and ranges is not None:
+                    value = value.simplify(ranges)
             elif values.keys().isdisjoint(monomial):
                 value = None
             else:
@@ -218,10 +220,7 @@ class Expr:
             if value is None:
                 add_terms(terms, {monomial: factor}, 1)
                 continue
-            replaced = True
-            if value.has_operators():
-                plain = False
-                value = value if ranges is None else value.simplify(ranges)
+            replaced, plain = True, plain and not value.has_operators()
             add_terms(terms, value.terms, factor)
         if replaced and plain:
             return Expr(terms, operators=False)
@@ -325,7 +324,6 @@ def forget_expressions() -> None:
     """Lets go of what is kept of expressions, and with it of the IR that their atoms are in."""
     Expr._simplified.cache_clear()  # pyright: ignore[reportFunctionMemberAccess, reportPrivateUsage]
     _divided.cache_clear()
-    _joined.cache_clear()
 
 
 def _is_within(atom: Atom, other: Atom) -> bool:
@@ -426,13 +424,7 @@ def _rejoin(terms: dict[Monomial, int]) -> Expr:
     kinds = set(map(type, chain.from_iterable(terms)))
     if Quotient not in kinds and Extremum not in kinds:
         return Expr(terms, operators=Remainder in kinds)
-    return _joined(tuple(terms.items()))
-
-
-@lru_cache(maxsize=1 << 13)
-def _joined(items: tuple[tuple[Monomial, int], ...]) -> Expr:
-    """Unrolled iterations ask for the same sums: four fifths were put together before."""
-    together = _with_extrema(dict(items))
+    together = _with_extrema(terms)
     pair = join_quotients(together)
     return Expr(together) if pair is None else Expr(pair[0]) + Expr(pair[1])
 

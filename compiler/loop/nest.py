@@ -174,19 +174,17 @@ def element_address(access: AccessOp) -> Expr:
     """The position in storage of what is accessed, over the loops' indices, as simple as their
     bounds allow. It is kept with the access, and schedules ask for the strides along many loops.
     """
-    index = subscripts(access)
+    index, loops = subscripts(access), enclosing_loops(access)
     address = access.buffer_type.address(index)
     if not address.has_operators():
         return address
-    loops = enclosing_loops(access)
     bounds = [(loop.index, expand(loop.lower), expand(loop.upper), loop.step) for loop in loops]
     found_for = (access.buffer_type, index, bounds, size_bounds(access))
     kept = vars(access).get("element_address")
-    if kept is not None and kept[0] == found_for:
-        return kept[1]
-    address = address.simplify(ranges_around(access))
-    vars(access)["element_address"] = found_for, address
-    return address
+    if kept is None or kept[0] != found_for:
+        kept = found_for, address.simplify(ranges_around(access))
+        vars(access)["element_address"] = kept
+    return kept[1]
 
 
 def subscript_atoms(access: AccessOp) -> set[Atom]:

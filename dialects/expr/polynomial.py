@@ -206,25 +206,18 @@ class Expr:
         terms: dict[Monomial, int] = {}
         replaced, plain = False, True
         for monomial, factor in self.terms.items():
-            if len(monomial) == 1:  # as most are: the product is a multiple
-                value = values.get(monomial[0])
-                if value is not None and ranges is not None:
-                    value = value.simplify(ranges)
-            elif values.keys().isdisjoint(monomial):
-                value = None
-            else:
-                factors = [values.get(atom) or Expr.atom(atom) for atom in monomial]
-                if ranges is not None:
-                    factors = [each.simplify(ranges) for each in factors]
-                value = reduce(lambda left, right: right * left, factors)
-            if value is None:
+            if values.keys().isdisjoint(monomial):
                 add_terms(terms, {monomial: factor}, 1)
                 continue
-            replaced, plain = True, plain and not value.has_operators()
-            add_terms(terms, value.terms, factor)
-        if replaced and plain:
-            return Expr(terms, operators=False)
-        return _rejoin(terms) if replaced else self
+            factors = [values.get(atom) or Expr.atom(atom) for atom in monomial]
+            if ranges is not None:
+                factors = [each.simplify(ranges) for each in factors]
+            product = reduce(lambda left, right: right * left, factors)
+            replaced, plain = True, plain and not product.has_operators()
+            add_terms(terms, product.terms, factor)
+        if not replaced:
+            return self
+        return Expr(terms, operators=False) if plain else _rejoin(terms)
 
     def _mentions(self, values: Mapping[Atom, Expr]) -> bool:
         if any(atom in values for atom in self.atoms()):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.scaling import predicted, scalings, summary
+from benchmarks.growth.scaling import predicted, scalings, summary
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.program.call_time import bounds_of
 from weft.compiler.program.parallelize_calls import ThreadModel

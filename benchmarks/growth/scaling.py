@@ -1,4 +1,4 @@
-"""Scaling over threads, predicted and measured: `python -m benchmarks.scaling [MODEL ...]`.
+"""Scaling over threads, predicted and measured: `python -m benchmarks.growth.scaling [MODEL ...]`.
 
 Networks of the recorded list run on more and more threads, in turns with onnxruntime. Beside what
 is measured stands what the cost model says by which calls are grouped for threads
@@ -216,7 +216,7 @@ def summary(rows: Sequence[Row]) -> str:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = parser_of("scaling", __doc__, "scaling-")
+    parser = parser_of("growth.scaling", __doc__, "scaling-")
     parser.add_argument("models", nargs="*", metavar="MODEL", help=f"by default {DEFAULT}")
     add_rounds(parser)
     usable = len(os.sched_getaffinity(0))

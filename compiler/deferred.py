@@ -7,7 +7,8 @@ cache, or a tensor with values, needs is there long before xDSL has defined its 
         graph = deferred("weft.dialects.graph")
 
 This is the one way in which a file defers all that it needs of another. Importing and compiling
-make millions of small objects that stay, few of them in cycles: these are looked for rarely then.
+make millions of small objects that stay, few of them in cycles: these are looked for rarely then,
+and not at once afterwards.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from typing import Any, Final
 
 COLLECTION_THRESHOLDS: Final = (1_000_000, 50, 100)
 """When a process that compiles looks for cycles."""
+
+MOST_ASIDE: Final = 2 * COLLECTION_THRESHOLDS[0]
+"""Objects among which nobody has looked for cycles: with more of them it is time."""
 
 
 class Deferred:
@@ -46,11 +50,14 @@ def fewer_collections() -> Generator[None]:
     imported meanwhile defines dataclasses quickly.
     """
     before = gc.get_threshold()
-    gc.set_threshold(*max(before, COLLECTION_THRESHOLDS))
+    rarely = max(before, COLLECTION_THRESHOLDS)
+    gc.set_threshold(*rarely)
     try:
         with quicker_dataclasses():
             yield
     finally:
+        if before != rarely:
+            _ASIDE.put_aside()
         gc.set_threshold(*before)
 
 
@@ -98,6 +105,30 @@ def _deferred_method(name: str, real: Callable[[], Any]) -> Callable[..., Any]:
 
     method.__name__ = name
     return method
+class _Aside:
+    """What has become old without a look at it."""
+
+    def __init__(self) -> None:
+        self.objects = 0
+
+    def put_aside(self) -> None:
+        """Makes all that is new old. With its usual thresholds the interpreter would look through
+        it at once, which takes a twelfth of a compilation, and many a process ends before it has
+        a use for that. A process that keeps objects of its own frozen, or looks for no cycles, is
+        left as it is.
+        """
+        if not gc.isenabled() or gc.get_freeze_count():
+            return
+        self.objects += gc.get_count()[0]
+        if self.objects > MOST_ASIDE:
+            self.objects = 0
+            gc.collect()
+        else:
+            gc.freeze()
+            gc.unfreeze()
+
+
+_ASIDE: Final = _Aside()
 
 
 def deferred(name: str) -> Any:

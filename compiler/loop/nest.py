@@ -175,16 +175,16 @@ def element_address(access: AccessOp) -> Expr:
     bounds allow. It is kept with the access, and schedules ask for the strides along many loops.
     """
     index, loops = subscripts(access), enclosing_loops(access)
+    address = access.buffer_type.address(index)
+    if not address.has_operators():
+        return address
     bounds = [(loop.index, expand(loop.lower), expand(loop.upper), loop.step) for loop in loops]
     found_for = (access.buffer_type, index, bounds, size_bounds(access))
     kept = vars(access).get("element_address")
-    if kept is not None and kept[0] == found_for:
-        return kept[1]
-    address = access.buffer_type.address(index)
-    if address.has_operators():
-        address = address.simplify(ranges_around(access))
-    vars(access)["element_address"] = found_for, address
-    return address
+    if kept is None or kept[0] != found_for:
+        kept = found_for, address.simplify(ranges_around(access))
+        vars(access)["element_address"] = kept
+    return kept[1]
 
 
 def subscript_atoms(access: AccessOp) -> set[Atom]:

@@ -42,17 +42,20 @@ def call_bounds(
     size: Callable[[Expr], float | None] = lambda expr: expr.constant,
 ) -> Callable[[CallOp], tuple[float, float] | None]:
     """What a call takes for computing, and for reading and writing all of its buffers."""
-    cost = target.cost
-    rate = SHARE_OF_PEAK * 2 * cost.fma_ports * cost.ghz * target.lanes(4)
 
     def bounds(call: CallOp) -> tuple[float, float] | None:
         computed = size(call_flops(call, kernels[call.kernel]))
         moved = size(call_bytes(call))
-        if computed is None or moved is None:
-            return None
-        return computed / rate, moved / bandwidth(moved, target)
+        return None if computed is None or moved is None else bounds_of(computed, moved, target)
 
     return bounds
+
+
+def bounds_of(flops: float, moved: float, target: Target) -> tuple[float, float]:
+    """Nanoseconds in which so much is computed, and so many bytes of buffers are moved."""
+    cost = target.cost
+    rate = SHARE_OF_PEAK * 2 * cost.fma_ports * cost.ghz * target.lanes(4)
+    return flops / rate, moved / bandwidth(moved, target)
 
 
 def bandwidth(moved: float, target: Target) -> float:

@@ -18,6 +18,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from weft.compiler.program.call_time import bandwidth, call_bounds
 from weft.compiler.program.memory.plan_memory import buffer_bytes, kernels_of
+from weft.compiler.program.parallelize_calls import ThreadModel
 from weft.compiler.target.module_target import target_of
 from weft.compiler.target.target import Target
 from weft.compiler.target.wire import Wire, ring
@@ -261,8 +262,8 @@ class _Rank:
         if bounds is None:
             raise UnsupportedError("plan requires sizes that are numbers, got others (--dim)")
         computed, moved = bounds
-        overhead = target.cost.call_ns
-        shared = times * _NANO * self.what.scale * (overhead + max(bounds) / self.what.threads)
+        spread = ThreadModel.of(target.cost).parallel(max(bounds), self.what.threads)
+        shared = times * _NANO * self.what.scale * (target.cost.call_ns + spread)
         return (shared, 0.0) if computed >= moved else (0.0, shared)
 
     # Communication ----------------------------------------------------------------------------

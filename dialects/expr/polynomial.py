@@ -204,19 +204,20 @@ class Expr:
     ) -> Expr:
         """The expression, which has no operators, with atoms replaced: as most are, in one pass."""
         terms: dict[Monomial, int] = {}
-        replaced = False
+        replaced, plain = False, True
         for monomial, factor in self.terms.items():
             if values.keys().isdisjoint(monomial):
                 add_terms(terms, {monomial: factor}, 1)
                 continue
-            replaced = True
             factors = [values.get(atom) or Expr.atom(atom) for atom in monomial]
             if ranges is not None:
                 factors = [each.simplify(ranges) for each in factors]
-            add_terms(terms, reduce(lambda left, right: right * left, factors).terms, factor)
-        if replaced and not any(value.has_operators() for value in values.values()):
-            return Expr(terms, operators=False)
-        return _rejoin(terms) if replaced else self
+            product = reduce(lambda left, right: right * left, factors)
+            replaced, plain = True, plain and not product.has_operators()
+            add_terms(terms, product.terms, factor)
+        if not replaced:
+            return self
+        return Expr(terms, operators=False) if plain else _rejoin(terms)
 
     def _mentions(self, values: Mapping[Atom, Expr]) -> bool:
         if any(atom in values for atom in self.atoms()):

@@ -199,18 +199,22 @@ def _read_gbs(target: Target, threads: int, size: int, memory: Array) -> float:
 
 
 def _sections_per_second(target: Target) -> float:
-    """One over what a section of two threads takes longer than the work of either; one over what
-    the target has on a machine of one core.
-    """
+    """One over what a section of two threads costs; over what the target has on one core."""
     if len(os.sched_getaffinity(0)) < 2:
         return 1e9 / (target.cost.parallel_ns + 2 * target.cost.parallel_each_ns)
-    compiled = compiled_loops(FMA, target, 2, 1, ROWS)
-    x = np.full((2, 1, ROWS, target.lanes(4)), 0.5, np.float32)
-    with on_cores(choose_cores(2)):
-        alone, both = compiled.executable(1), compiled.executable(2)
+    return 1 / max(measure_section(target, 2), LEAST_SECTION_NS * 1e-9)
+
+
+def measure_section(target: Target, threads: int) -> float:
+    """The seconds that a parallel section of so many threads takes longer than the work of each.
+    Raises OptionError for more threads than cores.
+    """
+    compiled = compiled_loops(FMA, target, threads, 1, ROWS)
+    x = np.full((threads, 1, ROWS, target.lanes(4)), 0.5, np.float32)
+    with on_cores(choose_cores(threads)):
+        alone, all_ = compiled.executable(1), compiled.executable(threads)
         repeats = max(1, round(repeats_per_second(alone, x[:1]) * SECTION_SECONDS))
-        longer = _section_seconds(both, x, repeats) - _section_seconds(alone, x[:1], repeats)
-    return 1 / max(longer, LEAST_SECTION_NS * 1e-9)
+        return _section_seconds(all_, x, repeats) - _section_seconds(alone, x[:1], repeats)
 
 
 def _section_seconds(executable: Executable, x: Array, repeats: int) -> float:

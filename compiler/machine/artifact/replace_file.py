@@ -36,14 +36,20 @@ class _LargePages(io.BufferedRandom):
         super().__init__(raw, LARGE_PAGE)
 
     def write(self, content: Buffer, /) -> int:
-        """Writes all of the content."""
+        """Writes all of the content; whole pages of it without copying them first."""
         data = memoryview(content).cast("B")
-        end = self.tell() + len(data)
-        while (left := end - self.tell()) > 0:
-            piece = min(left, LARGE_PAGE - self.tell() % LARGE_PAGE)
-            super().write(data[len(data) - left :][:piece])
-            if self.tell() % LARGE_PAGE == 0:
+        position = self.tell()
+        end = position + len(data)
+        while position < end:
+            left = data[len(data) - (end - position) :]
+            room = LARGE_PAGE - position % LARGE_PAGE
+            if room == LARGE_PAGE <= len(left):
                 self.flush()
+                position += self.raw.write(left[: len(left) // LARGE_PAGE * LARGE_PAGE])
+            else:
+                position += super().write(left[:room])
+                if position % LARGE_PAGE == 0:
+                    self.flush()
         return len(data)
 
 

@@ -420,3 +420,39 @@ def test_a_process_that_has_compiled_looks_for_no_cycles_as_it_ends(compiles: bo
     command = [sys.executable, "-c", ENDING, *(["compiles"] if compiles else [])]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == f"{compiles}\n"
+
+
+ASIDE = """
+import gc
+from weft.compiler import deferred
+
+def look(phase, info):
+    if phase == "start":
+        looks.append(info["generation"])
+
+def compile_something():
+    with deferred.fewer_collections():
+        for _ in range(10_000):
+            cycle = []
+            cycle.append(cycle)
+
+gc.collect()
+looks = []
+gc.callbacks.append(look)
+deferred.MOST_ASIDE = 15_000
+before = len(gc.get_objects())
+compile_something()
+print(looks, gc.get_freeze_count(), len(gc.get_objects()) - before > 9_000)
+compile_something()
+print(looks, gc.get_freeze_count(), len(gc.get_objects()) - before > 9_000)
+gc.freeze()
+frozen = gc.get_freeze_count()
+compile_something()
+print(gc.get_freeze_count() == frozen)
+"""
+
+
+def test_what_compiling_leaves_is_looked_through_once_there_is_much_of_it():
+    command = [sys.executable, "-c", ASIDE]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[] 0 True", "[2] 0 False", "True"]

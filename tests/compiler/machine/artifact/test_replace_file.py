@@ -107,5 +107,5 @@ def test_large_pages_are_written_whole(tmp_path: Path, monkeypatch: pytest.Monke
         out.seek(10, os.SEEK_CUR)  # a hole
         out.write(b"end")
     assert (tmp_path / "file").read_bytes() == b"".join(pieces) + bytes(10) + b"end"
-    ends = [*accumulate(written)][:4]
-    assert ends == [LARGE_PAGE * n for n in range(1, 5)]
+    ends = [*accumulate(written)][:3]
+    assert ends == [LARGE_PAGE * n for n in (1, 3, 4)]  # several at once without a copy

@@ -52,6 +52,28 @@ class LogOp(MathOp):
 
 
 @irdl_op_definition
+class Expm1Op(MathOp):
+    """`e ** x - 1`, exact near zero."""
+
+    name = "graph.expm1"
+    NUMPY: ClassVar = np.expm1
+
+    def slope(self, b: GraphBuilder) -> SSAValue:
+        return b.add(self.result, self.number(b, 1))
+
+
+@irdl_op_definition
+class Log1pOp(MathOp):
+    """`log(1 + x)`, exact near zero; NaN below -1."""
+
+    name = "graph.log1p"
+    NUMPY: ClassVar = np.log1p
+
+    def slope(self, b: GraphBuilder) -> SSAValue:
+        return b.reciprocal(b.add(self.operand, self.number(b, 1)))
+
+
+@irdl_op_definition
 class SqrtOp(MathOp):
     """The square root; NaN below zero."""
 
@@ -138,4 +160,6 @@ def integer_power(b: LoopBuilder, base: Scalar, exponent: Scalar) -> Scalar:
     return (exponent < 0).select(inverse, result)
 
 
-OPS: tuple[type[GraphOp], ...] = (ExpOp, LogOp, SqrtOp, ErfOp, PowOp)
+OPS: tuple[type[GraphOp], ...] = (
+    ExpOp, LogOp, Expm1Op, Log1pOp, SqrtOp, ErfOp, PowOp,
+)  # fmt: skip

@@ -19,7 +19,6 @@ from weft.compiler.frontend.stablehlo.ops.elementwise import (
     exact,
     from_bits,
     is_nan,
-    log1p,
     named,
     of_terms,
 )
@@ -99,7 +98,7 @@ def erf_inv(x: Term) -> Term:
     """The inverse of `erf`: Giles' approximation and three steps of Newton's method on `erfc`."""
     size = x.math("abs")
     inside = (size < 1.0).where(size, 0.0)
-    w = -log1p(-(inside * inside))
+    w = -(-(inside * inside)).math("log1p")
     centre = polynomial(w - 2.5, _CENTRE)
     tail = polynomial(w.maximum(5.0).math("sqrt") - 3.0, _TAIL)
     y = (w < 5.0).where(centre, tail) * inside

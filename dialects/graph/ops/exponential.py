@@ -23,7 +23,7 @@ _erf = np.frompyfunc(math.erf, 1, 1)
 
 
 def erf(x: Array) -> Array:
-    """The error function, in double precision and then rounded."""
+    """The error function, in f64 and then rounded."""
     return np.asarray(_erf(np.asarray(x, np.float64))).astype(x.dtype)
 
 

@@ -71,12 +71,6 @@ def while_(node: Node) -> Sequence[Term]:
     return [Term(node.b, result) for result in node.b.builder.insert(op).results]
 
 
-def composite(node: Node) -> Sequence[Term]:
-    """What the function that stands for the composite returns."""
-    name = node.text("decomposition")
-    return node.scope.call(name, node.operands, node.b, elementwise=node.elementwise)
-
-
 def map_(node: Node) -> Sequence[Term]:
     """A body of scalars on each element."""
     shape = node.only.shape
@@ -154,7 +148,6 @@ def host_call(node: Node) -> Sequence[Term]:
 CONTROL = {
     "after_all": after_all,
     "case": case,
-    "composite": composite,
     "get_tuple_element": get_tuple_element,
     "if": if_,
     "create_token": after_all,

@@ -199,17 +199,13 @@ _BROADCAST = (
     "select", "shift_left", "shift_right_arithmetic", "shift_right_logical", "subtract", "xor",
 )  # fmt: skip
 
+NAMED = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "erf", "sinh", "tan")
+"""Functions that are operators of the graph."""
+
 FUNCTIONS = {
-    "acos": named("acos"),
-    "acosh": named("acosh"),
-    "asin": named("asin"),
-    "asinh": named("asinh"),
-    "atan": named("atan"),
-    "atanh": named("atanh"),
-    "cosh": named("cosh"),
+    **{name: named(name) for name in NAMED},
     "bessel_i1e": in_f64(partial(modified_bessel, 1, True)),
     "digamma": in_f64(digamma),
-    "erf": named("erf"),
     "erf_inv": in_f64(erf_inv),
     "erfc": in_f64(erfc),
     "is_inf": is_infinite(negative=True, positive=True),
@@ -219,9 +215,7 @@ FUNCTIONS = {
     "mulhi": of_terms(upper_product),
     "next_after": of_terms(next_after),
     "polygamma": in_f64(polygamma),
-    "sinh": named("sinh"),
     "square": of_terms(squared),
-    "tan": named("tan"),
     "zeta": in_f64(zeta),
 }
 """By the name in CHLO: functions of each element."""

@@ -82,7 +82,8 @@ def test_symbolic_sizes():
         agree(jax, compiled(x), program(x))
 
 
-def test_a_function_in_c(tmp_path):
+def test_a_function_in_c(tmp_path: Path):
+    pytest.importorskip("jax", reason=REASON)
     example = Path(__file__).parents[2] / "examples" / "jax_in_c.py"
     command = [sys.executable, example]
     shown = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 from xdsl.dialects.builtin import IntegerType
@@ -71,6 +72,10 @@ class Counter(Struct, frozen=True):
     bound: int
 
 
+_EXACT: Final = 1 << 53
+"""Whole numbers below it are floats."""
+
+
 def counter_of(op: HloOp) -> Counter | None:
     """What a loop counts, where its condition is that this is less than a constant."""
     condition, body = (region.block for region in op.regions)
@@ -90,6 +95,8 @@ def counter_of(op: HloOp) -> Counter | None:
         bound = op.operands[at]
     first, last, step = map(number_of, (op.operands[place], bound, added.operands[1]))
     if first is None or last is None or step != 1:
+        return None
+    if max(abs(first), abs(last)) >= _EXACT:
         return None
     return Counter(place, int(first), int(last))
 

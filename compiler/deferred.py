@@ -105,6 +105,8 @@ def _deferred_method(name: str, real: Callable[[], Any]) -> Callable[..., Any]:
 
     method.__name__ = name
     return method
+
+
 class _Aside:
     """What has become old without a look at it."""
 

@@ -1,5 +1,5 @@
-"""Trains a small network with plain JAX on the platform weft, as `JAX_PLATFORMS=weft` does for any
-program. Needs JAX (pip install 'weft[jax]'); without it there is nothing to see.
+"""Trains a small network with JAX and optax on the platform weft, as `JAX_PLATFORMS=weft` does for
+any program. Needs both (pip install 'weft[jax]' optax); without them there is nothing to see.
 """
 
 import importlib.util
@@ -8,13 +8,14 @@ import sys
 
 import numpy as np
 
-if importlib.util.find_spec("jax") is None:
-    print("jax is not installed")
+if importlib.util.find_spec("jax") is None or importlib.util.find_spec("optax") is None:
+    print("jax or optax is not installed")
     sys.exit()
 
 os.environ["JAX_PLATFORMS"] = "weft"
 import jax
 import jax.numpy as jnp
+import optax
 
 random = np.random.default_rng(0)
 angles = random.uniform(0, 2 * np.pi, 512)
@@ -42,14 +43,19 @@ def loss(parameters, x, y):
     return -jnp.mean(scores[jnp.arange(len(y)), y])
 
 
+optimizer = optax.adam(0.02)
+
+
 @jax.jit
-def step(parameters, x, y):
+def step(parameters, state, x, y):
     value, gradients = jax.value_and_grad(loss)(parameters, x, y)
-    return value, jax.tree.map(lambda p, g: p - 0.5 * g, parameters, gradients)
+    updates, state = optimizer.update(gradients, state)
+    return value, optax.apply_updates(parameters, updates), state
 
 
 parameters = jax.jit(initial)(jax.random.PRNGKey(0))
+state = jax.jit(optimizer.init)(parameters)
 for _ in range(200):
-    value, parameters = step(parameters, points, classes)
+    value, parameters, state = step(parameters, state, points, classes)
 right = np.argmax(jax.jit(logits)(parameters, points), 1) == classes
 print(f"on {jax.devices()[0]}: loss {float(value):.3f}, {right.mean():.1%} of the points are right")

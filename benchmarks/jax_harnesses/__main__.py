@@ -2,9 +2,9 @@
 `python -m benchmarks.jax_harnesses --every 10`.
 
 The harnesses are those of the installed JAX (`jax._src.internal_test_util`, which needs absl-py).
-Each is run by one of two processes, its outcome is a line of the file `--out`, and those that have
-one are not run again. `--summary` adds a line of counts, with what fails by what it says, to a
-file.
+Each is run by one of `--workers` processes, its outcome is a line of the file `--out`, and those
+that have one are not run again. `--summary` adds a line of counts, with what fails by what it says,
+to a file.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class Worker:
         self.process.wait()
 
 
-def run_all(numbers: list[int], out: Path) -> None:
-    """Runs harnesses by two processes, and appends a line for each."""
+def run_all(numbers: list[int], out: Path, count: int) -> None:
+    """Runs harnesses by so many processes, and appends a line for each."""
     waiting = collections.deque(numbers)
     selector = selectors.DefaultSelector()
 
@@ -76,7 +76,7 @@ def run_all(numbers: list[int], out: Path) -> None:
             worker.end()
 
     with out.open("a") as file:
-        for _ in range(min(2, len(numbers))):
+        for _ in range(min(count, len(numbers))):
             start(Worker())
         while selector.get_map():
             ready = {key.data for key, _ in selector.select(timeout=1)}
@@ -128,6 +128,7 @@ def main() -> None:
     parser.add_argument("--summary", type=Path)
     parser.add_argument("--every", type=int, default=1, help="one in so many harnesses")
     parser.add_argument("--seed", type=int, help="runs them in an order that this number draws")
+    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--again", default="", help="outcomes to run again, a comma between two")
     arguments = parser.parse_args()
     rows: list[Row] = []
@@ -141,7 +142,7 @@ def main() -> None:
     numbers = [at for at in range(0, first.count, arguments.every) if at not in done]
     if arguments.seed is not None:
         random.Random(arguments.seed).shuffle(numbers)
-    run_all(numbers, arguments.out)
+    run_all(numbers, arguments.out, arguments.workers)
     rows = [json.loads(line) for line in arguments.out.open()]
     found = summary(rows, arguments.every)
     print(json.dumps({key: value for key, value in found.items() if key != "failing"}))

@@ -279,8 +279,11 @@ class _Lowering(ControlLowering):
         elif op.key is not None:
             weight = self.add(WeightOp.of(op.key.data, buffer_of(op.result_type))).result
             self._copy_buffer(weight, self.buffers[op.result])
-        elif any(isinstance(use.operation, IN_MEMORY) for use in op.result.uses):
+        elif any(self._reads_memory(use.operation) for use in op.result.uses):
             self._lower_group(group_of(op), [op.result], [])
+
+    def _reads_memory(self, op: Operation) -> bool:
+        return isinstance(op, IN_MEMORY) and not self.is_one_kernel(op)
 
     def _lower_reshape(self, op: ReshapeOp) -> None:
         if op.result not in self.buffers:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -77,3 +80,11 @@ def test_symbolic_sizes():
     for shape in ((1, 3), (4, 2)):
         x = floats(*shape)
         agree(jax, compiled(x), program(x))
+
+
+def test_a_function_in_c(tmp_path: Path):
+    pytest.importorskip("jax", reason=REASON)
+    example = Path(__file__).parents[2] / "examples" / "jax_in_c.py"
+    command = [sys.executable, example]
+    shown = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert shown.startswith("every eighth temperature, in C: 100.00 61.27 ")

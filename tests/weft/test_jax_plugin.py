@@ -186,6 +186,15 @@ assert jax.dlpack.from_dlpack(np.arange(3.0), device=weft).devices() == {weft}
 jax.debug.callback(lambda x: print(float(x)), jnp.float32(1.5))
 jax.effects_barrier()
 
+# numbers that are differences of logarithms have the bits of XLA's
+@jax.jit
+def drawn(key):
+    return jax.random.logistic(key, (99,)), jax.random.truncated_normal(key, -1.0, 2.0, (99,))
+
+for ours, theirs in zip(*(drawn(jax.device_put(jax.random.PRNGKey(7), at)) for at in (weft, cpu))):
+    assert ours.devices() == {weft} and theirs.devices() == {cpu}
+    np.testing.assert_array_equal(ours, theirs)
+
 # the interpreter ends while another thread computes
 step = jax.jit(lambda x: jax.lax.fori_loop(0, 20_000, lambda _, x: jnp.cos(x), x))
 step(copied[:100]).block_until_ready()

@@ -100,7 +100,9 @@ def _number(name: str) -> Callable[[Any], Any]:
 exp, log, sqrt, sin, cos, tan = (
     _unary(name, _number(name), True) for name in ("exp", "log", "sqrt", "sin", "cos", "tan")
 )
-sinh, cosh, tanh = (_unary(name, _number(name), True) for name in ("sinh", "cosh", "tanh"))
+sinh, cosh, tanh, expm1, log1p = (
+    _unary(name, _number(name), True) for name in ("sinh", "cosh", "tanh", "expm1", "log1p")
+)
 asin, acos, atan, asinh, acosh, atanh = (
     _unary(name, _number(f"arc{name[1:]}"), True)
     for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")
@@ -163,34 +165,6 @@ def reciprocal(x: Any) -> Any:
 def square(x: Any) -> Any:
     """Each element times itself; bools count as int8."""
     return x * (x.astype(np.int8) if isinstance(x, ArrayOperators) and x.dtype == np.bool_ else x)
-
-
-def expm1(x: Any) -> Any:
-    """`exp(x) - 1`, by `tanh` where the difference would cancel."""
-    if not isinstance(x, ArrayOperators):
-        return np.expm1(x)
-    if x.dtype.kind == "c":
-        return x.op("expm1", x)
-    return composite(_expm1, x)
-
-
-def _expm1(x: Any) -> Any:
-    half = tanh(x * 0.5)
-    return where(abs(x) < 0.5, 2.0 * half / (1.0 - half), exp(x) - 1.0)
-
-
-def log1p(x: Any) -> Any:
-    """`log(1 + x)`, by `atanh` where the sum would lose what `x` has."""
-    if not isinstance(x, ArrayOperators):
-        return np.log1p(x)
-    if x.dtype.kind == "c":
-        return x.op("log1p", x)
-    return composite(_log1p, x)
-
-
-def _log1p(x: Any) -> Any:
-    near = where(abs(x) < 0.5, x, 0.0)
-    return where(abs(x) < 0.5, 2.0 * atanh(near / (2.0 + near)), log(1.0 + x))
 
 
 def isinf(x: Any) -> Any:

@@ -8,12 +8,14 @@ from xdsl.ir import Operation
 
 
 def fused_product(op: Operation) -> arith.MulfOp | None:
-    """The product that an addition or subtraction takes in: one that nothing else uses."""
+    """The product that an addition or subtraction takes in: one that nothing else uses, of two the
+    first, as LLVM chooses where it is allowed to contract, and so XLA.
+    """
     if not isinstance(op, (arith.AddfOp, arith.SubfOp)):
         return None
     if not isinstance(op.result.type, (Float32Type, Float64Type)):
         return None
-    for operand in (op.rhs, op.lhs):
+    for operand in (op.lhs, op.rhs):
         product = operand.owner
         if not isinstance(product, arith.MulfOp) or product.parent is not op.parent:
             continue

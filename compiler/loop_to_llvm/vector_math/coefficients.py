@@ -1,4 +1,5 @@
-"""Minimax coefficients, lowest power first, from the Remez exchange algorithm at 260 bits.
+"""Minimax coefficients, lowest power first, from the Remez exchange algorithm at 260 bits, but for
+those that are said to be Cephes'.
 
 Each table states the identity that it completes; the comment gives the largest relative error of
 the identity's left side. Coefficients are rounded to the format that uses them.
@@ -57,6 +58,22 @@ LOG: Coefficients = {
     ),
 }  # fmt: skip
 """2*atanh(s) = 2*s + s*z*p(z) where z = s*s and |s| <= 0.1716."""
+
+LOG_OF_SUM: tuple[float, ...] = (
+    0.33333331174, -0.24999993993, 0.20000714765, -0.16668057665, 0.14249322787, -0.12420140846,
+    0.1167699874, -0.1151461031, 0.070376836292,
+)  # fmt: skip
+"""log(1 + f) = f - f*f/2 + f*f*f*p(f) where sqrt(1/2) <= 1 + f < sqrt(2), of f32; Cephes' logf."""
+
+LOG1P_NUMERATOR: tuple[float, ...] = (
+    20.039553499201283, 57.11296359058554, 60.949667980987786, 29.911919328553072,
+    6.578732594206104, 0.49854102823193375, 4.5270000862445196e-05,
+)  # fmt: skip
+LOG1P_DENOMINATOR: tuple[float, ...] = (
+    60.118660497603844, 216.42788614495948, 309.0987222531206, 221.76239823732857,
+    83.04756565796721, 15.062909083469192, 1.0,
+)  # fmt: skip
+"""log(1 + x) = x - x*x/2 + x*x*x*p(x)/q(x) where |x| < sqrt(2) - 1; Cephes' log1p."""
 
 POW_LOG: Coefficients = {
     "f64": (  # 2**-72.0

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import math
 
-from weft.compiler.loop_to_llvm.vector_math.coefficients import LOG
+from weft.compiler.loop_to_llvm.vector_math.coefficients import (
+    LOG,
+    LOG1P_DENOMINATOR,
+    LOG1P_NUMERATOR,
+    LOG_OF_SUM,
+)
 from weft.compiler.loop_to_llvm.vector_math.constants import ln2, ln2_parts, parts
 from weft.compiler.loop_to_llvm.vector_math.floating_point import significand, two_sum
 from weft.compiler.loop_to_llvm.vector_math.lanes import Real, fma, inf, nan, polynomial, select
+
+_LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
+"""ln(2) in two parts, of which the first has so few bits that it times an exponent is exact."""
 
 
 def _log_terms(m: Real) -> tuple[Real, Real, Real]:
@@ -28,10 +36,25 @@ def _with_poles(result: Real, x: Real) -> Real:
 def log(x: Real) -> Real:
     """The natural logarithm; -inf at 0, NaN below."""
     m, e = significand(x)
+    if x.format.bits == 32:
+        return _with_poles(_log_without_division(m, e), x)
     f, h, t = _log_terms(m)
     high, low = ln2_parts(x.format)
     result = fma(e, high, f - (h - fma(e, low, t)))
     return _with_poles(result, x)
+
+
+def _log_without_division(m: Real, e: Real) -> Real:
+    """log(m * 2**e) of f32 in the order of Cephes' logf, three powers at a time, as XLA has it: the
+    results are the same bits, so that what JAX's random numbers are computed with cancels alike.
+    """
+    f = m - 1.0
+    square = f * f
+    cube = square * f
+    low, middle, high = (polynomial(f, LOG_OF_SUM[at : at + 3]) for at in (0, 3, 6))
+    tail = fma(fma(high, cube, middle), cube, low)
+    small = fma(tail, cube, e * _LN2_LOW)
+    return fma(e, _LN2_HIGH, (f - square * 0.5) + small)
 
 
 def log2(x: Real) -> Real:
@@ -57,8 +80,17 @@ def _log1p(x: Real) -> Real:
 
 def log1p(x: Real) -> Real:
     """log(1 + x), exact in the small."""
+    if x.format.bits == 32:
+        return select(abs(x) < math.sqrt(2.0) - 1.0, _log1p_by_quotient(x), log(x + 1.0))
     result = _with_poles(_log1p(x), x + 1.0)
     return select(abs(x) < 2.0 ** -(x.format.precision + 1), x, result)
+
+
+def _log1p_by_quotient(x: Real) -> Real:
+    """log(1 + x) of f32 below sqrt(2) - 1, in the order of XLA's, with the same bits."""
+    square = x * x
+    quotient = polynomial(x, LOG1P_NUMERATOR) / polynomial(x, LOG1P_DENOMINATOR)
+    return (quotient * (x * square) - square * 0.5) + x
 
 
 def _shift_exponent(x: Real) -> int:

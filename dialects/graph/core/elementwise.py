@@ -155,13 +155,15 @@ class FloatUnaryOp(SlopeOp):
 
 
 class MathOp(FloatUnaryOp):
-    """A function by its name in the math dialect, by default the operator's, and NumPy's."""
+    """A function by its name in the math dialect, by default the operator's, and NumPy's, which is
+    evaluated in f64: of f32 it is a unit off at times, and constants are rounded once.
+    """
 
     FUNCTION: ClassVar[str] = ""
     NUMPY: ClassVar[Callable[..., Array]]
 
     def evaluate(self, x: Array) -> Array:
-        return type(self).NUMPY(x)
+        return type(self).NUMPY(x.astype(np.float64)).astype(x.dtype)
 
     def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
         return operands[0].math(self.FUNCTION or self.name.removeprefix("graph."))

@@ -23,7 +23,7 @@ _erf = np.frompyfunc(math.erf, 1, 1)
 
 
 def erf(x: Array) -> Array:
-    """The error function, in double precision and then rounded."""
+    """The error function, in f64 and then rounded."""
     return np.asarray(_erf(np.asarray(x, np.float64))).astype(x.dtype)
 
 
@@ -49,6 +49,28 @@ class LogOp(MathOp):
 
     def slope(self, b: GraphBuilder) -> SSAValue:
         return b.reciprocal(self.operand)
+
+
+@irdl_op_definition
+class Expm1Op(MathOp):
+    """`e ** x - 1`, exact near zero."""
+
+    name = "graph.expm1"
+    NUMPY: ClassVar = np.expm1
+
+    def slope(self, b: GraphBuilder) -> SSAValue:
+        return b.add(self.result, self.number(b, 1))
+
+
+@irdl_op_definition
+class Log1pOp(MathOp):
+    """`log(1 + x)`, exact near zero; NaN below -1."""
+
+    name = "graph.log1p"
+    NUMPY: ClassVar = np.log1p
+
+    def slope(self, b: GraphBuilder) -> SSAValue:
+        return b.reciprocal(b.add(self.operand, self.number(b, 1)))
 
 
 @irdl_op_definition
@@ -138,4 +160,6 @@ def integer_power(b: LoopBuilder, base: Scalar, exponent: Scalar) -> Scalar:
     return (exponent < 0).select(inverse, result)
 
 
-OPS: tuple[type[GraphOp], ...] = (ExpOp, LogOp, SqrtOp, ErfOp, PowOp)
+OPS: tuple[type[GraphOp], ...] = (
+    ExpOp, LogOp, Expm1Op, Log1pOp, SqrtOp, ErfOp, PowOp,
+)  # fmt: skip

@@ -75,9 +75,9 @@ def _formula(block: Block, value: SSAValue) -> str:
     if value in block.args:
         return str(next(at for at, each in enumerate(block.args) if each is value))
     op = value.owner
-    if not isinstance(op, HloOp) or _word(op, "compare_type") == "TOTALORDER":
+    if not isinstance(op, HloOp) or word_of(op, "compare_type") == "TOTALORDER":
         return "another"
-    word = _word(op, "comparison_direction") or op.name.removeprefix("stablehlo.")
+    word = word_of(op, "comparison_direction") or op.name.removeprefix("stablehlo.")
     return _joined(word, *(_formula(block, each) for each in op.operands))
 
 
@@ -132,7 +132,7 @@ def _key_of(block: Block, op: Operation | Block) -> SortKey | None:
     """The key of one comparison, if it is of the same formula of both elements."""
     if not isinstance(op, HloOp) or op.name != "stablehlo.compare":
         return None
-    word, total = _word(op, "comparison_direction"), _word(op, "compare_type") == "TOTALORDER"
+    word, total = word_of(op, "comparison_direction"), word_of(op, "compare_type") == "TOTALORDER"
     first, second = op.operands
     if not _mirrors(block, first, second, set()):
         first, second = second, first
@@ -147,8 +147,8 @@ def _are_equals(order: Operation | Block, same: Operation | Block) -> bool:
     """Whether a comparison is `==` of what another one compares."""
     if not isinstance(order, HloOp) or not isinstance(same, HloOp):
         return False
-    alike = _word(order, "compare_type") == _word(same, "compare_type")
-    equal = alike and _word(same, "comparison_direction") == "EQ"
+    alike = word_of(order, "compare_type") == word_of(same, "compare_type")
+    equal = alike and word_of(same, "comparison_direction") == "EQ"
     return equal and set(order.operands) == set(same.operands)
 
 
@@ -182,10 +182,10 @@ def _untied(value: SSAValue) -> SSAValue | None:
         condition = op.operands[0].owner
         if not isinstance(condition, HloOp) or condition.name != "stablehlo.compare":
             return None
-        word = _word(condition, "comparison_direction")
+        word = word_of(condition, "comparison_direction")
         source, other = condition.operands
-        number = _number(op.operands[1])
-        zero = word == "EQ" and number == 0 and _number(other) == 0
+        number = number_of(op.operands[1])
+        zero = word == "EQ" and number == 0 and number_of(other) == 0
         nan = word == "NE" and other is source and number is not None and math.isnan(number)
         if not zero and not nan:
             return None
@@ -196,12 +196,13 @@ def _untied(value: SSAValue) -> SSAValue | None:
     return value if one and sorted(found) == ["EQ", "NE"] else None
 
 
-def _word(op: HloOp, name: str) -> str:
+def word_of(op: HloOp, name: str) -> str:
+    """The word that an attribute is, or nothing."""
     value = op.written.get(name)
     return value.data if isinstance(value, WordAttr) else ""
 
 
-def _number(value: SSAValue) -> float | None:
+def number_of(value: SSAValue) -> float | None:
     """The number that a constant scalar is."""
     op = value.owner
     if not isinstance(op, HloOp) or op.name != "stablehlo.constant":

@@ -11,9 +11,7 @@ from msgspec import Struct
 from weft.compiler.frontend.stablehlo.ops.elementwise import (
     atan2,
     copy_sign,
-    expm1,
     is_negative,
-    log1p,
 )
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.types import F32
@@ -134,7 +132,7 @@ def exponential(z: Pair) -> Pair:
 def exponential_minus_one(z: Pair) -> Pair:
     """`exp(z) - 1`."""
     half = (z.imag * 0.5).math("sin")
-    grown = expm1(z.real)
+    grown = z.real.math("expm1")
     real = grown * z.imag.math("cos") - half * half * 2.0
     real = _defined(real, z.real.math("abs").equals(math.inf), grown)
     wave = z.imag.math("sin")
@@ -148,7 +146,7 @@ def logarithm(z: Pair) -> Pair:
     near = (large > 0.5) & (large < 2.0)
     safe = near.where(large, 1.0)
     other = near.where(small, 0.0)
-    close = log1p((safe - 1.0) * (safe + 1.0) + other * other) * 0.5
+    close = ((safe - 1.0) * (safe + 1.0) + other * other).math("log1p") * 0.5
     return Pair(near.where(close, magnitude(z).math("log")), atan2(z.imag, z.real))
 
 
@@ -157,7 +155,7 @@ def log_plus_one(z: Pair) -> Pair:
     x, y = z.real, z.imag
     small = (x.math("abs") < 0.5) & (y.math("abs") < 0.5)
     a, b = small.where(x, 0.0), small.where(y, 0.0)
-    close = log1p(a * (a + 2.0) + b * b) * 0.5
+    close = (a * (a + 2.0) + b * b).math("log1p") * 0.5
     found = logarithm(z.shifted(1.0))
     return Pair(small.where(close, found.real), found.imag)
 
@@ -301,7 +299,7 @@ def inverse_hyperbolic_tangent(z: Pair) -> Pair:
     """`atanh(z)`."""
     x, y = z.real, z.imag
     bottom = (1.0 - x) * (1.0 - x) + y * y
-    real = log1p(x * 4.0 / bottom) * 0.25
+    real = (x * 4.0 / bottom).math("log1p") * 0.25
     imag = atan2(y * 2.0, (1.0 - x) * (x + 1.0) - y * y) * 0.5
     infinite = _infinite(z)
     real = _defined(infinite.where(copy_sign(x.number(0.0), x), real), x.equals(0), x)

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from xdsl.ir import Block
+from msgspec import Struct
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import Block, BlockArgument, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from weft.compiler.frontend import matrices
 from weft.compiler.frontend.matrices import Step
 from weft.compiler.frontend.stablehlo.interleaved import joined_parts, separated
 from weft.compiler.frontend.stablehlo.node import Node, static_dims
+from weft.compiler.frontend.stablehlo.ops.bodies import number_of, word_of
 from weft.compiler.frontend.stablehlo.ops.movement import box_at, update_at
-from weft.compiler.frontend.stablehlo.types import declared, is_complex, leaves_of, parts_of
+from weft.compiler.frontend.stablehlo.types import (
+    declared,
+    is_complex,
+    leaves_of,
+    parts_of,
+)
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import ExprLike
 from weft.dialects.graph import CaseOp, ConditionOp, HostCallOp, IfOp, WhileOp, YieldOp
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import tensor
+from weft.dialects.stablehlo.op import HloOp
 
 
 def inner_builder(node: Node, block: Block) -> GraphBuilder:
@@ -52,8 +62,98 @@ def case(node: Node) -> Sequence[Term]:
     return [Term(node.b, result) for result in node.b.builder.insert(op).results]
 
 
+class Counter(Struct, frozen=True):
+    """A number of a loop's state that goes from one number to another, one further in each
+    iteration.
+    """
+
+    place: int
+    first: int
+    bound: int
+
+
+_EXACT: Final = 1 << 53
+"""Whole numbers below it are floats."""
+
+
+def counter_of(op: HloOp) -> Counter | None:
+    """What a loop counts, where its condition is that this is less than a constant."""
+    condition, body = (region.block for region in op.regions)
+    (holds,), following = _last(condition), _last(body)
+    compared = _called(holds, "stablehlo.compare")
+    if compared is None or word_of(compared, "comparison_direction") != "LT":
+        return None
+    number, bound = compared.operands
+    place = _place(number, condition)
+    if place is None or not isinstance(declared(number.type).element, IntegerType):
+        return None
+    added = _called(following[place], "stablehlo.add")
+    if added is None or added.operands[0] is not body.args[place]:
+        return None
+    at = _place(bound, condition)
+    if at is not None and following[at] is body.args[at]:
+        bound = op.operands[at]
+    first, last, step = map(number_of, (op.operands[place], bound, added.operands[1]))
+    if first is None or last is None or step != 1:
+        return None
+    if max(abs(first), abs(last)) >= _EXACT:
+        return None
+    return Counter(place, int(first), int(last))
+
+
+def _place(value: SSAValue, block: Block) -> int | None:
+    """Which argument of a block a value is."""
+    if isinstance(value, BlockArgument) and value.block is block:
+        return value.index
+    return None
+
+
+def _last(block: Block) -> Sequence[SSAValue]:
+    """What a block hands back."""
+    assert block.last_op is not None, "a region of StableHLO ends in what it returns"
+    return block.last_op.operands
+
+
+def _called(value: SSAValue, name: str) -> HloOp | None:
+    owner = value.owner
+    return owner if isinstance(owner, HloOp) and owner.name == name else None
+
+
 def while_(node: Node) -> Sequence[Term]:
-    """A region runs as long as another holds of the state."""
+    """A region runs as long as another holds of the state; a known number of times where it counts
+    them.
+    """
+    counter = counter_of(node.op)
+    if counter is not None and len(node.operands) == len(node.op.operands):
+        return _counted(node, counter)
+    return _as_long_as(node)
+
+
+def _counted(node: Node, counter: Counter) -> Sequence[Term]:
+    """A loop that counts: its state but for the counter, which is the number of the iteration."""
+    place = counter.place
+    element = node.operands[place].type.element
+
+    def step(state: Sequence[Term], number: Term) -> list[Term]:
+        at = (number + counter.first).cast(element)
+        found = node.body([*state[:place], at, *state[place:]], 1, number.b)
+        _require_types(found, node.operands)
+        return [*found[:place], *found[place + 1 :]]
+
+    others = [*node.operands[:place], *node.operands[place + 1 :]]
+    found = repeated(node, max(0, counter.bound - counter.first), others, step)
+    last = node.number(max(counter.first, counter.bound), element)
+    return [*found[:place], last, *found[place:]]
+
+
+def _require_types(found: Sequence[Term], wanted: Sequence[Term]) -> None:
+    """Refuses a body that returns a state of other types."""
+    for term, like in zip(found, wanted, strict=True):
+        if term.type != like.type:
+            raise UnsupportedError(f"requires a state of one type, got {like.type} and {term.type}")
+
+
+def _as_long_as(node: Node) -> Sequence[Term]:
     types = [each.type for each in node.operands]
     condition, body = Block(arg_types=types), Block(arg_types=types)
     b = inner_builder(node, condition)
@@ -61,20 +161,12 @@ def while_(node: Node) -> Sequence[Term]:
     condition.add_op(ConditionOp.create(operands=[holds.value]))
     b = inner_builder(node, body)
     found = node.body([Term(b, each) for each in body.args], 1, b)
-    for term, wanted in zip(found, types, strict=True):
-        if term.type != wanted:
-            raise UnsupportedError(f"requires a state of one type, got {wanted} and {term.type}")
+    _require_types(found, node.operands)
     body.add_op(YieldOp.create(operands=[each.value for each in found]))
     index, count = node.scope.fresh_name("i"), node.scope.fresh_name("iterations")
     values = [each.value for each in node.operands]
     op = WhileOp.of(index, count, values, condition, body, location=node.b.location)
     return [Term(node.b, result) for result in node.b.builder.insert(op).results]
-
-
-def composite(node: Node) -> Sequence[Term]:
-    """What the function that stands for the composite returns."""
-    name = node.text("decomposition")
-    return node.scope.call(name, node.operands, node.b, elementwise=node.elementwise)
 
 
 def map_(node: Node) -> Sequence[Term]:
@@ -154,7 +246,6 @@ def host_call(node: Node) -> Sequence[Term]:
 CONTROL = {
     "after_all": after_all,
     "case": case,
-    "composite": composite,
     "get_tuple_element": get_tuple_element,
     "if": if_,
     "create_token": after_all,

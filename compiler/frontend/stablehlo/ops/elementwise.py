@@ -182,20 +182,6 @@ def exact(function: Callable[..., Term]) -> Callable[..., Term]:
     return computed
 
 
-def expm1(x: Term) -> Term:
-    """`exp(x) - 1`, by `tanh` where the difference would cancel."""
-    half = (x * 0.5).math("tanh")
-    return (x.math("abs") < 0.5).where(half * 2.0 / (1.0 - half), x.math("exp") - 1.0)
-
-
-def log1p(x: Term) -> Term:
-    """`log(1 + x)`, by `atanh` where the sum would lose what `x` has."""
-    small = x.math("abs") < 0.5
-    near = small.where(x, 0.0)
-    # `x * 2 / (2 + x)` keeps the sign of zero, which the sum of a series would lose
-    return small.where((near / (near + 2.0)).math("atanh") * 2.0, (x + 1.0).math("log"))
-
-
 def rsqrt(x: Term) -> Term:
     """`1 / sqrt(x)`."""
     return 1.0 / x.math("sqrt")
@@ -381,11 +367,11 @@ ELEMENTWISE = {
     "count_leading_zeros": of_terms(count_leading_zeros),
     "divide": of_terms(divide),
     "exponential": named("exp"),
-    "exponential_minus_one": in_f32(expm1),
+    "exponential_minus_one": named("expm1"),
     "floor": named("floor"),
     "is_finite": of_terms(is_finite),
     "log": named("log"),
-    "log_plus_one": in_f32(log1p),
+    "log_plus_one": named("log1p"),
     "logistic": of_terms(logistic),
     "maximum": named("max", "logical_or"),
     "minimum": named("min", "logical_and"),

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.compiler.frontend.stablehlo.ops.elementwise import is_nan, log1p
+from weft.compiler.frontend.stablehlo.ops.elementwise import is_nan
 from weft.dialects.graph.core.algebra import Term, counted
 from weft.dialects.weights import Array
 
@@ -36,7 +36,7 @@ def lgamma(x: Term) -> Term:
     for position, coefficient in enumerate(_LANCZOS):
         total = total + coefficient / (z + (position + 1.0))
     t = z + _GAMMA
-    log_t = log1p(z / _GAMMA) + math.log(_GAMMA)
+    log_t = (z / _GAMMA).math("log1p") + math.log(_GAMMA)
     log_y = (z + 0.5 - t / log_t) * log_t + math.log(2 * math.pi) / 2 + total.math("log")
     size = x.math("abs")
     part = size - size.math("floor")
@@ -57,7 +57,7 @@ def digamma(x: Term) -> Term:
         upper = upper - coefficient / (distance * distance)
         lower = lower + coefficient / distance
     t = z + _GAMMA
-    log_t = log1p(z / _GAMMA) + math.log(_GAMMA)
+    log_t = (z / _GAMMA).math("log1p") + math.log(_GAMMA)
     y = log_t + upper / lower - (_GAMMA - 0.5) / t
     reduced = x + (x + 0.5).math("floor").math("abs")
     angle = reduced * math.pi

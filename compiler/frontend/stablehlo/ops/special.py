@@ -19,7 +19,6 @@ from weft.compiler.frontend.stablehlo.ops.elementwise import (
     exact,
     from_bits,
     is_nan,
-    log1p,
     named,
     of_terms,
 )
@@ -99,7 +98,7 @@ def erf_inv(x: Term) -> Term:
     """The inverse of `erf`: Giles' approximation and three steps of Newton's method on `erfc`."""
     size = x.math("abs")
     inside = (size < 1.0).where(size, 0.0)
-    w = -log1p(-(inside * inside))
+    w = -(-(inside * inside)).math("log1p")
     centre = polynomial(w - 2.5, _CENTRE)
     tail = polynomial(w.maximum(5.0).math("sqrt") - 3.0, _TAIL)
     y = (w < 5.0).where(centre, tail) * inside
@@ -200,17 +199,13 @@ _BROADCAST = (
     "select", "shift_left", "shift_right_arithmetic", "shift_right_logical", "subtract", "xor",
 )  # fmt: skip
 
+NAMED = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "erf", "sinh", "tan")
+"""Functions that are operators of the graph."""
+
 FUNCTIONS = {
-    "acos": named("acos"),
-    "acosh": named("acosh"),
-    "asin": named("asin"),
-    "asinh": named("asinh"),
-    "atan": named("atan"),
-    "atanh": named("atanh"),
-    "cosh": named("cosh"),
+    **{name: named(name) for name in NAMED},
     "bessel_i1e": in_f64(partial(modified_bessel, 1, True)),
     "digamma": in_f64(digamma),
-    "erf": named("erf"),
     "erf_inv": in_f64(erf_inv),
     "erfc": in_f64(erfc),
     "is_inf": is_infinite(negative=True, positive=True),
@@ -220,9 +215,7 @@ FUNCTIONS = {
     "mulhi": of_terms(upper_product),
     "next_after": of_terms(next_after),
     "polygamma": in_f64(polygamma),
-    "sinh": named("sinh"),
     "square": of_terms(squared),
-    "tan": named("tan"),
     "zeta": in_f64(zeta),
 }
 """By the name in CHLO: functions of each element."""

@@ -32,7 +32,7 @@ from weft.compiler.frontend.stablehlo.ops.quantized import MOVING, QUANTIZED, in
 from weft.compiler.frontend.stablehlo.ops.random_bits import RANDOM, threefry_call
 from weft.compiler.frontend.stablehlo.ops.reductions import REDUCTIONS
 from weft.compiler.frontend.stablehlo.ops.sorting import SORTING, top_k
-from weft.compiler.frontend.stablehlo.ops.special import FUNCTIONS, SPECIAL
+from weft.compiler.frontend.stablehlo.ops.special import FUNCTIONS, NAMED, SPECIAL
 from weft.compiler.frontend.stablehlo.platform import HOST_CALL, THREEFRY
 from weft.compiler.frontend.stablehlo.types import quantization
 from weft.dialects.errors import UnsupportedError
@@ -53,10 +53,22 @@ def custom_call(node: Node) -> Sequence[Term]:
     return CUSTOM_CALLS[node.text("call_target_name")](node)
 
 
+def composite(node: Node) -> Sequence[Term]:
+    """CHLO's function of reals that the composite names, where the graph has it, else what the
+    function that stands for it returns.
+    """
+    if node.text("name") in _NAMED and len(node.operands) == 1:
+        return IMPORTERS[node.text("name")](node)
+    name = node.text("decomposition")
+    return node.scope.call(name, node.operands, node.b, elementwise=node.elementwise)
+
+
+_NAMED = frozenset(f"chlo.{name}" for name in NAMED)
+
 _STABLEHLO = {
     **ELEMENTWISE, **BITS, **MOVEMENT, **INDEXING, **REDUCTIONS, **PRODUCTS, **CONTROL, **SORTING,
     **DYNAMIC, **LINALG, **QUANTIZED, **RANDOM, **COLLECTIVES, **NORMALIZATION,
-    "custom_call": custom_call,
+    "composite": composite, "custom_call": custom_call,
 }  # fmt: skip
 _CHLO = {**SPECIAL, "ragged_dot": ragged_dot, "scan": scan, "top_k": top_k}
 

@@ -155,26 +155,6 @@ def sign(b: GraphBuilder, x: Term) -> Term:
     return found if x.type.element not in FLOATS else x.math("is_nan").where(0.0, found)
 
 
-def expm1(x: Term) -> Term:
-    """`exp(x) - 1`, exact near zero."""
-    grown = x.math("exp")
-    less = grown - 1.0
-    small = x.math("abs") < 1e-1
-    safe = (small & _not_equal(grown, 1)).where(grown, 2.0)
-    near = grown.equals(1.0).where(x, (safe - 1.0) * x / safe.math("log"))
-    return small.where(near, less)
-
-
-def log1p(x: Term) -> Term:
-    """`log(1 + x)`, exact near zero."""
-    more = x + 1.0
-    small = x.math("abs") < 0.5
-    part = small.where(more - 1.0, 1.0)
-    safe = part.equals(0.0).where(1.0, part)
-    near = part.equals(0.0).where(x, more.math("log") * (x / safe))
-    return small.where(near, more.math("log"))
-
-
 def log_to(base: float) -> Function:
     """The logarithm to a base: exact at whole results."""
 
@@ -297,15 +277,13 @@ def to_numbers(x: Term) -> Term:
 
 _MATH: Final = (
     "exp", "log", "sqrt", "erf", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
-    "tanh", "asinh", "acosh", "atanh", "sigmoid",
+    "tanh", "asinh", "acosh", "atanh", "sigmoid", "expm1", "log1p",
 )  # fmt: skip
 _STEPS: Final[dict[str, Function]] = {
     "rsqrt": lambda x: x.math("sqrt").math("reciprocal"),
     "exp2": lambda x: x.of(x.b.pow(x.number(2).value, x.value)),
     "log2": log_to(2.0),
     "log10": log_to(10.0),
-    "log1p": log1p,
-    "expm1": expm1,
     "sinc": lambda x: x.equals(0).where(1.0, (x * math.pi).math("sin") / (x * math.pi)),
     "logit": lambda x: (x / (1.0 - x)).math("log"),
 }

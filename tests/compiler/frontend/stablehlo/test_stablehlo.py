@@ -465,6 +465,50 @@ def test_control_flow_and_calls():
         assert (chosen == (x if count else -x)).all()
 
 
+COUNTS = """
+    func.func @main(%x: tensor<6xf32>) -> (tensor<FORM>, tensor<6xf32>, tensor<6xf32>) {
+      %first = stablehlo.constant dense<FIRST> : tensor<FORM>
+      %last = stablehlo.constant dense<5> : tensor<FORM>
+      %step = stablehlo.constant dense<STEP> : tensor<FORM>
+      %zero = stablehlo.constant dense<0.0> : tensor<6xf32>
+      %r:4 = stablehlo.while(%k = %first, %n = %last, %v = %x, %z = %zero)
+          : tensor<FORM>, tensor<FORM>, tensor<6xf32>, tensor<6xf32>
+        cond {
+          %p = stablehlo.compare LT, %k, %n : (tensor<FORM>, tensor<FORM>) -> tensor<i1>
+          stablehlo.return %p : tensor<i1>
+        } do {
+          %m = stablehlo.add %k, %step : tensor<FORM>
+          %o = stablehlo.dynamic_slice %v, %k, sizes = [1] : (tensor<6xf32>, tensor<FORM>) -> tensor<1xf32>
+          %y = stablehlo.dynamic_update_slice %z, %o, %k : (tensor<6xf32>, tensor<1xf32>, tensor<FORM>) -> tensor<6xf32>
+          %w = stablehlo.add %v, %v : tensor<6xf32>
+          stablehlo.return %m, %n, %w, %y : tensor<FORM>, tensor<FORM>, tensor<6xf32>, tensor<6xf32>
+        }
+      return %r#0, %r#2, %r#3 : tensor<FORM>, tensor<6xf32>, tensor<6xf32>
+    }
+"""
+
+
+@pytest.mark.parametrize(
+    ("form", "first", "step", "loop"),
+    [("i32", 2, 1, "for"), ("ui8", 7, 1, ""), ("i64", -3, 1, "for"), ("i32", 0, 2, "while")],
+)
+def test_loops_that_count(form: str, first: int, step: int, loop: str):
+    x = floats(6)
+    text = COUNTS.replace("FORM", form).replace("FIRST", str(first)).replace("STEP", str(step))
+    imported = import_stablehlo(read_stablehlo(textwrap.dedent(text), "program"), "program")
+    assert {each for each in ("for", "while") if f"graph.{each} " in str(imported.module)} == {
+        each for each in (loop,) if each
+    }
+    count, powers, kept = weft.compile(imported)(x)
+    numbers = range(first, 5, step)
+    expected = np.zeros(6, np.float32)
+    for at, number in enumerate(numbers):
+        expected[max(number, 0)] = x[max(number, 0)] * 2**at  # indices are moved inside
+    assert count == first + step * len(numbers)
+    assert (powers == x * 2 ** len(numbers)).all()
+    assert (kept == expected).all()
+
+
 def test_linear_algebra():
     root = np.tril(floats(4, 4)) + 3 * np.eye(4, dtype=np.float32)
     b = floats(4, 2)

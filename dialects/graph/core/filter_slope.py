@@ -70,5 +70,6 @@ def _adds_samples(x: Term, dy: Term, window: Window) -> bool:
     """Whether the sums of a sample are long, and no more than twice the elements of its `dy`."""
     positions = product(dy.shape[2:]).constant or 0
     taken = product((x.shape[1], *window.kernel)).constant
-    known = taken is not None and bool(dy.shape[0].constant)
-    return known and positions >= max(LONG_SUM, taken / 2)
+    if taken is None or not dy.shape[0].constant:
+        return False
+    return positions >= max(LONG_SUM, taken / 2)

@@ -205,7 +205,10 @@ class SlidingConvolutionOp(ConvolutionOp):
         channels, own = (each.shape[1].constant for each in (self.result_type, results[0]))
         if channels is None or own is None or self.groups == 1:
             return self.properties
-        return {**self.properties, "group": IntegerAttr(self.groups * own // channels, self.group.type)}
+        return {
+            **self.properties,
+            "group": IntegerAttr(self.groups * own // channels, self.group.type),
+        }
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
         return self.fitting(self.window())

@@ -5,8 +5,8 @@
 A constant filter is transformed while compiling, another one, as in training, in each call. A model
 of multiply-adds, of what transforms cost and of the bytes of the filters decides, over what is
 known of the sizes: filters grow by 16 / 9 for tiles of 2 x 2 and by 4 for those of 4 x 4, an
-artifact holds them, and a whole network reads them from memory. Another model, of rounding errors, has tiles of 2 x 2 where results are images and those of
-4 x 4 in many layers would be seen in them.
+artifact holds them, and a whole network reads them from memory. Another model, of rounding errors,
+has tiles of 2 x 2 where results are images and those of 4 x 4 in many layers would be seen in them.
 """
 
 from __future__ import annotations

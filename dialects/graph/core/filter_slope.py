@@ -8,7 +8,6 @@ from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import Shape, ShapeAttr, TensorType
 from weft.dialects.graph.core.window import Window
 
-
 LONG_SUM = 512
 """Positions of a sample from which on its sums are worth a place of their own."""
 

@@ -212,7 +212,8 @@ def _costs(
     conv: ConvOp, bounds: Mapping[Atom, Range], weights: WeightStore
 ) -> dict[int | None, float]:
     """What a convolution takes directly, None, and with tiles of the sizes that pay; empty for one
-    that has to be direct.
+    that has to be direct: where a call gives the filter, to be transformed each time, and the size
+    of the image, which may be too small for that, too.
     """
     tensor_type, filters = type_of(conv.image), type_of(conv.filter)
     if (
@@ -230,12 +231,14 @@ def _costs(
     spatial = [_likely(dim, bounds) for dim in conv.result_type.shape[2:]]
     if not simple or filters.shape[2:] != (TAPS, TAPS) or outputs is None or inputs is None:
         return {}
-    if min(outputs, inputs) < FEWEST_CHANNELS:
+    stored = constant_of(conv.filter, weights) is not None
+    guessed = any(dim.constant is None for dim in conv.result_type.shape[2:])
+    if min(outputs, inputs) < FEWEST_CHANNELS or (guessed and not stored):
         return {}
-    image, known = (tensor_type.shape[0].constant or 1, *spatial), constant_of(conv.filter, weights)
+    image = (tensor_type.shape[0].constant or 1, *spatial)
     direct = 2.0 * TAPS * TAPS * inputs * outputs * prod(image)
     costs: dict[int | None, float] = {
-        size: _cost(size, inputs * outputs, inputs + outputs, image, stored=bool(known))
+        size: _cost(size, inputs * outputs, inputs + outputs, image, stored=stored)
         for size in POINTS
     }
     paying = {size: cost for size, cost in costs.items() if cost * LEAST_GAIN <= direct}

@@ -66,6 +66,16 @@ func.func @others(%x: !graph.tensor<[1, 32, 30, 30], f32>, %s: !graph.tensor<[1,
 
 // -----
 
+// With the size of the image left open, such a filter stays.
+// CHECK-LABEL: func.func @both
+// CHECK: graph.conv
+func.func @both(%x: !graph.tensor<[1, 32, h, w], f32>, %v: !graph.tensor<[32, 32, 3, 3], f32>) -> !graph.tensor<[1, 32, h, w], f32> {
+  %y = graph.conv %x, %v {group = 1 : i64, pads = array<i64: 1, 1, 1, 1>} : (!graph.tensor<[1, 32, h, w], f32>, !graph.tensor<[32, 32, 3, 3], f32>) -> !graph.tensor<[1, 32, h, w], f32>
+  func.return %y : !graph.tensor<[1, 32, h, w], f32>
+}
+
+// -----
+
 // A height and width that only a call knows are taken to be those of a photograph's features.
 // CHECK-LABEL: func.func @open
 // CHECK: graph.winograd_tiles %x {size = 4 : i64, pads = #graph.shape<[1, 1, 1, 1]>} : (!graph.tensor<[1, 32, h, w], f32>) -> !graph.tensor<[1, 32, 36, ((h + 3) floordiv 4) * ((w + 3) floordiv 4)], f32>

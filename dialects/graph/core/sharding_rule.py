@@ -96,8 +96,8 @@ def reduction_rule(
 
 
 def convolution_rule(rank: int, groups: int, depth: Expr, has_bias: bool) -> ShardingRule:
-    """The rule of convolutions over so many spatial dims, of channels in groups of `depth`. Channels
-    are summed over, where no bias would be added for each part; groups of one channel are cut.
+    """The rule of convolutions over so many spatial dims, of groups of `depth` channels: these are
+    summed over, where no bias would be added for each part; groups of one channel are cut.
     """
     single = groups > 1 and depth == 1
     inner = "c" if groups == 1 and not has_bias else None

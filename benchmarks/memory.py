@@ -111,7 +111,7 @@ def measure_case(case: Case, host: Path, threads: int) -> Row:
 
 def peak_of_compiling(model: Path, library: Path) -> float:
     """The most memory of `weft compile` with all its processes."""
-    command = [sys.executable, "-m", "weft.cli.main", "compile", str(model)]
+    command = [sys.executable, "-m", "weft", "compile", str(model)]
     peak = 0
     process = subprocess.Popen([*command, "-o", str(library), "--no-cache"])
     while process.poll() is None:

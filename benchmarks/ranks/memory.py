@@ -88,7 +88,7 @@ def main(layers: int, width: int, axis: str) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         model, artifact = write_model(folder, layers, width), folder / "layers.so"
-        command = [sys.executable, "-m", "weft.cli.main"]
+        command = [sys.executable, "-m", "weft"]
         how = ["-o", artifact, "--weights", "file", *cut(layers, axis)]
         subprocess.run([*command, "compile", model, *how, "--no-cache"], check=True)
         size = str(4.0 * layers * width * width)

@@ -307,8 +307,8 @@ func.func @main(%x: !graph.tensor<[2, 3], f32>) {
 
 // Trees have tables of one size.
 // CHECK: graph.tree_ensemble requires tables for as many nodes and trees, got [7] i32 and [6] f32 and
-func.func @main(%x: !graph.tensor<[3, 3], f32>, %c: !graph.tensor<[7], i32>, %t: !graph.tensor<[6], f32>, %l: !graph.tensor<[7, 2], i32>, %r: !graph.tensor<[2], i32>, %d: !graph.tensor<[2], i32>, %w: !graph.tensor<[4, 1], f32>, %k: !graph.tensor<[2], i32>) {
-  %y = graph.tree_ensemble %x, %c, %t, %l, %r, %d, %w, %k {count = 1 : i64, combiner = "add", missing = false} : (!graph.tensor<[3, 3], f32>, !graph.tensor<[7], i32>, !graph.tensor<[6], f32>, !graph.tensor<[7, 2], i32>, !graph.tensor<[2], i32>, !graph.tensor<[2], i32>, !graph.tensor<[4, 1], f32>, !graph.tensor<[2], i32>) -> !graph.tensor<[3, 1], f32>
+func.func @main(%x: !graph.tensor<[3, 3], f32>, %c: !graph.tensor<[7], i32>, %t: !graph.tensor<[6], f32>, %l: !graph.tensor<[7], i32>, %r: !graph.tensor<[2], i32>, %d: !graph.tensor<[2], i32>, %w: !graph.tensor<[4, 1], f32>, %k: !graph.tensor<[2], i32>) {
+  %y = graph.tree_ensemble %x, %c, %t, %l, %r, %d, %w, %k {count = 1 : i64, combiner = "add", missing = false, bits = 3 : i64} : (!graph.tensor<[3, 3], f32>, !graph.tensor<[7], i32>, !graph.tensor<[6], f32>, !graph.tensor<[7], i32>, !graph.tensor<[2], i32>, !graph.tensor<[2], i32>, !graph.tensor<[4, 1], f32>, !graph.tensor<[2], i32>) -> !graph.tensor<[3, 1], f32>
   func.return
 }
 

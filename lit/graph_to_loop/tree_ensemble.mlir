@@ -8,18 +8,20 @@
 // CHECK: %[[DEPTH:[0-9]+]] = loop.load %a5[%[[T]]]
 // CHECK: loop.for %{{.*}} = 0 to %{{.*}} {
 // CHECK-NEXT: loop.for %[[L:[a-z_0-9]+]] = 0 to 64 {
-// CHECK-NEXT: loop.load %node[%[[L]]]
+// CHECK-NEXT: loop.load %leaf[%[[L]]]
 // CHECK: %[[CODE:[0-9]+]] = loop.load %a1[%[[NODE:[0-9]+]]]
 // CHECK: %[[X:[0-9]+]] = loop.load %a0[min(99, %[[L]] + 64 * %[[I]]), %{{.*}}]
 // CHECK-NEXT: %[[SPLIT:[0-9]+]] = loop.load %a2[%[[NODE]]]
-// CHECK-NEXT: arith.cmpf ole, %[[X]], %[[SPLIT]]
-// CHECK: %[[NEXT:[0-9]+]] = loop.load %a3[%[[NODE]], %{{.*}}]
-// CHECK-NEXT: loop.store %[[NEXT]], %node[%[[L]]]
+// CHECK-NEXT: %[[YES:[0-9]+]] = arith.cmpf ole, %[[X]], %[[SPLIT]]
+// CHECK: %[[NO:[0-9]+]] = arith.shrsi %[[CODE]]
+// CHECK-NEXT: %[[NEXT:[0-9]+]] = arith.select %[[YES]], %{{.*}}, %[[NO]]
+// CHECK-NEXT: loop.store %[[NEXT]], %leaf[%[[L]]]
+// CHECK: loop.load %a3[
 // CHECK: arith.addf
 // CHECK: loop.for %[[OUT:[a-z_0-9]+]] = 0 to min(-64 * %[[I]] + 100, 64) {
 // CHECK: loop.store %{{.*}}, %a8[64 * %[[I]] + %[[OUT]], 0]
-func.func @main(%x: !graph.tensor<[100, 3], f32>, %c: !graph.tensor<[7], i32>, %t: !graph.tensor<[7], f32>, %l: !graph.tensor<[7, 2], i32>, %r: !graph.tensor<[2], i32>, %d: !graph.tensor<[2], i32>, %w: !graph.tensor<[4, 1], f32>, %k: !graph.tensor<[2], i32>) -> !graph.tensor<[100, 1], f32> {
-  %y = graph.tree_ensemble %x, %c, %t, %l, %r, %d, %w, %k {count = 1 : i64, combiner = "add", missing = false} : (!graph.tensor<[100, 3], f32>, !graph.tensor<[7], i32>, !graph.tensor<[7], f32>, !graph.tensor<[7, 2], i32>, !graph.tensor<[2], i32>, !graph.tensor<[2], i32>, !graph.tensor<[4, 1], f32>, !graph.tensor<[2], i32>) -> !graph.tensor<[100, 1], f32>
+func.func @main(%x: !graph.tensor<[100, 3], f32>, %c: !graph.tensor<[7], i32>, %t: !graph.tensor<[7], f32>, %l: !graph.tensor<[7], i32>, %r: !graph.tensor<[2], i32>, %d: !graph.tensor<[2], i32>, %w: !graph.tensor<[4, 1], f32>, %k: !graph.tensor<[2], i32>) -> !graph.tensor<[100, 1], f32> {
+  %y = graph.tree_ensemble %x, %c, %t, %l, %r, %d, %w, %k {count = 1 : i64, combiner = "add", missing = false, bits = 3 : i64} : (!graph.tensor<[100, 3], f32>, !graph.tensor<[7], i32>, !graph.tensor<[7], f32>, !graph.tensor<[7], i32>, !graph.tensor<[2], i32>, !graph.tensor<[2], i32>, !graph.tensor<[4, 1], f32>, !graph.tensor<[2], i32>) -> !graph.tensor<[100, 1], f32>
   func.return %y : !graph.tensor<[100, 1], f32>
 }
 
@@ -39,8 +41,8 @@ func.func @main(%x: !graph.tensor<[100, 3], f32>, %c: !graph.tensor<[7], i32>, %
 // CHECK: %[[TOTAL:[0-9]+]] = loop.load %a8[0, %[[TARGET:[0-9]+]]]
 // CHECK: %[[MORE:[0-9]+]] = arith.addf %[[TOTAL]]
 // CHECK: loop.store %[[MORE]], %a8[0, %[[TARGET]]]
-func.func @main(%x: !graph.tensor<[1, 3], f32>, %c: !graph.tensor<[7], i32>, %t: !graph.tensor<[7], f32>, %l: !graph.tensor<[7, 2], i32>, %r: !graph.tensor<[2], i32>, %d: !graph.tensor<[2], i32>, %w: !graph.tensor<[4, 1], f32>, %k: !graph.tensor<[2], i32>) -> !graph.tensor<[1, 5], f32> {
-  %y = graph.tree_ensemble %x, %c, %t, %l, %r, %d, %w, %k {count = 5 : i64, combiner = "add", missing = true} : (!graph.tensor<[1, 3], f32>, !graph.tensor<[7], i32>, !graph.tensor<[7], f32>, !graph.tensor<[7, 2], i32>, !graph.tensor<[2], i32>, !graph.tensor<[2], i32>, !graph.tensor<[4, 1], f32>, !graph.tensor<[2], i32>) -> !graph.tensor<[1, 5], f32>
+func.func @main(%x: !graph.tensor<[1, 3], f32>, %c: !graph.tensor<[7], i32>, %t: !graph.tensor<[7], f32>, %l: !graph.tensor<[7], i32>, %r: !graph.tensor<[2], i32>, %d: !graph.tensor<[2], i32>, %w: !graph.tensor<[4, 1], f32>, %k: !graph.tensor<[2], i32>) -> !graph.tensor<[1, 5], f32> {
+  %y = graph.tree_ensemble %x, %c, %t, %l, %r, %d, %w, %k {count = 5 : i64, combiner = "add", missing = true, bits = 3 : i64} : (!graph.tensor<[1, 3], f32>, !graph.tensor<[7], i32>, !graph.tensor<[7], f32>, !graph.tensor<[7], i32>, !graph.tensor<[2], i32>, !graph.tensor<[2], i32>, !graph.tensor<[4, 1], f32>, !graph.tensor<[2], i32>) -> !graph.tensor<[1, 5], f32>
   func.return %y : !graph.tensor<[1, 5], f32>
 }
 
@@ -50,16 +52,17 @@ func.func @main(%x: !graph.tensor<[1, 3], f32>, %c: !graph.tensor<[7], i32>, %t:
 // of those that are left; the first of these has a row's numbers.
 // CHECK-LABEL: loop.kernel @tree_ensemble
 // CHECK: loop.store %{{.*}}, %columns[%{{.*}}, %{{.*}}]
-// CHECK: %[[COUNT:[0-9]+]] = loop.load %a9[%[[T:[a-z_0-9]+]], 1]
+// CHECK: %[[COUNT:[0-9]+]] = loop.load %a10[%[[T:[a-z_0-9]+]], 1]
 // CHECK: loop.for %{{.*}} = 0 to %{{.*}} {
-// CHECK: %[[MASK:[0-9]+]] = loop.load %a8[
+// CHECK: loop.load %a9[%[[Q:[0-9]+]]]
+// CHECK: %[[MASK:[0-9]+]] = loop.load %a8[%[[Q]]]
 // CHECK: loop.for %[[L:[a-z_0-9]+]] = 0 to 64 {
 // CHECK: loop.load %columns[%{{.*}}, %[[L]]]
 // CHECK: %[[STAYS:[0-9]+]] = arith.select %{{.*}}, %{{.*}}, %[[MASK]]
 // CHECK: arith.andi %{{.*}}, %[[STAYS]]
 // CHECK: math.cttz
 // CHECK: loop.load %a6[
-func.func @main(%x: !graph.tensor<[100, 3], f32>, %c: !graph.tensor<[7], i32>, %t: !graph.tensor<[7], f32>, %l: !graph.tensor<[7, 2], i32>, %r: !graph.tensor<[2], i32>, %d: !graph.tensor<[2], i32>, %w: !graph.tensor<[4, 1], f32>, %k: !graph.tensor<[2], i32>, %m: !graph.tensor<[7], i32>, %s: !graph.tensor<[2, 3], i32>) -> !graph.tensor<[100, 1], f32> {
-  %y = graph.tree_ensemble %x, %c, %t, %l, %r, %d, %w, %k, %m, %s {count = 1 : i64, combiner = "add", missing = false} : (!graph.tensor<[100, 3], f32>, !graph.tensor<[7], i32>, !graph.tensor<[7], f32>, !graph.tensor<[7, 2], i32>, !graph.tensor<[2], i32>, !graph.tensor<[2], i32>, !graph.tensor<[4, 1], f32>, !graph.tensor<[2], i32>, !graph.tensor<[7], i32>, !graph.tensor<[2, 3], i32>) -> !graph.tensor<[100, 1], f32>
+func.func @main(%x: !graph.tensor<[100, 3], f32>, %c: !graph.tensor<[7], i32>, %t: !graph.tensor<[7], f32>, %l: !graph.tensor<[7], i32>, %r: !graph.tensor<[2], i32>, %d: !graph.tensor<[2], i32>, %w: !graph.tensor<[4, 1], f32>, %k: !graph.tensor<[2], i32>, %m: !graph.tensor<[3], i32>, %p: !graph.tensor<[3], i32>, %s: !graph.tensor<[2, 3], i32>) -> !graph.tensor<[100, 1], f32> {
+  %y = graph.tree_ensemble %x, %c, %t, %l, %r, %d, %w, %k, %m, %p, %s {count = 1 : i64, combiner = "add", missing = false, bits = 3 : i64} : (!graph.tensor<[100, 3], f32>, !graph.tensor<[7], i32>, !graph.tensor<[7], f32>, !graph.tensor<[7], i32>, !graph.tensor<[2], i32>, !graph.tensor<[2], i32>, !graph.tensor<[4, 1], f32>, !graph.tensor<[2], i32>, !graph.tensor<[3], i32>, !graph.tensor<[3], i32>, !graph.tensor<[2, 3], i32>) -> !graph.tensor<[100, 1], f32>
   func.return %y : !graph.tensor<[100, 1], f32>
 }

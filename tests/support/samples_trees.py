@@ -8,11 +8,13 @@ import numpy as np
 from hypothesis.strategies import SearchStrategy
 
 from tests.support.sample import Sample, seeds
+from weft.compiler.frontend.onnx.ops.classical.forest import tables_of
 from weft.compiler.frontend.onnx.ops.classical.tree_tables import (
     Forest,
     Leaves,
     Questions,
-    masked_forest,
+    masks_of,
+    ordered,
 )
 from weft.dialects.graph import GraphOp
 from weft.dialects.graph.classical.tree_ensemble import TreeEnsembleOp
@@ -26,40 +28,38 @@ def ensembles(draw) -> Sample:
     count = draw(st.sampled_from([1, 2, 5]))
     width = draw(st.sampled_from([1, count]))
     features = draw(st.integers(1, 3))
-    tables = grown([draw(st.integers(0, 4)) for _ in range(draw(st.integers(1, 3)))], features, rng)
+    forest, depths = grown(
+        [draw(st.integers(0, 4)) for _ in range(draw(st.integers(1, 3)))], features, rng
+    )
     form = draw(st.sampled_from(["trees", "masks", "none"]))
-    (codes, thresholds, leads, roots, depths, leaves), masks = tables, []
-    if form == "masks":
-        codes, thresholds, leads, roots, *masks = masked(tables)
+    order = ordered(forest)
+    tables, bits = tables_of(forest.questions, order)
+    masks = masks_of(forest, order) if form == "masks" else None
+    codes, thresholds, leaves = tables
     if form == "none":
-        leads = rng.integers(-9, 99, leads.shape, dtype=np.int32)
+        codes = rng.integers(-99, 999, codes.shape, dtype=np.int32)
+    if draw(st.booleans()):
+        codes = codes.astype(np.int64)
     rows = rng.integers(-6, 7, (draw(st.sampled_from([1, 3, 70])), features)) / 4
     if missing := draw(st.booleans()):
         rows[rng.random(rows.shape) < 0.2] = np.nan
-    weights = rng.integers(-20, 20, (leaves, width)).astype(dtype) / 8
-    targets = rng.integers(-1, count + 1, len(roots), dtype=np.int32)
+    weights = rng.integers(-20, 20, (forest.leaves.count, width)).astype(dtype) / 8
+    targets = rng.integers(-1, count + 1, len(depths), dtype=np.int32)
+    found = () if masks is None else (masks.masks, masks.places, masks.spans)
+    ends = (order.roots.astype(np.int32), depths, weights, targets, *found)
     return Sample(
-        [
-            rows.astype(dtype),
-            codes,
-            thresholds.astype(dtype),
-            leads,
-            roots,
-            depths,
-            weights,
-            targets,
-            *masks,
-        ],
+        [rows.astype(dtype), codes, thresholds.astype(dtype), leaves, *ends],
         {
             "count": count,
             "combiner": draw(st.sampled_from(["add", "min", "max"])),
             "missing": missing,
+            "bits": bits,
         },
     )
 
 
 def grown(questions: list[int], features: int, rng):
-    """Tables of trees with so many questions each, grown at leaves drawn at random."""
+    """Trees with so many questions each, grown at leaves drawn at random, and their depths."""
     trees, asked, leaves = [], 0, 0
     for count in questions:
         tree = ["leaf"]
@@ -71,39 +71,18 @@ def grown(questions: list[int], features: int, rng):
         asked, leaves = asked + count, leaves + count + 1
     numbers = iter(range(asked)), iter(range(asked, asked + leaves))
     named = [[next(numbers[each == "leaf"]) for each in tree] for tree in trees]
-    leads = np.repeat(np.arange(asked + leaves, dtype=np.int32)[:, None], 2, 1)
+    leads = np.zeros((asked, 2), np.int64)
     for tree, names in zip(trees, named, strict=True):
         for each, name in zip(tree, names, strict=True):
             if each != "leaf":
                 leads[name] = [names[end] for end in each]
-    codes = rng.integers(0, 2 * features, asked + leaves, dtype=np.int32)
-    thresholds = rng.integers(-6, 7, asked + leaves) / 4
-    roots = np.array([names[0] for names in named], np.int32)
+    feature, missing = rng.integers(0, features, asked), rng.integers(0, 2, asked)
+    split, mode = rng.integers(-6, 7, asked) / 4, np.zeros(asked, np.int64)
+    roots = np.array([names[0] for names in named])
     depths = np.array([len(tree) // 2 for tree in trees], np.int32)
-    return codes, thresholds, leads, roots, depths, leaves
-
-
-def masked(tables):
-    """The same trees in the order of their answers, with masks and spans."""
-    codes, thresholds, leads, roots, _, leaves = tables
-    asked = len(codes) - leaves
-    numbers = np.arange(leaves)
-    questions = Questions(
-        codes[:asked], np.arange(asked), thresholds[:asked], codes[:asked] & 1, *leads[:asked].T
-    )
-    whole = Forest(questions, roots, Leaves(leaves, 1, numbers, 0 * numbers, 0.0 * numbers))
-    found = masked_forest(whole)
-    assert found is not None, "small trees have masks"
-    ordered, ends = found.forest.questions, np.arange(asked, asked + leaves, dtype=np.int32)
-    leads = np.stack([np.append(ordered.true, ends), np.append(ordered.false, ends)], 1)
-    return [
-        np.append(ordered.feature, codes[asked:]).astype(np.int32),
-        np.append(ordered.split, thresholds[asked:]),
-        leads.astype(np.int32),
-        found.forest.roots.astype(np.int32),
-        found.masks,
-        found.spans,
-    ]
+    none = np.zeros(leaves, np.int64)
+    all_leaves = Leaves(leaves, 1, np.arange(leaves), none, 0.0 * none)
+    return Forest(Questions(feature, mode, split, missing, *leads.T), roots, all_leaves), depths
 
 
 SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {TreeEnsembleOp: ensembles()}

@@ -132,7 +132,3 @@ def _one_line(error: Exception) -> str:
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     tell(f"weft: warning: {' '.join(str(message).split())}")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -34,16 +34,18 @@ class TreeEnsembleOp(GraphOp):
     """`y[n, targets[t] + k] = combine over t of weights[leaf(n, t), k]`: of each tree the leaf that
     a row comes to.
 
-    Nodes are questions `x[n, codes[q] >> 1] <= thresholds[q]`, then leaves. From `roots[t]` a row
-    takes `depths[t]` steps, to `leads[q, 0]` where the answer is yes and to `leads[q, 1]`
-    otherwise; leaves lead to themselves. With `missing`, a NaN is a yes where the lowest bit of the
-    code is 1. Trees are combined in their order, by `add`, `min` or `max`. Numbers of nodes,
-    features and targets that there are not are moved to the last one that there is.
+    Nodes stand in the order in which rows go down: a question, the nodes of yes, those of no. A
+    question is `x[n, feature] <= thresholds[q]`. From its lowest bit upwards a code says whether a
+    NaN is a yes (with `missing`), which feature, up to `bits`, and where no leads; yes leads to the
+    next node. A leaf's threshold is NaN, and no leads to itself; `leaves` says which leaf it is.
+    From `roots[t]` a row takes `depths[t]` steps. Trees are combined in their order, by `add`,
+    `min` or `max`. Numbers of nodes, features, leaves and targets that there are not are moved to
+    the last one that there is.
 
-    Trees of 32 leaves at most, or of 64, may have `masks` of as many bits: `spans[t]` is the first
-    question of a tree, how many it has, one after the other, and its first leaf. Leaves stand in
-    their order then, those of yes in front, and where the answer is no, `masks[q]` takes the leaves
-    of yes out of those that are left: a row comes to the first that stays (QuickScorer).
+    Trees of 32 leaves at most, or of 64, may have `masks` of as many bits, one for each question:
+    `places` is where it stands, and `spans[t]` the first question of a tree, how many it has, and
+    its first leaf. Leaves have their order's numbers then, and where the answer is no, a mask takes
+    the leaves of yes out of those that are left: a row comes to the first that stays (QuickScorer).
     """
 
     name = "graph.tree_ensemble"
@@ -52,30 +54,33 @@ class TreeEnsembleOp(GraphOp):
     operand: SSAValue = operand_def(TensorType)
     codes: SSAValue = operand_def(TensorType)
     thresholds: SSAValue = operand_def(TensorType)
-    leads: SSAValue = operand_def(TensorType)
+    leaves: SSAValue = operand_def(TensorType)
     roots: SSAValue = operand_def(TensorType)
     depths: SSAValue = operand_def(TensorType)
     weights: SSAValue = operand_def(TensorType)
     targets: SSAValue = operand_def(TensorType)
     masks: SSAValue | None = opt_operand_def(TensorType)
+    places: SSAValue | None = opt_operand_def(TensorType)
     spans: SSAValue | None = opt_operand_def(TensorType)
     count: IntegerAttr[Any] = prop_def(IntegerAttr)
     combiner: StringAttr = prop_def(StringAttr)
     missing: BoolAttr = prop_def(BoolAttr)
+    bits: IntegerAttr[Any] = prop_def(IntegerAttr)
     result: SSAValue = result_def(TensorType)
 
     def infer(self) -> Sequence[TensorType]:
-        rows, codes, thresholds, leads, roots, depths, weights, targets = self._first_types()
-        tables = (codes, leads, roots, depths, targets, *self.tensor_types()[9:])
-        integers = all(each.element == I32 for each in tables)
-        self.require(integers, "tables of i32", " and ".join(map(str, tables)))
+        rows, codes, thresholds, leaves, roots, depths, weights, targets = self._first_types()
+        tables = (leaves, roots, depths, targets, *self.tensor_types()[9:])
+        integers = all(each.element == I32 for each in tables) and codes.element in (I32, I64)
+        self.require(integers, "tables of i32", " and ".join(map(str, (codes, *tables))))
         floats = rows.element in (F32, F64) and thresholds.element == rows.element
         self.require(floats, "thresholds of the rows' f32 or f64", f"{rows} and {thresholds}")
         self.require(weights.element in (F32, F64), "weights of f32 or f64", weights)
         self.require(rows.has_rank and rows.rank == 2, "rows of features", rows)
         self._require_tables()
-        combiner = self.combiner.data
+        combiner, bits = self.combiner.data, self.code_bits
         self.require(combiner in self.COMBINERS, f"one of {self.COMBINERS}", combiner)
+        self.require(0 < bits < 32, "from 1 to 31 bits", bits)
         width = weights.shape[1].constant or 1
         self.require(width <= self.target_count, "weights of some targets", weights)
         return [tensor((rows.shape[0], self.target_count), weights.element)]
@@ -83,36 +88,36 @@ class TreeEnsembleOp(GraphOp):
     def _require_tables(self) -> None:
         """Tables have sizes that belong together: of nodes, of leaves among them, of trees."""
         ranks = [each.rank if each.has_rank else None for each in self.tensor_types()]
-        wanted = [2, 1, 1, 2, 1, 1, 2, 1, 1, 2][: len(ranks)]
+        wanted = [2, 1, 1, 1, 1, 1, 2, 1, 1, 1, 2][: len(ranks)]
         self.require(ranks == wanted, "tables of ranks 1 and 2", ranks)
-        _, codes, thresholds, leads, roots, depths, weights, targets = (
+        _, codes, thresholds, leaves, roots, depths, weights, targets = (
             each.shape for each in self._first_types()
         )
-        fits = thresholds == codes == leads[:1] and depths == roots == targets
-        fits = fits and leads[1].constant in (None, 2)
+        fits = thresholds == codes == leaves and depths == roots == targets
         listed = " and ".join(str(each) for each in self.tensor_types()[1:])
-        if self.masks is not None and self.spans is not None:
-            spans = type_of(self.spans).shape
-            fits = fits and type_of(self.masks).shape == codes
-            fits = fits and type_of(self.masks).element in (I32, I64)
-            fits = fits and spans[:1] == roots and spans[1].constant in (None, 3)
-        self.require(fits, "tables for as many nodes and trees", listed)
         sizes = [each.constant for each in (codes[0], roots[0], weights[0])]
+        if self.spans is not None:
+            masks, places, spans = self.tensor_types()[8:]
+            fits = fits and places.shape == masks.shape and masks.element in (I32, I64)
+            fits = fits and spans.shape[:1] == roots and spans.shape[1].constant in (None, 3)
+            sizes.append(masks.shape[0].constant)
+        self.require(fits, "tables for as many nodes and trees", listed)
         known = [size for size in sizes if size is not None]
         self.require(all(0 < size < 1 << 30 for size in known), "nodes, leaves and trees", listed)
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
         """There are a feature, a tree and leaves, which are nodes."""
-        rows, codes, _, leads, roots, _, weights, _ = (each.shape for each in self._first_types())
-        sizes = (rows[1], roots[0], *weights)
+        rows, codes, _, _, roots, _, weights, _ = (each.shape for each in self._first_types())
+        sizes = [rows[1], roots[0], *weights]
+        fixed: list[tuple[Expr, Expr]] = []
+        if self.masks is not None and self.spans is not None:
+            sizes.append(type_of(self.masks).shape[0])
+            fixed.append((type_of(self.spans).shape[1], Expr.of(3)))
         some = [pair for size in sizes for pair in at_least(size, 1)]
         within = [
             *at_least(codes[0], weights[0]),
             *at_least(Expr.of(self.target_count), weights[1]),
         ]
-        fixed = [(leads[1], Expr.of(2))]
-        if self.spans is not None:
-            fixed.append((type_of(self.spans).shape[1], Expr.of(3)))
         return [*some, *within, *(pair for pair in fixed if pair[0].constant is None)]
 
     def _first_types(self) -> list[TensorType]:
@@ -128,22 +133,28 @@ class TreeEnsembleOp(GraphOp):
         """Whether a NaN may be a yes."""
         return bool(self.missing.value.data)
 
+    @property
+    def code_bits(self) -> int:
+        """How many of a code's bits are below where no leads."""
+        return self.bits.value.data
+
     def reference(self, *operands: Array) -> Sequence[Array]:
-        rows, codes, thresholds, leads, roots, depths, weights, targets = operands[:8]
+        rows, codes, thresholds, leaves, roots, depths, weights, targets = operands[:8]
         combine = {"add": np.add, "min": np.minimum, "max": np.maximum}[self.combiner.data]
         start = start_of(self.combiner.data, self.result_type)
         total = np.full((len(rows), self.target_count), start, weights.dtype)
-        numbers, last = np.arange(len(rows)), len(codes) - 1
+        numbers, last, bits = np.arange(len(rows)), len(codes) - 1, self.code_bits
         for root, depth, target in zip(roots, depths, targets, strict=True):
             node = np.full(len(rows), root)
             for _ in range(depth):
                 node = _moved(node, last)
-                x = rows[numbers, _moved(codes[node] >> 1, rows.shape[1] - 1)]
+                feature = codes[node] >> 1 & (1 << (bits - 1)) - 1
+                x = rows[numbers, _moved(feature, rows.shape[1] - 1)]
                 yes = x <= thresholds[node]
                 if self.tracks_missing:
                     yes |= np.isnan(x) & ((codes[node] & 1) == 1)
-                node = leads[node, np.where(yes, 0, 1)]
-            leaf = _moved(_moved(node, last) - (len(codes) - len(weights)), len(weights) - 1)
+                node = np.where(yes, node + 1, codes[node] >> bits)
+            leaf = _moved(leaves[_moved(node, last)], len(weights) - 1)
             first = int(_moved(target, self.target_count - weights.shape[1]))
             columns = slice(first, first + weights.shape[1])
             total[:, columns] = combine(total[:, columns], weights[leaf])
@@ -158,7 +169,7 @@ class TreeEnsembleOp(GraphOp):
         rows, codes, _, _, roots, _, weights, _ = self._first_types()
         combiner, has_masks = self.combiner.data, self.spans is not None
         shape = (rows, codes, roots, weights, self.result_type)
-        ensemble = Ensemble(*shape, combiner, self.tracks_missing, has_masks)
+        ensemble = Ensemble(*shape, combiner, self.code_bits, self.tracks_missing, has_masks)
         self._lower_by_rows(Walk(b, ensemble, operands, results[0]))
 
     def _lower_by_rows(self, walk: Walk) -> None:

@@ -29,7 +29,7 @@ FEW_MASKED = 8
 TOTAL_BYTES = 128 * 1024
 """Of the totals of a block that a thread keeps on its stack."""
 
-NODE_BYTES = 16
+NODE_BYTES = 12
 CACHED_BYTES = 1 << 20
 """Of trees that stay in a cache while all rows go down them."""
 
@@ -45,7 +45,7 @@ def start_of(combiner: str, result: TensorType) -> float:
 
 class Ensemble(Struct, frozen=True):
     """What the loops of an operator depend on: types of its operands and of its result, how trees
-    are combined, whether a NaN may be a yes, and whether there are masks.
+    are combined, a code's bits, whether a NaN may be a yes, and whether there are masks.
     """
 
     rows: TensorType
@@ -54,6 +54,7 @@ class Ensemble(Struct, frozen=True):
     weights: TensorType
     result: TensorType
     combiner: str
+    bits: int
     tracks_missing: bool
     has_masks: bool
 
@@ -64,7 +65,7 @@ class Ensemble(Struct, frozen=True):
 
 
 ValueAt = Callable[[Scalar, Expr], Scalar]
-"""The value of a feature in a lane."""
+"""The value of a code's feature in a lane."""
 
 
 class Walk(Struct, frozen=True):
@@ -97,13 +98,13 @@ class Walk(Struct, frozen=True):
             columns = self._columns(number * BLOCK) if self.has_masks else None
             used = rows.ceildiv(BLOCK) if blocks > 1 else 1
             with b.loops([self._trees, used], "tb") as (tree, block):
-                nodes = b.scratch([BLOCK], I32, "node")
+                leaves = b.scratch([BLOCK], I32, "leaf")
                 if columns is not None:
-                    self._mask(nodes, columns, tree)
+                    self._mask(leaves, columns, tree)
                 else:
                     first = number * chunk + block * BLOCK
-                    self._walk_rows(nodes, tree, self._of_block(first, count - 1 - first))
-                self._combine_rows(totals, nodes, tree, block)
+                    self._walk_rows(leaves, tree, self._of_block(first, count - 1 - first))
+                self._combine_rows(totals, leaves, tree, block)
             with b.loops([rows, targets], "lk") as (lane, k):
                 b.store(self.result, [number * chunk + lane, k], b.load(totals, [k, lane]))
 
@@ -117,14 +118,14 @@ class Walk(Struct, frozen=True):
             return 1
         return CHUNK if nodes * NODE_BYTES > CACHED_BYTES and self.fits_stack(CHUNK) else 1
 
-    def _walk_rows(self, nodes: SSAValue, tree: Expr, value_at: ValueAt) -> None:
+    def _walk_rows(self, leaves: SSAValue, tree: Expr, value_at: ValueAt) -> None:
         """The leaves of one tree that rows walk to."""
         b = self.b
         root = b.load(self.operands[4], [tree])
         with b.loops([BLOCK], "l") as (lane,):
-            b.store(nodes, [lane], root)
+            b.store(leaves, [lane], root)
         depth = b.subscript(b.load(self.operands[5], [tree]))
-        self._descend(nodes, BLOCK, depth, value_at)
+        self._descend(leaves, BLOCK, depth, value_at)
 
     @property
     def has_masks(self) -> bool:
@@ -144,47 +145,41 @@ class Walk(Struct, frozen=True):
             b.store(columns, [feature, lane], b.load(self.operands[0], [row, feature]))
         return columns
 
-    def _mask(self, nodes: SSAValue, columns: SSAValue, tree: Expr) -> None:
+    def _mask(self, leaves: SSAValue, columns: SSAValue, tree: Expr) -> None:
         """The leaves of one tree that no answer takes out."""
-        b, (masks, spans) = self.b, self.operands[8:]
+        b, (masks, places, spans) = self.b, self.operands[8:]
         first, count, leaf = (b.load(spans, [tree, part]) for part in range(3))
-        bits = buffer_type_of(masks).element
+        bits, last = buffer_type_of(masks).element, buffer_type_of(masks).shape[0] - 1
         left, all_bits = b.scratch([BLOCK], bits, "left"), b.constant(-1, bits)
         with b.loops([BLOCK], "l") as (lane,):
             b.store(left, [lane], all_bits)
         with b.loops([b.subscript(count)], "q") as (q,):
-            position = b.subscript(self._node(first + b.index(q, I32)))
-            code, threshold = (
-                b.load(self.operands[1], [position]),
-                b.load(self.operands[2], [position]),
-            )
-            mask, column = (
-                b.load(masks, [position]),
-                b.subscript(self._feature(code.shift_right(1))),
-            )
+            question = b.subscript(self._bounded(first + b.index(q, I32), last))
+            position = b.subscript(self._node(b.load(places, [question])))
+            code, threshold = (b.load(each, [position]) for each in self.operands[1:3])
+            mask = b.load(masks, [question])
+            column = self._feature(code)
             with b.loops([BLOCK], "l") as (lane,):
                 yes = self._answer(b.load(columns, [column, lane]), threshold, code)
                 stays = yes.select(all_bits, mask)
                 b.store(left, [lane], b.load(left, [lane]) & stays)
-        (node_count,), (leaves, _) = self.op.codes.shape, self.op.weights.shape
-        behind = leaf + b.index(node_count - leaves, I32)
         with b.loops([BLOCK], "l") as (lane,):
-            b.store(nodes, [lane], b.load(left, [lane]).math("cttz").cast(I32) + behind)
+            b.store(leaves, [lane], b.load(left, [lane]).math("cttz").cast(I32) + leaf)
 
-    def _combine_rows(self, totals: SSAValue, nodes: SSAValue, tree: Expr, block: Expr) -> None:
+    def _combine_rows(self, totals: SSAValue, leaves: SSAValue, tree: Expr, block: Expr) -> None:
         """What a tree has for each row of a block."""
         b = self.b
         with b.loops([self._width], "k") as (k,):
             target = self._target(tree, k)
             with b.loops([BLOCK], "l") as (lane,):
-                weight = self._weight(b.load(nodes, [lane]), k)
+                weight = self._weight(b.load(leaves, [lane]), k)
                 place = [target, block * BLOCK + lane]
                 b.store(totals, place, self._combined(b.load(totals, place), weight))
 
     def _of_block(self, first: Expr, last_lane: Expr) -> ValueAt:
-        def value_at(feature: Scalar, lane: Expr) -> Scalar:
+        def value_at(code: Scalar, lane: Expr) -> Scalar:
             row = first + minimum([lane, last_lane])
-            return self.b.load(self.operands[0], [row, self.b.subscript(self._feature(feature))])
+            return self.b.load(self.operands[0], [row, self._feature(code)])
 
         return value_at
 
@@ -197,13 +192,13 @@ class Walk(Struct, frozen=True):
             with b.loops([self.op.target_count], "k") as (k,):
                 b.store(self.result, [row, k], self._nothing())
             with b.loops([self._trees.ceildiv(lanes)], "t") as (block,):
-                nodes = b.scratch([lanes], I32, "node")
+                leaves = b.scratch([lanes], I32, "leaf")
                 last = self._trees - 1 - block * lanes
                 with b.loops([lanes], "l") as (lane,):
                     tree = block * lanes + minimum([lane, last])
-                    b.store(nodes, [lane], b.load(self.operands[4], [tree]))
-                self._descend(nodes, lanes, self._deepest(block, last), self._of_row(row))
-                self._combine_trees(row, nodes, block, last)
+                    b.store(leaves, [lane], b.load(self.operands[4], [tree]))
+                self._descend(leaves, lanes, self._deepest(block, last), self._of_row(row))
+                self._combine_trees(row, leaves, block, last)
 
     @property
     def _trees_of_block(self) -> int:
@@ -222,18 +217,18 @@ class Walk(Struct, frozen=True):
         return b.subscript(b.load(deepest, [0]))
 
     def _of_row(self, row: Expr) -> ValueAt:
-        def value_at(feature: Scalar, lane: Expr) -> Scalar:
-            return self.b.load(self.operands[0], [row, self.b.subscript(self._feature(feature))])
+        def value_at(code: Scalar, lane: Expr) -> Scalar:
+            return self.b.load(self.operands[0], [row, self._feature(code)])
 
         return value_at
 
-    def _combine_trees(self, row: Expr, nodes: SSAValue, block: Expr, last_lane: Expr) -> None:
+    def _combine_trees(self, row: Expr, leaves: SSAValue, block: Expr, last_lane: Expr) -> None:
         """What each tree of a block has for a row, one after the other."""
         b, element, lanes = self.b, self.op.result.element, self._trees_of_block
         with b.loops([self._width], "k") as (k,):
             weights = b.scratch([lanes], element, "weight")
             with b.loops([lanes], "l") as (lane,):
-                b.store(weights, [lane], self._weight(b.load(nodes, [lane]), k))
+                b.store(weights, [lane], self._weight(b.load(leaves, [lane]), k))
             with b.loops([minimum([last_lane + 1, lanes])], "l") as (lane,):
                 target = self._target(block * lanes + lane, k)
                 total, weight = b.load(self.result, [row, target]), b.load(weights, [lane])
@@ -256,20 +251,22 @@ class Walk(Struct, frozen=True):
         return self.b.constant(start, self.op.result.element)
 
     def _descend(self, nodes: SSAValue, lanes: int, depth: Expr, value_at: ValueAt) -> None:
-        """All lanes' steps from one level to the next, down to the leaves."""
-        with self.b.loops([depth], "d"), self.b.loops([lanes], "l") as (lane,):
-            node = self.b.load(nodes, [lane])
-            self.b.store(nodes, [lane], self._step(node, value_at, lane))
+        """All lanes' steps from one level to the next, down to the leaves, and which these are."""
+        b = self.b
+        with b.loops([depth], "d"), b.loops([lanes], "l") as (lane,):
+            node = b.load(nodes, [lane])
+            b.store(nodes, [lane], self._step(node, value_at, lane))
+        with b.loops([lanes], "l") as (lane,):
+            node = b.subscript(self._node(b.load(nodes, [lane])))
+            b.store(nodes, [lane], b.load(self.operands[3], [node]))
 
     def _step(self, node: Scalar, value_at: ValueAt, lane: Expr) -> Scalar:
         """Where a lane stands one level further down."""
-        b = self.b
-        position = b.subscript(self._node(node))
+        b, node = self.b, self._node(node)
+        position = b.subscript(node)
         code = b.load(self.operands[1], [position])
-        value = value_at(code.shift_right(1), lane)
-        yes = self._answer(value, b.load(self.operands[2], [position]), code)
-        answer = yes.select(b.constant(0, I32), b.constant(1, I32))
-        return b.load(self.operands[3], [position, b.subscript(answer)])
+        yes = self._answer(value_at(code, lane), b.load(self.operands[2], [position]), code)
+        return yes.select(node + 1, code.shift_right(self.op.bits).cast(I32))
 
     def _answer(self, value: Scalar, threshold: Scalar, code: Scalar) -> Scalar:
         """Whether the answer to a question is yes."""
@@ -286,11 +283,10 @@ class Walk(Struct, frozen=True):
         first = self.b.load(self.operands[7], [tree])
         return self.b.subscript(self._bounded(first, last)) + k
 
-    def _weight(self, node: Scalar, k: Expr) -> Scalar:
-        """The number k of the leaf that a node is."""
-        (nodes,), (leaves, _) = self.op.codes.shape, self.op.weights.shape
-        leaf = self._bounded(self._node(node) - self.b.index(nodes - leaves, I32), leaves - 1)
-        return self.b.load(self.operands[6], [self.b.subscript(leaf), k])
+    def _weight(self, leaf: Scalar, k: Expr) -> Scalar:
+        """The number k of a leaf."""
+        bounded = self._bounded(leaf, self.op.weights.shape[0] - 1)
+        return self.b.load(self.operands[6], [self.b.subscript(bounded), k])
 
     def _combined(self, total: Scalar, weight: Scalar) -> Scalar:
         if self.op.combiner == "add":
@@ -300,8 +296,10 @@ class Walk(Struct, frozen=True):
     def _node(self, node: Scalar) -> Scalar:
         return self._bounded(node, self.op.codes.shape[0] - 1)
 
-    def _feature(self, feature: Scalar) -> Scalar:
-        return self._bounded(feature, self.op.rows.shape[1] - 1)
+    def _feature(self, code: Scalar) -> Expr:
+        """The column of a code's feature."""
+        feature = code.shift_right(1) & (1 << (self.op.bits - 1)) - 1
+        return self.b.subscript(self._bounded(feature.cast(I32), self.op.rows.shape[1] - 1))
 
     def _bounded(self, number: Scalar, last: Expr) -> Scalar:
         """A number of 32 bits from 0 to the last."""

@@ -142,3 +142,31 @@ def test_more_nodes_than_a_cache_holds_agree_with_onnxruntime() -> None:
     trees = grown([4000] * 9, 4, rng)
     trees |= {"target_ids": [0] * len(trees["target_weights"]), "n_targets": 1}
     equal(model_of(trees, 4), rng.normal(size=(700, 4)).astype(np.float32), (3, 700))
+
+
+def test_a_node_to_which_several_questions_lead_is_one() -> None:
+    """x <= 0 asks y <= 0 and otherwise y <= 1, whose yes is the same question: z <= 0. A question
+    about NaN is answered by no alone.
+    """
+    trees = {
+        "nodes_treeids": [0] * 8,
+        "nodes_nodeids": [0, 1, 2, 3, 4, 5, 6, 7],
+        "nodes_modes": ["BRANCH_LEQ"] * 4 + ["LEAF"] * 3 + ["BRANCH_LEQ"],
+        "nodes_featureids": [0, 1, 1, 2, 0, 0, 0, 0],
+        "nodes_values": [0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, np.nan],
+        "nodes_truenodeids": [1, 3, 3, 4, 0, 0, 0, 5],
+        "nodes_falsenodeids": [2, 6, 7, 5, 0, 0, 0, 4],
+        "target_treeids": [0] * 3,
+        "target_nodeids": [4, 5, 6],
+        "target_ids": [0] * 3,
+        "target_weights": [1.0, 2.0, 4.0],
+        "n_targets": 1,
+    }
+    rows = np.stack(np.meshgrid(*[[-1.0, 0.5, 2.0]] * 3), -1).reshape(-1, 3).astype(np.float32)
+    x, y, z = rows.T
+    asked = np.where(z <= 0, 1.0, 2.0)
+    expected = np.where(x <= 0, np.where(y <= 0, asked, 4.0), np.where(y <= 1, asked, 1.0))
+    executable = weft.compile(model_of(trees, 3), threads=1)
+    for count in (1, 27, 81):
+        result = executable(np.resize(rows, (count, 3)))[0]
+        np.testing.assert_array_equal(result[:, 0], np.resize(expected, count))

@@ -156,6 +156,12 @@ def _threefry(*pairs: Any) -> Any:
     return np.uint64(high << 32 | low).view(np.int64)
 
 
+def _digits(value: Any) -> str:
+    """The bits of an integer, the highest first."""
+    width = value.dtype.itemsize * 8
+    return f"{int(value) & (1 << width) - 1:0{width}b}"
+
+
 FUNCTIONS: dict[str, Function] = {
     "arith.addf": operator.add,
     "arith.subf": operator.sub,
@@ -234,4 +240,7 @@ FUNCTIONS: dict[str, Function] = {
     "math.roundeven": np.rint,
     "math.round": lambda value: np.copysign(np.floor(abs(value) + 0.5), value),
     "math.copysign": np.copysign,
+    "math.ctpop": lambda value: _digits(value).count("1"),
+    "math.ctlz": lambda value: len(_digits(value)) - len(_digits(value).lstrip("0")),
+    "math.cttz": lambda value: len(_digits(value)) - len(_digits(value).rstrip("0")),
 }

@@ -15,7 +15,7 @@ from weft.cli.main import COMMANDS
 from weft.compiler.version import VERSION
 
 ROOT = Path(__file__).parents[3]
-WEFT = (sys.executable, "-m", "weft.cli.main")
+WEFT = (sys.executable, "-m", "weft")
 
 
 @pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])

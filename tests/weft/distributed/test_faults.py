@@ -101,7 +101,7 @@ except weft.RankError as error:
 def launched(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    command = [sys.executable, "-m", "weft.cli.main", "launch", "-n", "2", "--all-output"]
+    command = [sys.executable, "-m", "weft", "launch", "-n", "2", "--all-output"]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "WEFT_CACHE_DIR": str(tmp_path / "cache")}
     return subprocess.Popen(
         [*command, program, *arguments],

@@ -43,7 +43,7 @@ def test_one_trace_has_the_call_of_both_processes(tmp_path: Path):
     """
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    command = [sys.executable, "-m", "weft.cli.main", "launch", "-n", "2", "--all-output"]
+    command = [sys.executable, "-m", "weft", "launch", "-n", "2", "--all-output"]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "WEFT_CACHE_DIR": str(tmp_path / "cache")}
     done = subprocess.run(
         [*command, program], cwd=tmp_path, env=environment, check=True, timeout=120,

@@ -6,6 +6,7 @@ the tables have `<=` alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,12 @@ from weft.compiler.frontend.onnx.node import OnnxNode
 from weft.compiler.frontend.onnx.ops.classical.rows import dims_of
 from weft.compiler.frontend.onnx.ops.classical.tree_tables import (
     Forest,
+    Order,
     Questions,
-    masked_forest,
+    masks_of,
     moved_behind,
+    ordered,
+    with_links,
 )
 from weft.dialects.errors import ModelError
 from weft.dialects.graph.core.dtypes import numpy_dtype
@@ -52,28 +56,39 @@ def walk(node: OnnxNode, forest: Forest, rows: SSAValue, aggregate: int) -> SSAV
     node.reserve(forest.leaves.targets)
     _check_questions(forest.questions, rows)
     dtype = numpy_dtype(type_of(rows).element)
-    forest = _compared_by_less_equal(forest, dtype)
+    forest = with_links(_compared_by_less_equal(forest, dtype))
     depths, tree_of_leaf = _explored(forest)
-    masked = masked_forest(forest) if (tree_of_leaf >= 0).all() else None
-    if masked is not None:
-        forest, tree_of_leaf = masked.forest, np.repeat(np.arange(len(depths)), masked.leaves)
-    weights, targets = _weights(node, forest, tree_of_leaf, aggregate)
-    asked, leaves = forest.questions, forest.leaves.count
-    ends = np.arange(len(asked), len(asked) + leaves)
-    leads = np.stack([np.append(asked.true, ends), np.append(asked.false, ends)], 1)
-    codes = np.append(2 * asked.feature + asked.missing, np.zeros(leaves, np.int64))
-    splits = np.append(asked.split, np.zeros(leaves)).astype(dtype)
-    whole = (node.constant(x.astype(np.int32)) for x in (leads, forest.roots, depths))
-    tables = (node.constant(codes.astype(np.int32)), node.constant(splits), *whole)
-    combiner = {MIN: "min", MAX: "max"}.get(aggregate, "add")
-    found = (node.constant(each) for each in (masked.masks, masked.spans)) if masked else ()
+    order = ordered(forest)
+    leaves = replace(forest.leaves, leaf=order.leaves[forest.leaves.leaf])
+    forest, trees = replace(forest, leaves=leaves), tree_of_leaf[np.argsort(order.leaves)]
+    weights, targets = _weights(node, forest, trees, aggregate)
+    tables, bits = tables_of(forest.questions, order)
+    masks = masks_of(forest, order)
+    found = (masks.masks, masks.places, masks.spans) if masks is not None else ()
+    ends = (order.roots.astype(np.int32), depths.astype(np.int32), weights, targets)
     total = node.b.op(
-        "tree_ensemble", rows, *tables, node.constant(weights), node.constant(targets), *found,
-        count=forest.leaves.targets, combiner=combiner, missing=bool(asked.missing.any()),
+        "tree_ensemble", rows, *map(node.constant, (*tables, *ends, *found)),
+        count=leaves.targets, combiner={MIN: "min", MAX: "max"}.get(aggregate, "add"),
+        missing=bool(forest.questions.missing.any()), bits=bits,
     ).results[0]  # fmt: skip
     if aggregate != AVERAGE:
         return total
     return node.b.div(total, node.scalar(len(forest.roots), type_of(total).element))
+
+
+def tables_of(asked: Questions, order: Order) -> tuple[Sequence[Array], int]:
+    """Codes, in words of 32 bits or of 64, thresholds and leaves of the nodes, and how many bits of
+    a code are below where no leads.
+    """
+    bits = 1 + int(asked.feature.max(initial=0)).bit_length()
+    is_leaf = order.nodes >= len(asked)
+    nodes = order.nodes[~is_leaf]
+    codes, thresholds = order.no << bits, np.full(len(is_leaf), np.nan, asked.split.dtype)
+    codes[~is_leaf] |= asked.feature[nodes] << 1 | asked.missing[nodes]
+    thresholds[~is_leaf] = asked.split[nodes]
+    leaves = np.where(is_leaf, np.cumsum(is_leaf) - 1, 0)
+    word = np.int32 if len(codes) << bits < 1 << 31 else np.int64
+    return (codes.astype(word), thresholds, leaves.astype(np.int32)), bits
 
 
 def _check_questions(asked: Questions, rows: SSAValue) -> None:

@@ -40,7 +40,7 @@ from weft.tracing import donations
 
 SLOW = Wire(100e-6, 1e9)
 MEBIBYTES = 16
-TURNS = 7
+TURNS = 5
 ROWS = {"resnet18": 8, "gpt2": 2}
 """Of each rank."""
 NAMES = {"resnet18": "resnet18_64", "gpt2": "gpt2_2"}
@@ -100,7 +100,7 @@ def part(weight, cut: P):
     return np.ascontiguousarray(np.split(weight, weft.ranks(), axis)[weft.rank()])
 
 
-def ways_of(name: str) -> dict[str, Callable[[], object]]:
+def runs_of(name: str) -> dict[str, Callable[[], object]]:
     """What runs on all ranks together, and on each alone."""
     ranks = weft.ranks()
     if name in ROWS:
@@ -142,7 +142,7 @@ def measured(name: str, exchange: Exchange) -> dict:
     """Milliseconds of a step in each way, medians, by the wall and of processor time of all ranks,
     and what a rank sends in one.
     """
-    ways, first = ways_of(name), weft.rank() == 0
+    ways, first = runs_of(name), weft.rank() == 0
     runs: dict[str, tuple[Callable[[], object], Wire, bool]] = {
         "one": (ways["alone"], MEMORY, not first),
         "all": (ways["alone"], MEMORY, False),
@@ -274,7 +274,7 @@ def main() -> None:
     begin = time.time()
     end = begin + arguments.seconds
     path = arguments.output.resolve()
-    launch = [sys.executable, "-m", "weft.cli.main", "launch", "--timeout", "300", "-n"]
+    launch = [sys.executable, "-m", "weft", "launch", "--timeout", "300", "-n"]
     last = end - FOR_PREDICTIONS
     own = [__file__, "--cases", arguments.cases, "-o", str(path), "--end", str(last)]
     for count in arguments.ranks.split(","):

@@ -3,9 +3,6 @@ rank, the loss after a run of steps, and outputs are those of one rank. For all 
 
     python -m tests.weft.distributed.models --threads 4 50 gpt2  ranks of threads
     weft launch -n 4 tests/weft/distributed/models.py 50 gpt2    and mpirun -n 4 python ...
-
-With the channels, widths and layers of the real ones, but small images and few words, which only
-those get that name them: `resnet18`, `gpt2_two_layers` (of 4,096 words) and `gpt2_small`.
 """
 # pyright: basic
 
@@ -17,7 +14,6 @@ import numpy as np
 
 import weft
 import weft.numpy as wnp
-from benchmarks.training import networks
 from weft import Mesh, P, nn, optim
 
 NUMBERS = np.random.default_rng(11)
@@ -163,39 +159,13 @@ def resnet(ranks: int):
     return loss, parameters, PICTURES, WORDS_OUT[:, 0] % 10, Mesh(data=ranks), ROWS
 
 
-# Networks at their size ------------------------
-
-
-def at_size(ranks: int, network, x, y):
-    """Data-parallel training of a network of the benchmarks."""
-    parameters = {
-        key: networks.initial(key, each.shape) for key, each in network.parameters().items()
-    }
-
-    def loss(p, x, y):
-        return cross_entropy(network.apply({**p, **network.buffers()}, x), y)
-
-    return loss, parameters, x, y, Mesh(data=ranks), ROWS
-
-
-def photographs():
-    """Eight images of 64 x 64, and their classes, the same on ranks that are threads."""
-    draw = np.random.default_rng(5)
-    return draw.random((BATCH, 3, 64, 64), np.float32), draw.integers(0, 1000, BATCH)
-
-
-def words(count: int):
-    """Eight rows of 16 tokens, and those that follow."""
-    return np.random.default_rng(5).integers(0, count, (2, 8, TOKENS))
-
-
 # Training ------------------------
 
 
 def trained(name: str, steps: int) -> str:
     """Compares training on the ranks of this program with that of one."""
-    loss_of, parameters, x, y, mesh, cuts = (TRAINED | AT_SIZE)[name](weft.ranks())
-    optimizer = optim.sgd(0.01) if name == "resnet18" else optim.adam(0.003)
+    loss_of, parameters, x, y, mesh, cuts = TRAINED[name](weft.ranks())
+    optimizer = optim.adam(0.003)
 
     def train(parameters, state, x, y):
         loss, slopes = weft.value_and_grad(lambda p: loss_of(p, x, y))(parameters)
@@ -205,20 +175,17 @@ def trained(name: str, steps: int) -> str:
     alone = weft.step(train, *given, threads=1)
     ours = weft.step(train, *given, threads=1, mesh=mesh, shardings=cuts)
     one = many = given[:2]
-    worst = share = 0.0
+    worst = 0.0
     for _ in range(steps):
         *_, slopes = ours(*one, x, y)  # at the parameters of one rank
         *one, loss, expected = alone(*one, x, y)
         *many, own, _ = ours(*many, x, y)
         for found, wanted in zip(leaves(slopes), leaves(expected), strict=True):
-            largest = float(np.abs(wanted).max())
-            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5 * max(1.0, largest))
-            most = float(np.abs(found - wanted).max())
-            worst, share = max(worst, most), max(share, most / max(1.0, largest))
+            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+            worst = max(worst, float(np.abs(found - wanted).max()))
     np.testing.assert_allclose(float(own), float(loss), atol=1e-3)
     off = abs(float(own) - float(loss))
-    gradients = f"gradients off by {worst:.1e} at most, or {share:.1e} of those above 1"
-    return f"{gradients}, the loss of step {steps} by {off:.1e}"
+    return f"gradients off by {worst:.1e} at most, the loss of step {steps} by {off:.1e}"
 
 
 def leaves(tree) -> list:
@@ -249,13 +216,6 @@ TRAINED = {
     "resnet": resnet,
 }  # fmt: skip
 """By the number of ranks: the loss, parameters, a batch, the mesh, and what it cuts."""
-
-
-AT_SIZE = {
-    "resnet18": lambda n: at_size(n, networks.ResNet(), *photographs()),
-    "gpt2_two_layers": lambda n: at_size(n, networks.GPT2(2, 4096, TOKENS), *words(4096)),
-    "gpt2_small": lambda n: at_size(n, networks.GPT2(positions=TOKENS), *words(50257)),
-}
 
 
 # Inference ------------------------
@@ -322,7 +282,7 @@ def streamed(steps: int) -> str:
 
 def check(name: str, steps: int = 50) -> str:
     """What was compared, and how far it was off. Raises AssertionError for more than rounding."""
-    if name in TRAINED | AT_SIZE:
+    if name in TRAINED:
         return trained(name, steps)
     return decoded(steps) if name == "decode" else streamed(steps)
 

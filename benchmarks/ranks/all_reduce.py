@@ -11,8 +11,6 @@ are summed; ranks that are staged copy through the segment.
 from __future__ import annotations
 
 import ctypes
-import importlib.util
-import os
 import statistics
 import sys
 import time
@@ -22,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.ranks.exchange import Exchange
+from benchmarks.ranks.training import start_gloo
 from weft.dialects.weights import Array
 from weft.distributed.world import World, world
 
@@ -34,21 +33,22 @@ def shared_array(here: World, count: int) -> tuple[Array, Any]:
     return np.ctypeslib.as_array((ctypes.c_float * count).from_address(memory.address)), memory
 
 
-def gloo(here: World, source: Array) -> Callable[[], object] | None:
+def gloo(source: Array) -> Callable[[], object] | None:
     """The sum by PyTorch's gloo; None where it is not installed."""
-    if importlib.util.find_spec("torch") is None:
+    if not start_gloo():
         return None
     import torch
     import torch.distributed as dist
 
     torch.set_num_threads(1)
-    path = f"/tmp/weft-gloo-{os.getppid()}"
-    dist.init_process_group("gloo", f"file://{path}", rank=here.rank, world_size=here.ranks)
     tensor = torch.from_numpy(source)
     return lambda: dist.all_reduce(tensor)
 
 
-def main(mebibytes: float) -> None:
+def times_of_sums(mebibytes: float, turns: int = TURNS) -> dict[str, list[tuple[float, float]]]:
+    """Of each way to sum, the seconds of each turn by the wall and of this rank's processor time;
+    `meeting` is the sum of one number.
+    """
     here = world()
     count = int(mebibytes * (1 << 18))
     reduce = Exchange().reduce
@@ -61,12 +61,13 @@ def main(mebibytes: float) -> None:
         "in place": lambda: reduce(shared, shared),
         "to another buffer": lambda: reduce(shared, result),
         "staged": lambda: reduce(own, other),
-        "gloo": gloo(here, np.zeros(count, np.float32)),
+        "gloo": gloo(np.zeros(count, np.float32)),
         "add": lambda: np.add(own[part], own[part], out=other[part]),
+        "meeting": lambda: None,
     }
     sums = {"in place": shared, "to another buffer": result, "staged": other}
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
-    for _ in range(TURNS):
+    for _ in range(turns):
         for name, way in ways.items():
             if way is None:
                 continue
@@ -80,11 +81,16 @@ def main(mebibytes: float) -> None:
             found[name].append((time.perf_counter() - begin[0], own_end - begin[1]))
             if name in sums:
                 assert (sums[name] == here.ranks).all()
-    if here.rank == 0:
+    del held, also_held
+    return found
+
+
+def main(mebibytes: float) -> None:
+    found = times_of_sums(mebibytes)
+    if world().rank == 0:
         for name, times in found.items():
             for label, which in (("wall", 0), ("processor", 1)):
                 print(described(f"{name:18} {label:10}", [each[which] * 1e3 for each in times]))
-    del held, also_held
 
 
 def described(name: str, values: list[float]) -> str:

@@ -25,7 +25,7 @@ from benchmarks.networks import build_vit
 from benchmarks.ranks.exchange import Exchange
 from benchmarks.ranks.pipeline import MIDDLE
 from benchmarks.ranks.training import CASES, training
-from weft import Mesh
+from weft import Mesh, P
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.pipeline import plan_model
 from weft.compiler.driver.session import Session
@@ -64,9 +64,7 @@ def of_training(name: str) -> Measured:
         model = donations.donating(case.step, *case.held, *batch, donate=(0, 1, 2), name="step")[0]
         return planned_of(model, prefix="step", **meshed)
 
-    shard = [f"{name}={','.join('+'.join(each) for each in spec.dims)}"
-             for name, spec in case.cuts.items()]  # fmt: skip
-    programs = planned(), planned(mesh=f"data={ranks}", shard=shard)
+    programs = planned(), planned(mesh=f"data={ranks}", shard=written(case.cuts))
     return Measured(case.on(mesh, 1)[0], alone, programs)
 
 
@@ -83,6 +81,11 @@ def of_stream() -> Measured:
         (planned_of(model), planned_of(model, **staged)),
         IMAGES,
     )
+
+
+def written(cuts: dict[str, P]) -> list[str]:
+    """Shardings as `--shard` takes them."""
+    return [f"{name}={cut}" for name, cut in cuts.items()]
 
 
 def planned_of(model, **changes) -> Program:

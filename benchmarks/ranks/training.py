@@ -42,9 +42,11 @@ def pictures(size: int):
 
 @dataclass(frozen=True)
 class Case:
-    """A network, what draws a batch, its optimiser, and whether ranks cut the optimiser's state."""
+    """A network for so many ranks, what draws a batch, its optimiser, and whether ranks cut the
+    optimiser's state.
+    """
 
-    network: Callable[[], nn.Module]
+    network: Callable[[int], nn.Module]
     batch: Callable[[], tuple]
     optimizer: Callable[[], optim.Optimizer]
     peer: Callable[[Any], Any]
@@ -54,7 +56,7 @@ class Case:
 def resnet18(size: int) -> Case:
     """Images of so many rows and columns."""
     return Case(
-        lambda: networks.ResNet(weft.ranks()),
+        networks.ResNet,
         lambda: pictures(size),
         lambda: optim.sgd(0.01),
         lambda torch: networks.torch_networks(torch)["resnet18"](),
@@ -65,7 +67,7 @@ def gpt2(layers: int, words: int, positions: int) -> Case:
     """Eight rows of so many tokens."""
     sizes = {"layers": layers, "tokens": words, "positions": positions}
     return Case(
-        lambda: networks.GPT2(**sizes),
+        lambda _: networks.GPT2(**sizes),
         lambda: tuple(DRAW.integers(0, words, (2, 8, positions))),
         lambda: optim.adam(1e-3),
         lambda torch: networks.torch_networks(torch, **sizes)["gpt2_small"](),
@@ -111,7 +113,7 @@ class Training:
 def training(name: str, batch: Sequence, ranks: int) -> Training:
     """A case of `CASES` for so many ranks."""
     case = CASES[name]
-    network, optimizer = case.network(), case.optimizer()
+    network, optimizer = case.network(ranks), case.optimizer()
     parameters = {
         key: networks.initial(key, each.shape) for key, each in network.parameters().items()
     }
@@ -179,11 +181,13 @@ def of_torch(name: str, batch, ranks: int, threads: int) -> Callable[[], object]
 
 
 def start_gloo() -> bool:
-    """Whether PyTorch is there."""
+    """Whether PyTorch is there, whose ranks then have met."""
     if importlib.util.find_spec("torch") is None:
         return False
     import torch.distributed as dist
 
+    if dist.is_initialized():
+        return True
     path = f"/tmp/weft-gloo-{os.getppid()}"
     dist.init_process_group("gloo", f"file://{path}", rank=weft.rank(), world_size=weft.ranks())
     return True

@@ -2,11 +2,11 @@
 
     conv(x, w, b) -> winograd_result(einsum(winograd_tiles(x), G w Gt), b)
 
-The filter is transformed while compiling. A model of multiply-adds, of what transforms cost and of
-the bytes of the filters decides, over what is known of the sizes: filters grow by 16 / 9 for tiles
-of 2 x 2 and by 4 for those of 4 x 4, an artifact holds them, and a whole network reads them from
-memory. Another model, of rounding errors, has tiles of 2 x 2 where results are images and those of
-4 x 4 in many layers would be seen in them.
+A constant filter is transformed while compiling, another one, as in training, in each call. A model
+of multiply-adds, of what transforms cost and of the bytes of the filters decides, over what is
+known of the sizes: filters grow by 16 / 9 for tiles of 2 x 2 and by 4 for those of 4 x 4, an
+artifact holds them, and a whole network reads them from memory. Another model, of rounding errors,
+has tiles of 2 x 2 where results are images and those of 4 x 4 in many layers would be seen in them.
 """
 
 from __future__ import annotations
@@ -102,12 +102,14 @@ class WinogradPass(ModulePass):
         sizes: dict[ConvOp, int] = {}
         bounds = bound_ranges(graph_function(op).attributes.get(BOUNDS))
         for block, convs in blocks.items():
-            known = [conv for conv in convs if constant_of(conv.filter, weights)]
-            own = {conv: _costs(conv, bounds) for conv in known}
+            own = {conv: _costs(conv, bounds, weights) for conv in convs}
             sizes |= _sizes(convs, own, summed_terms(block))
             costs |= own
-        for conv, size in _within(sizes, costs, _room(op, weights)).items():
-            _rewrite(conv, size, weights)
+        stored = {conv: size for conv, size in sizes.items() if constant_of(conv.filter, weights)}
+        kept = _within(stored, costs, _room(op, weights))
+        for conv, size in sizes.items():
+            if conv in kept or conv not in stored:
+                _rewrite(conv, size, weights)
 
 
 def _room(module: ModuleOp, weights: WeightStore) -> float:
@@ -206,9 +208,12 @@ def _terms(op: Operation) -> float:
     return 0.0
 
 
-def _costs(conv: ConvOp, bounds: Mapping[Atom, Range]) -> dict[int | None, float]:
+def _costs(
+    conv: ConvOp, bounds: Mapping[Atom, Range], weights: WeightStore
+) -> dict[int | None, float]:
     """What a convolution takes directly, None, and with tiles of the sizes that pay; empty for one
-    that has to be direct.
+    that has to be direct: where a call gives the filter, to be transformed each time, and the size
+    of the image, which may be too small for that, too.
     """
     tensor_type, filters = type_of(conv.image), type_of(conv.filter)
     if (
@@ -226,11 +231,16 @@ def _costs(conv: ConvOp, bounds: Mapping[Atom, Range]) -> dict[int | None, float
     spatial = [_likely(dim, bounds) for dim in conv.result_type.shape[2:]]
     if not simple or filters.shape[2:] != (TAPS, TAPS) or outputs is None or inputs is None:
         return {}
-    if min(outputs, inputs) < FEWEST_CHANNELS:
+    stored = constant_of(conv.filter, weights) is not None
+    guessed = any(dim.constant is None for dim in conv.result_type.shape[2:])
+    if min(outputs, inputs) < FEWEST_CHANNELS or (guessed and not stored):
         return {}
     image = (tensor_type.shape[0].constant or 1, *spatial)
     direct = 2.0 * TAPS * TAPS * inputs * outputs * prod(image)
-    costs: dict[int | None, float] = {size: _cost(size, inputs, outputs, image) for size in POINTS}
+    costs: dict[int | None, float] = {
+        size: _cost(size, inputs * outputs, inputs + outputs, image, stored=stored)
+        for size in POINTS
+    }
     paying = {size: cost for size, cost in costs.items() if cost * LEAST_GAIN <= direct}
     return {None: direct} | paying
 
@@ -244,28 +254,31 @@ def _likely(dim: Expr, bounds: Mapping[Atom, Range]) -> int:
     return max(1, dim.evaluate(sizes))
 
 
-def _cost(size: int, inputs: int, outputs: int, image: tuple[int, ...]) -> float:
-    """About how many operations tiles of that size take."""
+def _cost(size: int, filters: int, channels: int, image: tuple[int, ...], *, stored: bool) -> float:
+    """About how many operations tiles of that size take, of filters that are stored transformed, or
+    are transformed in each call.
+    """
     batch, *spatial = image
     tiles = batch * prod(-(-dim // size) for dim in spatial)
     count = (size + TAPS - 1) ** 2
-    transforms = TRANSFORM_COST * count * tiles * (inputs + outputs)
-    products = 2.0 * count * inputs * outputs * tiles
-    filters, growth = 4 * count * inputs * outputs, 4 * (count - TAPS * TAPS) * inputs * outputs
-    return transforms + products + BYTE_COST * filters + STORED_COST * growth
+    transforms = TRANSFORM_COST * count * tiles * channels
+    products = 2.0 * count * filters * tiles
+    growth = STORED_COST * _F32_BYTES * (count - TAPS * TAPS)
+    own = BYTE_COST * _F32_BYTES * count + (growth if stored else TRANSFORM_COST * count)
+    return transforms + products + own * filters
 
 
 def _rewrite(conv: ConvOp, size: int, weights: WeightStore) -> None:
     b = GraphBuilder(InsertPoint.before(conv), OPS_BY_NAME, conv.location)
     filters = constant_of(conv.filter, weights)
-    assert filters is not None, "the caller asked for a known filter"
-    stem = filters.key.data if filters.key is not None else conv.onnx_name or "filter"
     transformed = b.winograd_filter(conv.filter, size=size)
-    (stored,) = evaluate_constants([transformed], [f"{stem}.winograd{size}"], weights)
+    if filters is not None:
+        stem = filters.key.data if filters.key is not None else conv.onnx_name or "filter"
+        (transformed,) = evaluate_constants([transformed], [f"{stem}.winograd{size}"], weights)
     window = conv.window()
     pads = ShapeAttr((*window.before, *window.after))
     tiles = b.winograd_tiles(conv.image, size=size, pads=pads)
-    products = b.einsum(tiles, stored, equation=EQUATION, block=SUM_BLOCK)
+    products = b.einsum(tiles, transformed, equation=EQUATION, block=SUM_BLOCK)
     spatial = ShapeAttr(conv.result_type.shape[2:])
     result = b.winograd_result(products, conv.bias, size=size, spatial=spatial)
     result.name_hint = conv.result.name_hint

@@ -39,17 +39,39 @@ func.func @tiny(%x: !graph.tensor<[1, 256, 7, 7], f32>) -> !graph.tensor<[1, 256
 
 // -----
 
-// Strides, filters that only a call knows and few channels stay direct.
+// A filter that only a call knows is transformed in each call.
+// CHECK-LABEL: func.func @given
+// CHECK: %[[F:.*]] = graph.winograd_filter %v {size = 4 : i64} : (!graph.tensor<[64, 32, 3, 3], f32>) -> !graph.tensor<[36, 64, 32], f32>
+// CHECK: graph.einsum %{{.*}}, %[[F]] {equation = "ncpt,poc->nopt", block = 64 : i64}
+// CHECK-NOT: graph.conv
+func.func @given(%x: !graph.tensor<[8, 32, 30, 30], f32>, %v: !graph.tensor<[64, 32, 3, 3], f32>) -> !graph.tensor<[8, 64, 28, 28], f32> {
+  %y = graph.conv %x, %v {group = 1 : i64} : (!graph.tensor<[8, 32, 30, 30], f32>, !graph.tensor<[64, 32, 3, 3], f32>) -> !graph.tensor<[8, 64, 28, 28], f32>
+  func.return %y : !graph.tensor<[8, 64, 28, 28], f32>
+}
+
+// -----
+
+// Strides, a filter whose transformation in the call is most of the work, and few channels stay direct.
 // CHECK-LABEL: func.func @others
 // CHECK-COUNT-3: graph.conv
 // CHECK-NOT: graph.winograd_tiles
-func.func @others(%x: !graph.tensor<[1, 32, 30, 30], f32>, %v: !graph.tensor<[32, 32, 3, 3], f32>, %few: !graph.tensor<[1, 3, 30, 30], f32>) -> (!graph.tensor<[1, 32, 14, 14], f32>, !graph.tensor<[1, 32, 28, 28], f32>, !graph.tensor<[1, 32, 28, 28], f32>) {
+func.func @others(%x: !graph.tensor<[1, 32, 30, 30], f32>, %s: !graph.tensor<[1, 32, 9, 9], f32>, %v: !graph.tensor<[32, 32, 3, 3], f32>, %few: !graph.tensor<[1, 3, 30, 30], f32>) -> (!graph.tensor<[1, 32, 14, 14], f32>, !graph.tensor<[1, 32, 7, 7], f32>, !graph.tensor<[1, 32, 28, 28], f32>) {
   %w = graph.constant {literal = #graph.literal<[0.5]>, shape = #graph.shape<[32, 32, 3, 3]>, element = f32} : () -> !graph.tensor<[32, 32, 3, 3], f32>
   %u = graph.constant {literal = #graph.literal<[0.5]>, shape = #graph.shape<[32, 3, 3, 3]>, element = f32} : () -> !graph.tensor<[32, 3, 3, 3], f32>
   %a = graph.conv %x, %w {group = 1 : i64, strides = array<i64: 2, 2>} : (!graph.tensor<[1, 32, 30, 30], f32>, !graph.tensor<[32, 32, 3, 3], f32>) -> !graph.tensor<[1, 32, 14, 14], f32>
-  %b = graph.conv %x, %v {group = 1 : i64} : (!graph.tensor<[1, 32, 30, 30], f32>, !graph.tensor<[32, 32, 3, 3], f32>) -> !graph.tensor<[1, 32, 28, 28], f32>
+  %b = graph.conv %s, %v {group = 1 : i64} : (!graph.tensor<[1, 32, 9, 9], f32>, !graph.tensor<[32, 32, 3, 3], f32>) -> !graph.tensor<[1, 32, 7, 7], f32>
   %c = graph.conv %few, %u {group = 1 : i64} : (!graph.tensor<[1, 3, 30, 30], f32>, !graph.tensor<[32, 3, 3, 3], f32>) -> !graph.tensor<[1, 32, 28, 28], f32>
-  func.return %a, %b, %c : !graph.tensor<[1, 32, 14, 14], f32>, !graph.tensor<[1, 32, 28, 28], f32>, !graph.tensor<[1, 32, 28, 28], f32>
+  func.return %a, %b, %c : !graph.tensor<[1, 32, 14, 14], f32>, !graph.tensor<[1, 32, 7, 7], f32>, !graph.tensor<[1, 32, 28, 28], f32>
+}
+
+// -----
+
+// With the size of the image left open, such a filter stays.
+// CHECK-LABEL: func.func @both
+// CHECK: graph.conv
+func.func @both(%x: !graph.tensor<[1, 32, h, w], f32>, %v: !graph.tensor<[32, 32, 3, 3], f32>) -> !graph.tensor<[1, 32, h, w], f32> {
+  %y = graph.conv %x, %v {group = 1 : i64, pads = array<i64: 1, 1, 1, 1>} : (!graph.tensor<[1, 32, h, w], f32>, !graph.tensor<[32, 32, 3, 3], f32>) -> !graph.tensor<[1, 32, h, w], f32>
+  func.return %y : !graph.tensor<[1, 32, h, w], f32>
 }
 
 // -----

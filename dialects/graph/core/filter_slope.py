@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from weft.dialects.expr import product
+from weft.dialects.expr import minimum, product
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import Shape, ShapeAttr, TensorType
 from weft.dialects.graph.core.window import Window
+
+LONG_SUM = 512
+"""Positions of a sample from which on its sums are worth a place of their own."""
 
 
 def columns(b: GraphBuilder, x: Term, window: Window, groups: int, count: Shape) -> Term:
@@ -21,28 +24,51 @@ def columns(b: GraphBuilder, x: Term, window: Window, groups: int, count: Shape)
 
 
 def slides_under(window: Window, dy: Term, filters: TensorType) -> bool:
-    """Whether `filter_convolved` is the shorter way: where taps are neighbours and, at a position,
-    windows have more elements to be written out than `dy` has to be brought into another order.
+    """Whether `filter_convolved` is the shorter way: where, at a position, windows have more
+    elements to be written out than `dy` has to be brought into another order.
     """
     outputs = filters.shape[0].constant
     taken = product(filters.shape[1:]).constant
     sizes = (*window.spatial, *dy.shape[2:])
     if outputs is None or taken is None or any(size.constant is None for size in sizes):
         return False
-    return set(window.strides) == {1} and taken > outputs
+    return taken > outputs
 
 
 def filter_convolved(b: GraphBuilder, x: Term, dy: Term, window: Window) -> Term:
-    """`dw[o, c, t] = sum_np dy[n, o, p] * x[n, c, p + t * dilation - pad]`, a convolution: images
-    slide under `dy` as the filter, samples are its channels and channels its samples.
+    """`dw[o, c, t] = sum_np dy[n, o, p] * x[n, c, p * stride + t * dilation - pad]`, a convolution:
+    images slide under `dy` as the filter, whose taps are as far apart as windows were, samples are
+    its channels and channels its samples. Of long sums, each sample is a group of its own, and
+    these are added up: what a group reads of `dy` stays in L2 while all channels go over it.
     """
-    swapped = (1, 0, *range(2, 2 + len(window.axes)))
+    swapped, own, after = (1, 0, *range(2, 2 + len(window.axes))), dy.shape[2:], list(window.after)
+    for axis, stride in enumerate(window.strides):
+        unread = (window.padded(axis) - window.reach(axis)) % stride
+        behind = minimum([unread, after[axis]])
+        x = x.part(2 + axis, 0, window.spatial[axis] - (unread - behind))
+        after[axis] -= behind
+    apart = _adds_samples(x, dy, window)
+    samples, outputs = dy.shape[:2]
+    slopes = dy.reshape((samples * outputs, 1, *own)) if apart else dy.transpose(swapped)
     found = b.conv(
         x.transpose(swapped).value,
-        dy.transpose(swapped).value,
+        slopes.value,
         strides=list(window.dilations),
-        dilations=[1] * len(window.axes),
-        pads=ShapeAttr((*window.before, *window.after)),
-        group=1,
+        dilations=list(window.strides),
+        pads=ShapeAttr((*window.before, *after)),
+        group=(samples.constant if apart else None) or 1,
     )
-    return dy.of(found).transpose(swapped)
+    sums = dy.of(found)
+    if apart:
+        channels, _, *taps = sums.shape
+        sums = sums.reshape((channels, samples, outputs, *taps)).sum([1])
+    return sums.transpose(swapped)
+
+
+def _adds_samples(x: Term, dy: Term, window: Window) -> bool:
+    """Whether the sums of a sample are long, and no more than twice the elements of its `dy`."""
+    positions = product(dy.shape[2:]).constant or 0
+    taken = product((x.shape[1], *window.kernel)).constant
+    if taken is None or not dy.shape[0].constant:
+        return False
+    return positions >= max(LONG_SUM, taken / 2)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
+from weft.dialects.expr import Expr
 from weft.dialects.graph.core.reshape_groups import reshape_groups
 from weft.dialects.graph.core.types import Shape
 
@@ -94,13 +95,15 @@ def reduction_rule(
     return ShardingRule((operand,), (result,), reduced)
 
 
-def convolution_rule(rank: int, groups: int, has_bias: bool) -> ShardingRule:
-    """The rule of convolutions over so many spatial dims: channels are summed over, where no bias
-    would be added for each part.
+def convolution_rule(rank: int, groups: int, depth: Expr, has_bias: bool) -> ShardingRule:
+    """The rule of convolutions over so many spatial dims, of groups of `depth` channels: these are
+    summed over, where no bias would be added for each part; groups of one channel are cut.
     """
+    single = groups > 1 and depth == 1
     inner = "c" if groups == 1 and not has_bias else None
-    outputs = "o" if groups == 1 else None
-    image, kernel = ("n", inner, *[None] * rank), (outputs, inner, *[None] * rank)
+    outputs = "o" if groups == 1 or single else None
+    whole = [None] * rank
+    image, kernel = ("n", outputs if single else inner, *whole), (outputs, inner, *whole)
     bias = ((outputs,),) if has_bias else ()
     reduced = {"c": "sum"} if inner else {}
-    return ShardingRule((image, kernel, *bias), (("n", outputs, *[None] * rank),), reduced)
+    return ShardingRule((image, kernel, *bias), (("n", outputs, *whole),), reduced)

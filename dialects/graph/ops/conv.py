@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -197,7 +197,18 @@ class SlidingConvolutionOp(ConvolutionOp):
         return [tensor((image.shape[0], channels, *positions), self.total_element)]
 
     def sharding_rule(self) -> ShardingRule | None:
-        return convolution_rule(len(self.window().axes), self.groups, self.bias is not None)
+        depth, has_bias = type_of(self.filter).shape[1], self.bias is not None
+        return convolution_rule(len(self.window().axes), self.groups, depth, has_bias)
+
+    def local_properties(self, results: Sequence[TensorType]) -> Mapping[str, Attribute]:
+        """Ranks have as many groups as they have of the result's channels."""
+        channels, own = (each.shape[1].constant for each in (self.result_type, results[0]))
+        if channels is None or own is None or self.groups == 1:
+            return self.properties
+        return {
+            **self.properties,
+            "group": IntegerAttr(self.groups * own // channels, self.group.type),
+        }
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
         return self.fitting(self.window())

@@ -191,9 +191,11 @@ def _made(template: Template, dims: tuple[Dims, ...], abstracts: Sequence[Abstra
     store, options = default_cache(os.environ), Options(artifact=Artifact(PREFIX, bare=True))
     parts = [PREFIX, template.text, str(dims), str(abstracts), options.digest, compiler_digest()]
     key = cache_key(parts)
-    return _found(store, key, options.target, template.operands) or _compiled(
-        store, key, template, dims, abstracts
-    )
+    found = _found(store, key, options.target, template.operands)
+    if found is not None:
+        return found
+    with fewer_collections():  # no decorator: the user's line is that of the first foreign frame
+        return _compiled(store, key, template, dims, abstracts)
 
 
 def _found(store: Cache, key: str, target: Target, operands: int) -> Plan | None:
@@ -211,7 +213,6 @@ def _found(store: Cache, key: str, target: Target, operands: int) -> Plan | None
     )
 
 
-@fewer_collections()
 def _compiled(
     store: Cache,
     key: str,

@@ -87,7 +87,7 @@ class TreeEnsembleOp(GraphOp):
         return [tensor((rows.shape[0], self.target_count), weights.element)]
 
     def _require_tables(self) -> None:
-        """Tables have sizes that belong together: of nodes, of leaves among them, of trees."""
+        """Tables have sizes that belong together: of nodes, of trees, of questions."""
         ranks = [each.rank if each.has_rank else None for each in self.tensor_types()]
         wanted = [2, 1, 1, 1, 1, 1, 2, 1, 1, 1, 2][: len(ranks)]
         self.require(ranks == wanted, "tables of ranks 1 and 2", ranks)
@@ -107,18 +107,15 @@ class TreeEnsembleOp(GraphOp):
         self.require(all(0 < size < 1 << 30 for size in known), "nodes, leaves and trees", listed)
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
-        """There are a feature, a tree and leaves, which are nodes."""
+        """There are a feature, a tree, nodes and leaves."""
         rows, codes, _, _, roots, _, weights, _ = (each.shape for each in self._first_types())
-        sizes = [rows[1], roots[0], *weights]
+        sizes = [rows[1], codes[0], roots[0], *weights]
         fixed: list[tuple[Expr, Expr]] = []
         if self.masks is not None and self.spans is not None:
             sizes.append(type_of(self.masks).shape[0])
             fixed.append((type_of(self.spans).shape[1], Expr.of(3)))
         some = [pair for size in sizes for pair in at_least(size, 1)]
-        within = [
-            *at_least(codes[0], weights[0]),
-            *at_least(Expr.of(self.target_count), weights[1]),
-        ]
+        within = at_least(Expr.of(self.target_count), weights[1])
         return [*some, *within, *(pair for pair in fixed if pair[0].constant is None)]
 
     def _first_types(self) -> list[TensorType]:

@@ -67,7 +67,7 @@ class Counter(Struct, frozen=True):
     iteration.
     """
 
-    place: int
+    position: int
     first: int
     bound: int
 
@@ -84,24 +84,24 @@ def counter_of(op: HloOp) -> Counter | None:
     if compared is None or word_of(compared, "comparison_direction") != "LT":
         return None
     number, bound = compared.operands
-    place = _place(number, condition)
-    if place is None or not isinstance(declared(number.type).element, IntegerType):
+    position = _position(number, condition)
+    if position is None or not isinstance(declared(number.type).element, IntegerType):
         return None
-    added = _called(following[place], "stablehlo.add")
-    if added is None or added.operands[0] is not body.args[place]:
+    added = _called(following[position], "stablehlo.add")
+    if added is None or added.operands[0] is not body.args[position]:
         return None
-    at = _place(bound, condition)
+    at = _position(bound, condition)
     if at is not None and following[at] is body.args[at]:
         bound = op.operands[at]
-    first, last, step = map(number_of, (op.operands[place], bound, added.operands[1]))
+    first, last, step = map(number_of, (op.operands[position], bound, added.operands[1]))
     if first is None or last is None or step != 1:
         return None
     if max(abs(first), abs(last)) >= _EXACT:
         return None
-    return Counter(place, int(first), int(last))
+    return Counter(position, int(first), int(last))
 
 
-def _place(value: SSAValue, block: Block) -> int | None:
+def _position(value: SSAValue, block: Block) -> int | None:
     """Which argument of a block a value is."""
     if isinstance(value, BlockArgument) and value.block is block:
         return value.index
@@ -131,19 +131,19 @@ def while_(node: Node) -> Sequence[Term]:
 
 def _counted(node: Node, counter: Counter) -> Sequence[Term]:
     """A loop that counts: its state but for the counter, which is the number of the iteration."""
-    place = counter.place
-    element = node.operands[place].type.element
+    position = counter.position
+    element = node.operands[position].type.element
 
     def step(state: Sequence[Term], number: Term) -> list[Term]:
         at = (number + counter.first).cast(element)
-        found = node.body([*state[:place], at, *state[place:]], 1, number.b)
+        found = node.body([*state[:position], at, *state[position:]], 1, number.b)
         _require_types(found, node.operands)
-        return [*found[:place], *found[place + 1 :]]
+        return [*found[:position], *found[position + 1 :]]
 
-    others = [*node.operands[:place], *node.operands[place + 1 :]]
+    others = [*node.operands[:position], *node.operands[position + 1 :]]
     found = repeated(node, max(0, counter.bound - counter.first), others, step)
     last = node.number(max(counter.first, counter.bound), element)
-    return [*found[:place], last, *found[place:]]
+    return [*found[:position], last, *found[position:]]
 
 
 def _require_types(found: Sequence[Term], wanted: Sequence[Term]) -> None:

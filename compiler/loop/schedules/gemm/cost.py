@@ -135,7 +135,7 @@ class _Product:
         self.is_plain = len(problem.reductions) == 1
         self.loads = self._loads()
         self.transposed = problem.result.along[plan.column].lanes != 1
-        self.contiguous_rows = plan.row is not None and problem.result.along[plan.row].step == 1
+        self.contiguous_rows = self._are_rows_contiguous(problem)
         self.result_row = self._bytes_of_result_row(problem)
         self.step = self._bytes_along_k(problem)
         self.row_step = self._bytes_along_rows()
@@ -155,6 +155,13 @@ class _Product:
         if step is None or self.plan.packing != "none":
             return 0
         return (step.constant or 0) * self.panel.bits // 8
+
+    def _are_rows_contiguous(self, problem: Problem) -> bool:
+        """Whether a tile's rows are next to each other where they are stored, in a box: tiles that
+        go through two dims are not transposed in registers.
+        """
+        row = self.plan.row
+        return row is not None and problem.result.along[row].step == 1 and row not in problem.across
 
     def _bytes_of_result_row(self, problem: Problem) -> int:
         """How far apart rows are stored; 0 where that varies."""

@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Attribute, SSAValue
 
 from weft.compiler.loop.layouts import lane_stride
-from weft.compiler.loop.nest import element_address, subscripts, weight_arguments
+from weft.compiler.loop.nest import element_address, stores_in, subscripts, weight_arguments
 from weft.dialects.expr import Expr, product
 from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 from weft.dialects.loop.program import KernelOp
@@ -86,6 +86,9 @@ class Problem(Struct, frozen=True, kw_only=True):
     result: Operand
     lanes: int
     terms: int = 1
+    across: tuple[int, ...] = ()
+    """Outer loops that go through two dims of what is stored at last, as columns do the rows of an
+    image."""
 
     @property
     def reductions(self) -> range:
@@ -152,6 +155,16 @@ def problem_of(
         result=operands[-1],
         lanes=lanes,
         terms=terms,
+    )
+
+
+def loops_across(nest: Sequence[ForOp]) -> tuple[int, ...]:
+    """The loops of a nest, by number, that go through two dims of what it stores."""
+    atoms = [[set(expr.atoms()) for expr in subscripts(store)] for store in stores_in(nest[0])]
+    return tuple(
+        n
+        for n, loop in enumerate(nest)
+        if any(sum(loop.index in dim for dim in dims) > 1 for dims in atoms)
     )
 
 

@@ -2,7 +2,8 @@
 nodes do not say how large they are -> the same model, whose nodes do.
 
 A file is made for one CPU, and its blocks are as many channels as onnxruntime takes there, 8 or 16.
-Filters that fit one of the two alone tell which it is, for all; else the user has to.
+Filters that fit one of the two alone tell which it is, for all, and so does an image that has so
+many channels that those of its filter are whole blocks of one size only; else the user has to.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ BLOCK = "channel_block"
 
 SIZES = (8, 16)
 
+KEEPING = ("AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool", "Relu", "Upsample")
+"""Nodes whose image has the channels of what they read first."""
+
 
 def state_blocks(model: LoadedModel, symbols: SymbolNames) -> None:
     """Gives each node on blocks the size of these: what the user says that `channel_block` is, else
@@ -34,7 +38,13 @@ def state_blocks(model: LoadedModel, symbols: SymbolNames) -> None:
     if not nodes:
         return
     filters = list(_filters(model, nodes))
-    fitting = [size for size in SIZES if all(_fits(size, *each) for each in filters)]
+    padded = list(_padded(model, nodes))
+    fitting = [
+        size
+        for size in SIZES
+        if all(_fits(size, *each) for each in filters)
+        and all(results == -(-channels // size) * size for results, channels in padded)
+    ]
     if not fitting:
         rule = "requires filters in blocks of 8 or of 16 channels"
         raise ModelError(f"{model.name}: {DOMAIN} {rule}, got {filters}")
@@ -63,6 +73,19 @@ def _filters(model: LoadedModel, nodes: list[NodeProto]) -> Iterator[tuple[int, 
             groups = next((each.i for each in node.attribute if each.name == "group"), 1)
             results, inputs, *_ = stored.tensor.dims
             yield results, inputs, groups
+
+
+def _padded(model: LoadedModel, nodes: list[NodeProto]) -> Iterator[tuple[int, int]]:
+    """How many channels filters make, whole blocks of them, and how many of these an image has."""
+    producers = {name: node for node in all_nodes(model.proto) for name in node.output}
+    for node in nodes:
+        if node.op_type == "ReorderOutput":
+            source = producers.get(node.input[0])
+            while source is not None and source.op_type in KEEPING:
+                source = producers.get(source.input[0])
+            channels = next((each.i for each in node.attribute if each.name == "channels"), 0)
+            for results, _, _ in _filters(model, [source] if source is not None else []):
+                yield results, channels
 
 
 def is_blocked(size: int, results: int, inputs: int, groups: int) -> bool:

@@ -111,21 +111,26 @@ def blocked(weights, size: int):
     return np.ascontiguousarray(parts.transpose(0, 2, 4, 5, 3, 1)).reshape(weights.shape)
 
 
-def of_blocks(size: int, channels: int, results: int) -> tuple[ModelProto, ModelProto]:
-    """A convolution, plain and in blocks of that size, of images whose channels are last."""
+def of_blocks(
+    size: int, channels: int, results: int, spare: int = 3
+) -> tuple[ModelProto, ModelProto]:
+    """A convolution, plain and in blocks of that size, of images whose channels are last; so many
+    of its results only fill blocks.
+    """
     weights = floats(results, channels, 3, 3)
     order = {"perm": [0, 2, 3, 1]}
     plain = [node("Transpose", "x", "a", perm=[0, 3, 1, 2])]
     plain += [node("Conv", "a w", "b"), node("Transpose", "b", "y", **order)]
     nchwc = {"domain": DOMAIN}
     nodes = [node("Conv", "a w", "b", **nchwc)]
+    own = results - spare
     if channels >= size:
         nodes.insert(0, node("ReorderInput", "x", "a", channels_last=1, **nchwc))
     else:
         nodes.insert(0, node("Transpose", "x", "a", perm=[0, 3, 1, 2]))
-    nodes.append(node("ReorderOutput", "b", "y", channels_last=1, channels=results - 3, **nchwc))
+    nodes.append(node("ReorderOutput", "b", "y", channels_last=1, channels=own, **nchwc))
     plain.append(node("Slice", "y zero less last", "z"))
-    ends = {"zero": [0], "less": [results - 3], "last": [3]}
+    ends = {"zero": [0], "less": [own], "last": [3]}
     constants = {"w": weights} | {name: np.array(each) for name, each in ends.items()}
     dims = [1, "h", "w", channels]
     return (
@@ -134,9 +139,14 @@ def of_blocks(size: int, channels: int, results: int) -> tuple[ModelProto, Model
     )
 
 
-@pytest.mark.parametrize(("size", "channels", "results"), [(8, 24, 8), (16, 12, 16)])
-def test_filters_tell_the_size_of_blocks(size: int, channels: int, results: int) -> None:
-    plain, model = of_blocks(size, channels, results)
+@pytest.mark.parametrize(
+    ("size", "channels", "results", "spare"), [(8, 24, 8, 3), (16, 12, 16, 3), (16, 4, 32, 12)]
+)
+def test_filters_tell_the_size_of_blocks(
+    size: int, channels: int, results: int, spare: int
+) -> None:
+    """By the channels that they read, or make for images that have fewer."""
+    plain, model = of_blocks(size, channels, results, spare)
     image = floats(1, 5, 7, channels)
     (expected,) = run_onnxruntime(plain, {"x": image})
     (given,) = weft.compile(model, threads=1)(image)

@@ -78,11 +78,15 @@ def _filters(model: LoadedModel, nodes: list[NodeProto]) -> Iterator[tuple[int, 
 def _padded(model: LoadedModel, nodes: list[NodeProto]) -> Iterator[tuple[int, int]]:
     """How many channels filters make, whole blocks of them, and how many of these an image has."""
     producers = {name: node for node in all_nodes(model.proto) for name in node.output}
+
+    def before(node: NodeProto) -> NodeProto | None:
+        return producers.get(next(iter(node.input), ""))
+
     for node in nodes:
         if node.op_type == "ReorderOutput":
-            source = producers.get(node.input[0])
+            source = before(node)
             while source is not None and source.op_type in KEEPING:
-                source = producers.get(source.input[0])
+                source = before(source)
             channels = next((each.i for each in node.attribute if each.name == "channels"), 0)
             for results, _, _ in _filters(model, [source] if source is not None else []):
                 yield results, channels

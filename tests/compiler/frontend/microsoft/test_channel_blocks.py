@@ -15,7 +15,7 @@ import weft
 from tests.models.peer import run_onnxruntime
 from weft.compiler.frontend.onnx.channel_blocks import DOMAIN
 from weft.compiler.frontend.onnx.from_onnx import import_model
-from weft.dialects.errors import ModelError, OptionError, UnsupportedError
+from weft.dialects.errors import ModelError, OptionError, UnsupportedError, WeftError
 
 RNG = np.random.default_rng(3)
 
@@ -178,6 +178,15 @@ def test_the_size_of_blocks_of_a_model_without_any_is_refused() -> None:
     plain, _ = of_blocks(8, 24, 8)
     with pytest.raises(OptionError, match="dims require named sizes .* got channel_block"):
         import_model(plain, sizes={"channel_block": 16})
+
+
+def test_an_image_from_nowhere_is_refused() -> None:
+    _, model = of_blocks(8, 24, 8)
+    for each in model.graph.node:
+        if each.op_type == "ReorderOutput":
+            del each.input[:]
+    with pytest.raises(WeftError, match="ReorderOutput"):
+        import_model(model)
 
 
 def test_filters_that_fit_no_blocks_are_refused() -> None:

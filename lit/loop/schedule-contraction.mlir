@@ -418,13 +418,13 @@ func.func @main(%x: !graph.tensor<[512, 1024], f32>) -> !graph.tensor<[512, 1024
 // order.
 // CHECK-LABEL: loop.kernel @matmul_
 // CHECK: loop.for %[[JC:[a-z_0-9]+]] = 0 to 8 parallel {
-// CHECK-NEXT: loop.for %[[IC:[a-z_0-9]+]] = 0 to (n0 floordiv 60) {
+// CHECK-NEXT: loop.for %[[IC:[a-z_0-9]+]] = 0 to (n0 floordiv 126) {
 // CHECK: loop.for %{{.*}} = 0 to 8 reduction(add) {
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 3 {
-// CHECK-NEXT: loop.for %{{.*}} = 0 to 10 {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 21 {
 // CHECK-NEXT: loop.alloc registers : !loop.buffer<[6, 16], f32
 // CHECK: loop.for %{{.*}} = 0 to 24 parallel {
-// CHECK-NEXT: loop.for %{{.*}} = 0 to ((n0 mod 60) floordiv 6) {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to ((n0 mod 126) floordiv 6) {
 // CHECK: loop.for %{{.*}} = 0 to 8 reduction(add) {
 // CHECK-NEXT: loop.alloc registers : !loop.buffer<[6, 16], f32
 builtin.module {

@@ -26,7 +26,10 @@ ROWS = 256
 """Rows of a block: more are fewer reads of a panel, and more sums that L2 has to keep."""
 
 FEW_ROWS = 64
-"""The fewest, and those of an unknown number of rows, of which the last ones are no whole block."""
+"""The fewest."""
+
+UNKNOWN_ROWS = 128
+"""Those of a block of an unknown number of rows, of which the last ones are no whole block."""
 
 LEAST_BLOCKS = 8
 """Fewer are too few for threads to share."""
@@ -86,7 +89,7 @@ def _row_block(problem: Problem, inside: Sequence[int], height: int) -> tuple[in
     outer, *others = inside
     rows, each = problem.extents[outer].constant, _product(problem, others)
     if rows is None:
-        return (0, 0) if others else (FEW_ROWS // height * height, 1)
+        return (0, 0) if others else (UNKNOWN_ROWS // height * height, 1)
     if each is None:
         return 0, 0
     if rows * each <= ROWS:

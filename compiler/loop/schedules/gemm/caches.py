@@ -17,19 +17,19 @@ FULL = 0.75
 class Moved(Struct, frozen=True):
     """Cycles in which bytes come from L2, and from behind it."""
 
-    near: float = 0.0
-    far: float = 0.0
+    l2: float = 0.0
+    beyond: float = 0.0
 
     def __add__(self, other: Moved) -> Moved:
-        return Moved(self.near + other.near, self.far + other.far)
+        return Moved(self.l2 + other.l2, self.beyond + other.beyond)
 
     def __mul__(self, times: float) -> Moved:
-        return Moved(self.near * times, self.far * times)
+        return Moved(self.l2 * times, self.beyond * times)
 
     @property
     def cycles(self) -> float:
         """All of them."""
-        return self.near + self.far
+        return self.l2 + self.beyond
 
 
 class Caches:
@@ -60,8 +60,8 @@ class Caches:
             return inf
         if since <= self._l2:
             return cost.l2_bandwidth
-        far = since > FULL * target.l3_bytes
-        return cost.memory_gbs / cost.ghz if far else cost.l3_bandwidth
+        in_l3 = since <= FULL * target.l3_bytes
+        return cost.l3_bandwidth if in_l3 else cost.memory_gbs / cost.ghz
 
     def _capacity(self, size: int, associativity: int) -> float:
         """The bytes of a cache that the rows fall in."""
@@ -71,6 +71,8 @@ class Caches:
 
 
 def spread(step: int, row: int, target: Target) -> float:
-    """How many times their own bytes of L2 rows take that are so many bytes long, and apart."""
+    """How many times their own bytes of L2 rows take that are so many bytes long, and `step` apart,
+    which is 0 for what is contiguous.
+    """
     way = target.l2_bytes // target.cost.l2_associativity
-    return max(1.0, gcd(step, way) / max(LINE, row))
+    return max(1.0, gcd(step, way) / max(LINE, row)) if step else 1.0

@@ -27,18 +27,16 @@ from weft.compiler.target.target import LINE, PAGE, Target
 HIDDEN = 0.9
 """The most of the cycles of computing that moving bytes hides."""
 
-HIDDEN_NEAR = 0.7
+HIDDEN_L2 = 0.7
 """The share of the cycles in which bytes come from L2 that computing hides."""
 
-HIDDEN_FAR = 0.4
-"""The share of those in which they come from behind it: the units have less work in store than that
-takes.
-"""
+HIDDEN_BEYOND = 0.4
+"""The share of those in which they come from behind it, longer than the work in store takes."""
 
 LOADED = 0.9
 """The share of the cycles in which there are loads that they are done in."""
 
-BESIDE = 0.1
+EXPOSED_LOADS = 0.1
 """The share of the cycles of a tile's loads that its multiply-adds do not hide, or the reverse."""
 
 TRANSPOSED = 3.0
@@ -57,9 +55,7 @@ TILE_START = 20.0
 """Cycles of a tile before its first multiply-add and after its last one, beside its stores."""
 
 CONFLICT = 0.3
-"""How often a line of a row is loaded from L2 for each of its terms where sets of L1 are short of
-lines.
-"""
+"""How often a line of a row comes from L2 for each of its terms where sets of L1 are too small."""
 
 TLB_MISS = 4.0
 """Cycles of a page whose address the first TLB does not have, with others under way."""
@@ -77,24 +73,28 @@ REREAD_LINE = 2.0
 """Those of each of its lines that a tile of rows reads again, from L2."""
 
 PIECE_WORK = 2.0
-"""Those for each multiply-add of a tile in between: the more of these the processor has to do, the
-fewer pieces are under way.
-"""
+"""Those for each multiply-add of a tile in between, beside which fewer pieces are under way."""
 
 ROW_LINE = 40.0
 """Those of a line of tiles of rows, of which the next tiles read the rest."""
+
+BLOCKS_WAIT = 0.5
+"""The share of the bytes of a weight from memory that blocks wait for."""
+
+SHARE_OF_WEIGHTS = 0.125
+"""Of L2, from which on a weight may not be there any more when it is needed again."""
 
 STREAMS = 32
 """Rows at a time that a prefetcher follows."""
 
 PACKED_ROWS = 8
-"""Rows of which a panel gets pieces at a time where all of an operand is packed."""
+"""Rows of which a panel gets pieces at a time where all is packed."""
 
 
 class Cost(Struct, frozen=True, kw_only=True):
     """Nanoseconds on one core: `compute` of the tiles where L1 has what they read, `panel`
     and `rows` of bringing both factors there again and again, `packing`, and `once`, of what is
-    read and written a single time; `far` is the part of these in which bytes come from behind L2.
+    read and written a single time; `beyond` is the part of these from behind L2.
     `total` is less than their sum, for they overlap.
     """
 
@@ -103,13 +103,13 @@ class Cost(Struct, frozen=True, kw_only=True):
     rows: float
     packing: float
     once: float
-    far: float
+    beyond: float
 
     @property
     def total(self) -> float:
         """The time of the plan."""
         moved = self.panel + self.rows + self.once
-        hidden = HIDDEN_NEAR * (moved - self.far) + HIDDEN_FAR * self.far
+        hidden = HIDDEN_L2 * (moved - self.beyond) + HIDDEN_BEYOND * self.beyond
         return self.compute + moved - min(hidden, HIDDEN * self.compute) + self.packing
 
 
@@ -121,12 +121,12 @@ def cost(problem: Problem, plan: Plan, target: Target, *, cold: bool = False) ->
 
 
 def may_be_cold(problem: Problem, target: Target) -> bool:
-    """Whether a factor that each call gives is larger than what L2 keeps, so that a call may find
-    it in memory, where others have used the last cache since.
+    """Whether a call may find a factor in memory: one that each call gives and that is larger than
+    what L2 keeps, where others have used the last cache since, or a weight that is no small part of
+    L2, since when all other weights were read.
     """
-    return any(
-        not each.is_weight and each.bytes > FULL * target.l2_bytes for each in problem.factors
-    )
+    least = {False: FULL * target.l2_bytes, True: SHARE_OF_WEIGHTS * target.l2_bytes}
+    return any(each.bytes > least[each.is_weight] for each in problem.factors)
 
 
 def _bytes_apart(operand: Operand, loop: int | None) -> int:
@@ -150,7 +150,8 @@ class _Product:
         self.columns = sizes[plan.column]
         self.rows = 1 if plan.row is None else sizes[plan.row]
         self.depth = prod(sizes[n] for n in problem.reductions)
-        self.long = sizes[problem.reductions[0]]
+        long = sizes[problem.reductions[0]]
+        self.parts = ceil(long / (plan.k_block or long))
         others = (n for n in range(problem.outer) if n not in (plan.column, plan.row))
         self.others = prod(sizes[n] for n in others)
         self.panels = ceil(self.columns / plan.width)
@@ -211,7 +212,7 @@ class _Product:
             rows=rows.cycles * cycles,
             packing=self._packing() * cycles,
             once=once.cycles * cycles,
-            far=(panel + rows + once).far * cycles,
+            beyond=(panel + rows + once).beyond * cycles,
         )
 
     def _compute(self) -> float:
@@ -237,10 +238,10 @@ class _Product:
         loads = (rows / max(2.0, ports) + vectors * self.loads / ports) / LOADED
         if self._conflicts(rows):
             loads += CONFLICT * rows * LINE / target.cost.l2_bandwidth
-        term = max(work, loads, target.fma_latency + 1) + BESIDE * min(work, loads)
+        term = max(work, loads, target.fma_latency + 1) + EXPOSED_LOADS * min(work, loads)
         blocks = max(1, self.depth // plan.sum_block)
         if plan.column_block is not None:
-            stored = self._parts * TILE_START + rows * vectors * STORED * self._parts
+            stored = self.parts * TILE_START + rows * vectors * STORED * self.parts
             copied = STORED + TRANSPOSED if self.transposed else 0.0
             return self.depth * term + stored + rows * vectors * copied
         stored = self._stored(rows) + 2.0 * (blocks - 1)
@@ -301,7 +302,7 @@ class _Product:
         bytes = self.depth * self.plan.width * self.panel.bits / 8 * self.panel_reads
         beside = self.plan.rows * self.depth * self.other.bits / 8 * self.other_reads
         if self.plan.column_block is not None:
-            share = 1 / self._parts
+            share = 1 / self.parts
             again = self.panels * self.others * (self.tiles - 1)
             return self.caches.moved(again * bytes, (bytes + beside) * share)
         kept = bytes if panels_first else self.panel_bytes
@@ -318,19 +319,20 @@ class _Product:
 
     def _translation(self) -> float:
         """The cycles of a panel's pages in whose addresses the first TLB has no room."""
-        if self.step < PAGE or self.depth <= self.target.cost.l1_tlb:
+        cost = self.target.cost
+        if self.step < PAGE or self.depth <= cost.l1_tlb:
             return 0.0
-        return self.depth * (TLB_MISS if self.depth <= self.target.cost.l2_tlb else PAGE_WALK)
+        return self.depth * (TLB_MISS if self.depth <= cost.l2_tlb else PAGE_WALK)
 
     def _rows(self, panels_first: bool) -> Moved:
         """The cycles in which rows come to L1 again for each panel behind the first: all of them,
         or a tile of them where panels are the loop inside; or are copied once, a tile of rows at a
         time; and those of their pages and of lines that are read in part.
         """
-        own = self.other_bytes / self.others if self.other_reads else 0.0
-        panel = self.depth * self.plan.width * self.panel.bits / 8
         if self.plan.column_block is not None:
             return self._moved_by_blocks()
+        own = self.other_bytes / self.others if self.other_reads else 0.0
+        panel = self.depth * self.plan.width * self.panel.bits / 8
         times = 1 if self.plan.packed_rows else self.panels
         rows = self.rows * self.depth * self.other.bits / 8 * self.other_reads
         line = self.plan.rows * self.other.bits / 8
@@ -346,7 +348,7 @@ class _Product:
         each panel of a block but the first, and all of them for each block of panels but the first,
         as all panels do for each block of rows; so do the sums of each part of K but the first.
         """
-        plan, parts, moved = self.plan, self._parts, self.caches.moved
+        plan, parts, moved = self.plan, self.parts, self.caches.moved
         pixels = self.rows * self.others
         height = min(pixels, (plan.row_block or pixels) * (self.rows if self.others > 1 else 1))
         width = min(self.columns, (plan.column_block or 1) * plan.width)
@@ -355,11 +357,10 @@ class _Product:
         panels = self.columns * self.depth * self.panel.bits / 8
         sums = height * width * self.result_bits / 8
         row, panel = rows / down, panels / across
-        part = row / parts * self._spread(self.row_step, self.depth // parts * self.other.bits)
-        part += panel / parts
-        part += sums * (
-            1.0 if self.transposed else self._spread(self.result_row, width * self.result_bits)
-        )
+        own = self.depth // parts * self.other.bits // 8
+        part = row / parts * spread(self.row_step, own, self.target)
+        apart = 0 if self.transposed else self.result_row
+        part += panel / parts + sums * spread(apart, width * self.result_bits // 8, self.target)
         # Threads share blocks of panels where these are enough, and go through those of rows.
         by_columns = across >= LEAST_BLOCKS
         total = moved(rows * (self.panels - across), part)
@@ -371,10 +372,6 @@ class _Product:
             pages += ROW_PAGE * pixels * self.panels * parts
         return total + Moved(pages)
 
-    def _spread(self, step: int, bits: int) -> float:
-        """How many times their own bytes of L2 rows of so many bits take that are so far apart."""
-        return spread(step, bits // 8, self.target)
-
     def _pages(self, times: int, depth: float) -> float:
         """The cycles of pages whose addresses the first TLB does not have, where a tile of rows
         reads so many of K.
@@ -382,11 +379,6 @@ class _Product:
         if self.apart < PAGE or depth <= self.target.cost.l1_tlb:
             return 0.0
         return self.tiles * times * self.depth * TLB_MISS
-
-    @property
-    def _parts(self) -> int:
-        """The blocks of K."""
-        return ceil(self.long / (self.plan.k_block or self.long))
 
     def _packing(self) -> float:
         """The cycles of packing panels in a call."""
@@ -415,7 +407,18 @@ class _Product:
         apart = self.result_row * self.plan.rows >= PAGE and min(self.panels, self.tiles) > 1
         written = 2 * self.result_bytes * (SCATTERED if far and apart and panels_first else 1)
         moved = self.panel_bytes + self.other_bytes + written
-        return self.caches.moved(moved, all_bytes) + Moved(self._pieces())
+        return self.caches.moved(moved, all_bytes) + Moved(self._pieces(), self._waits())
+
+    def _waits(self) -> float:
+        """The cycles in which the first tiles of rows wait for panels of a weight from memory, less
+        where blocks of rows follow, unless the panel before prefetches them.
+        """
+        blocks = self.plan.column_block is not None
+        cold = self.cold or self.panel_bytes > FULL * self.target.l3_bytes
+        if not cold or not self.panel.is_weight or (self.plan.prefetched and not blocks):
+            return 0.0
+        share = BLOCKS_WAIT if blocks else 1.0
+        return share * self.panel_bytes * self.target.cost.ghz / self.target.cost.memory_gbs
 
     def _pieces(self) -> float:
         """The cycles of rows from memory that each come from a place of their own: those of

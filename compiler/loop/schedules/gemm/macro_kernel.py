@@ -169,7 +169,7 @@ def _tile_part(chain: Sequence[ForOp], operands: _Operands) -> list[ForOp]:
     """Tiles, stages and marks one nest whose columns hold whole tiles, or are fewer than one has;
     returns the outer loops of what it became.
     """
-    plan, target, panel, _, result = operands
+    plan = operands.plan
     columns, *others = chain
     batch = len(plan.batch)
     jo, ji = tile_columns(columns, plan)
@@ -288,7 +288,7 @@ def _blocks(
     panels, and those inside.
     """
     *around, jo = around
-    jc, jo, _ = tile_ragged(jo, panels)
+    jc, jo, _ = tile_ragged(jo, min(panels, jo.extent.constant or panels))
     around = [*around, jc]
     if plan.row_block is not None:
         rows, *others = inside

@@ -100,10 +100,10 @@ def tile_rows(
     accumulators, staged = _stage_accumulators(result, around, ji, plan.lanes, partial=partial)
     nests, reductions = separate(inner, plan, target)
     staged += _stage_scattered(nests, around, plan, target)
-    partial = block_long_sum(reductions, accumulators, plan.sum_block)
+    parts = block_long_sum(reductions, accumulators, plan.sum_block)
     if next_panel is not None and len(reductions) == 1:
         prefetch_panel(next_panel, around, plan.lanes)
-    for nest in (*nests, *staged, *partial):
+    for nest in (*nests, *staged, *parts):
         if not _transpose(nest, plan, target):
             unroll_tile(nest, plan.lanes)
     if plan.per_tile:

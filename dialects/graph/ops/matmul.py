@@ -181,7 +181,7 @@ def _right_cotangent(
     a stack of `lhs` and one matrix, the rows of all are those of one product.
     """
     if type_of(column).rank == 2:
-        row, cotangent = _rows(b, row), _rows(b, cotangent)
+        row, cotangent = merged_rows(b, row), merged_rows(b, cotangent)
     owner = column.owner
     last = [type_of(column).rank - 1, type_of(column).rank - 2]
     if isinstance(owner, TransposeOp) and list(owner.axes[-2:]) == last:
@@ -190,7 +190,7 @@ def _right_cotangent(
     return sum_to(b, b.matmul(transposed(b, row), cotangent), column)
 
 
-def _rows(b: GraphBuilder, stack: SSAValue) -> SSAValue:
+def merged_rows(b: GraphBuilder, stack: SSAValue) -> SSAValue:
     """The rows of a stack of matrices as those of one matrix."""
     shape = type_of(stack).shape
     return b.reshape(stack, shape=ShapeAttr((product(shape[:-1]), shape[-1])))

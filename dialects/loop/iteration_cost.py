@@ -31,7 +31,7 @@ THREEFRY_OPERATIONS = 75
 """What random words count as: three operations in each of 20 rounds, and sums with the key."""
 
 
-class Section(Struct, frozen=True, array_like=True):
+class Section(Struct, frozen=True):
     """What of a kernel runs in parallel: how often, the tasks of which chunks are made, how many of
     them are enough for a thread, and the operations of all runs.
     """

@@ -1,12 +1,12 @@
 """Scaling over threads, predicted and measured: `python -m benchmarks.growth.scaling [MODEL ...]`.
 
-Networks of the recorded list run on more and more threads, in turns with onnxruntime. Beside what
-is measured stands what the cost model says by which calls are grouped for threads
-(`compiler/program/parallelize_calls.py`): as it is, and with what this machine shows of itself,
-the time of a parallel section of so many threads, and how much slower a core multiplies while so
-many do, since two threads of one core share it. Scaling is the time on one thread over that on
-several. Each line of the result is a network on so many threads;
-`--minutes` begins no line after so long, and the lines that are there say what they can.
+Networks of the recorded list run on one thread and on more, in turns with onnxruntime and with
+loops of multiply-adds and reads, so that all see the machine in the same minute. Beside what is
+measured stands what the cost model says (`compiler/program/thread_time.py`): by the target's costs,
+and with what this machine shows of itself, the time of a parallel section of so many threads, and
+how much slower each computes and reads while so many do, since two threads may share a core.
+Scaling is the time on one thread over that on several. Each line of the result is a network on so
+many threads; `--minutes` begins no network after so long.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any, Final
 
-from msgspec import Struct
-from msgspec.structs import asdict, replace
 from rich.console import Console
 from rich.table import Table
 
@@ -33,12 +31,12 @@ from benchmarks.options import add_rounds, append_row, parser_of
 from benchmarks.run import Prepared, prepare
 from weft.bench.calibrate import measure_section
 from weft.bench.engines import OURS
-from weft.bench.limits import measure_gflops
-from weft.bench.rounds import Templates, measure
+from weft.bench.limits import MultiplyAdds, Reads
+from weft.bench.rounds import Templates, choose_cores, measure_jobs
+from weft.bench.worker import Job, ModelJob
 from weft.compiler.machine.artifact.artifact import read_metadata
 from weft.compiler.machine.codegen.host import host_target
-from weft.compiler.program.call_time import bounds_of
-from weft.compiler.program.parallelize_calls import ThreadModel
+from weft.compiler.program.thread_time import Cores, model_ns
 from weft.compiler.target.target import Target
 from weft.dialects.errors import WeftError
 
@@ -57,24 +55,11 @@ DEFAULT: Final = (
 """Networks that compile in seconds, the most telling first."""
 
 PEER: Final = "onnxruntime"
+MULTIPLY_ADDS: Final = "multiply-adds"
+READS: Final = "reads"
 
 CLOSE: Final = 0.25
 """How far a prediction may be off."""
-
-
-class _Machine(Struct, frozen=True):
-    """GFLOP/s of multiply-adds of so many threads, and nanoseconds of a section that does nothing
-    on them.
-    """
-
-    gflops: float
-    section_ns: float
-
-    @staticmethod
-    def of(target: Target, threads: int) -> _Machine:
-        """As it is now."""
-        section = max(0.0, measure_section(target, threads)) if threads > 1 else 0.0
-        return _Machine(round(measure_gflops(threads), 1), round(section * 1e9))
 
 
 def main() -> None:
@@ -82,96 +67,73 @@ def main() -> None:
     arguments = _arguments()
     target, start = host_target(), time.monotonic()
     threads: list[int] = arguments.threads
-    machine = {n: _Machine.of(target, n) for n in threads}
-    print(json.dumps({"cpu": target.cpu, "machine": machine}, default=asdict), flush=True)
+    sections = {n: max(0.0, measure_section(target, n)) if n > 1 else 0.0 for n in threads}
+    print(json.dumps({"cpu": target.cpu, "section_s": sections}), flush=True)
     rows: list[Row] = []
     with Templates() as templates, tempfile.TemporaryDirectory(prefix="weft-scaling-") as folder:
         for case in find_cases(arguments.models or list(DEFAULT)):
+            if time.monotonic() - start > arguments.minutes * 60:
+                break
             try:
                 prepared = prepare(case, arguments.artifacts or Path(folder))
             except WeftError as error:
                 print(f"error: {case.name}: {error}", file=sys.stderr, flush=True)
                 continue
-            own: list[Row] = []
-            for n in threads:
-                if time.monotonic() - start > arguments.minutes * 60:
-                    break
-                row = _measured(case, prepared, n, templates, arguments)
-                row |= asdict(machine[n]) | {"compile_s": round(prepared.seconds, 3)}
-                own.append(row | predictions(prepared.library, target, machine, n))
-                append_row(arguments.output, own[-1])
-                print(json.dumps(own[-1]), flush=True)
+            own = _measured(case, prepared, templates, arguments)
+            _predict(own, prepared, target, sections)
+            for row in own:
+                append_row(arguments.output, row)
+                print(json.dumps(row), flush=True)
             rows += own
             Console().print(table(own))
     print(summary(rows), flush=True)
     sys.exit(any("error" in row for row in rows))
 
 
-def _measured(
-    case: Case, prepared: Prepared, threads: int, templates: Templates, arguments: Any
-) -> Row:
-    """Milliseconds of a call of each engine on so many threads."""
-    models = {OURS: prepared.library, PEER: prepared.model}
-    row: Row = {"model": case.name, "threads": threads, "seconds": arguments.seconds}
-    for each in measure(
-        models,
-        case.inputs(),
-        threads,
-        rounds=arguments.rounds,
-        seconds=arguments.seconds,
-        templates=templates,
-    ):
-        if each.milliseconds is not None:
-            row[each.engine] = round(each.milliseconds, 4)
-        elif each.engine == OURS:
-            row["error"] = f"{each.status}: {each.reason}"
-    return row
+def _measured(case: Case, prepared: Prepared, templates: Templates, arguments: Any) -> list[Row]:
+    """Milliseconds of a call of each engine, and of the machine's loops, by threads, in turns."""
+    models, inputs = {OURS: prepared.library, PEER: prepared.model}, case.inputs()
+    jobs: dict[str, Job] = {}
+    for n in arguments.threads:
+        cores = choose_cores(n)
+        own = {name: ModelJob(cores, name, model, inputs) for name, model in models.items()}
+        own |= {MULTIPLY_ADDS: MultiplyAdds(cores), READS: Reads(cores)}
+        jobs |= {f"{name} {n}": job for name, job in own.items()}
+    found = measure_jobs(
+        jobs, rounds=arguments.rounds, seconds=arguments.seconds, templates=templates
+    )
+    by_name = {each.engine: each for each in found}
+    rows: list[Row] = []
+    for n in arguments.threads:
+        row: Row = {"model": case.name, "threads": n, "seconds": arguments.seconds}
+        for name in (OURS, PEER, MULTIPLY_ADDS, READS):
+            each = by_name[f"{name} {n}"]
+            if each.milliseconds is not None:
+                row[name] = round(each.milliseconds, 4)
+            elif name == OURS:
+                row["error"] = f"{each.status}: {each.reason}"
+        rows.append(row | {"compile_s": round(prepared.seconds, 3)})
+    return rows
 
 
-def predictions(
-    library: Path, target: Target, machine: Mapping[int, _Machine], threads: int
-) -> dict[str, float]:
-    """Milliseconds of a call by the cost model, and by it with what the machine shows."""
-    metadata, least, here = read_metadata(library), min(machine), machine[threads]
-    slower = threads * machine[least].gflops / (least * here.gflops)
-    model = ThreadModel.of(target.cost)
-    own = replace(model, wake=here.section_ns, wake_each=0.0)
-    return {
-        "predicted": round(predicted(metadata, target, threads, model) * 1e-6, 4),
-        "predicted_here": round(
-            predicted(metadata, target, threads, own, max(1.0, slower)) * 1e-6, 4
-        ),
-    }
+def _predict(
+    rows: Sequence[Row], prepared: Prepared, target: Target, sections: Mapping[int, float]
+) -> None:
+    """Adds milliseconds of a call by the cost model, and by it with what the machine shows."""
+    metadata, first = read_metadata(prepared.library), rows[0]
+    for row in rows:
+        n = row["threads"]
+        plain = Cores.of(target, n)
+        here = Cores(
+            n, _slower(row, first, MULTIPLY_ADDS), _slower(row, first, READS), 1e9 * sections[n]
+        )
+        for name, cores in (("predicted", plain), ("predicted_here", here)):
+            row[name] = round(model_ns(metadata, target, cores) * 1e-6, 4)
 
 
-def predicted(
-    metadata: Mapping[str, Any],
-    target: Target,
-    threads: int,
-    model: ThreadModel,
-    slower: float = 1.0,
-) -> float:
-    """Nanoseconds of a call of a model on so many threads, each of which takes so many times as
-    long for the same as one alone does. Raises WeftError for sizes that vary.
-    """
-    total = 0.0
-    for alone in _call_times(metadata["calls"], target):
-        spread = model.parallel(alone, threads)
-        total += spread if spread == alone else model.parallel(alone * slower, threads)
-    for group in metadata["concurrent"]:
-        if group["least"] <= threads <= group["most"]:
-            known = [int(each) for each in group["modelled"] if int(each) <= threads]
-            one_by_one, together = group["modelled"][str(max(known))]
-            total -= one_by_one - together
-    return total
-
-
-def _call_times(calls: Sequence[Mapping[str, Any]], target: Target) -> Iterator[float]:
-    """What each call takes on one thread, in nanoseconds."""
-    for call in calls:
-        if not isinstance(call["flops"], int) or not isinstance(call["bytes"], int):
-            raise WeftError(f"scaling requires sizes that are numbers, got {call['bytes']}")
-        yield target.cost.call_ns + max(bounds_of(call["flops"], call["bytes"], target))
+def _slower(row: Row, first: Row, loop: str) -> float:
+    """How many times as long a thread of so many takes for its part of a machine's loop."""
+    return max(1.0, row[loop] / first[loop]) if loop in row and loop in first else 1.0
 
 
 def scalings(rows: Sequence[Row]) -> Iterator[dict[str, float]]:
@@ -223,7 +185,7 @@ def _arguments() -> argparse.Namespace:
     doubled = [n for n in (1, 2, 4, 8, 16, 32) if n <= usable]
     parser.set_defaults(threads=doubled, rounds=3, seconds=0.15)
     parser.add_argument("--artifacts", type=Path, metavar="DIR", help="where models are kept")
-    parser.add_argument("--minutes", type=float, default=2.3, help="after which nothing begins")
+    parser.add_argument("--minutes", type=float, default=2.3, help="after which no network begins")
     return parser.parse_args()
 
 

@@ -3,7 +3,8 @@
 Engines take turns in processes of their own, start from the same weights, and have to agree on the
 losses of the first steps. `peak_mb` is the most memory beyond what the engine itself takes once it
 is imported. A line of the result is one network with one number of threads; those in the file
-already are not measured again.
+already are not measured again. With `--processor` one thread of each is measured in this process,
+by the time of the processor.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from pathlib import Path
 
 import weft
 from benchmarks.numeric.__main__ import row_of, shown
+from benchmarks.numeric.turns import measure_turns
 from benchmarks.options import append_row, parse_jobs, parser_of
 from benchmarks.run import recorded
-from benchmarks.training.cases import EAGER, ENGINES, TRAININGS, TrainingJob
+from benchmarks.training.cases import ENGINES, TRAININGS, TrainingJob
 from weft.bench.rounds import choose_cores, measure_jobs
 
 
@@ -27,7 +29,8 @@ def main() -> None:
     path: Path = arguments.output
     failed = 0
     for case in TRAININGS:
-        wanted = [n for n in arguments.threads if (case.name, n) not in recorded(path)]
+        asked = [1] if arguments.processor else arguments.threads
+        wanted = [n for n in asked if (case.name, n) not in recorded(path)]
         if not wanted or (arguments.networks and case.name not in arguments.networks):
             continue
         with tempfile.TemporaryDirectory(prefix="weft-bench-") as folder:
@@ -35,11 +38,12 @@ def main() -> None:
             step, examples = case.weft()
             weft.step(step, *examples, donate=(0, 1, 2)).export(artifact)
             del step, examples
-            engines = [each for each in arguments.engines if case.eager or each != EAGER]
+            engines = case.engines(arguments.engines)
             for threads in wanted:
                 cores = choose_cores(threads)
                 jobs = {name: TrainingJob(cores, name, case.name, artifact) for name in engines}
-                measured = measure_jobs(jobs, rounds=arguments.rounds, seconds=arguments.seconds)
+                measure = measure_turns if arguments.processor else measure_jobs
+                measured = measure(jobs, rounds=arguments.rounds, seconds=arguments.seconds)
                 row = row_of(case.name, threads, measured)
                 failed += "error" in row
                 append_row(path, row)
@@ -49,6 +53,7 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = parser_of("training", __doc__, "training-")
+    parser.add_argument("--processor", action="store_true")
     return parse_jobs(parser, "networks", [case.name for case in TRAININGS], ENGINES)
 
 

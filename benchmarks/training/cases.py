@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +13,8 @@ import numpy as np
 
 import weft
 from benchmarks.training import networks
+from benchmarks.training.shared import OURS as WEFT
+from benchmarks.training.shared import SHARED, library_of
 from weft import nn, optim
 from weft.bench.engines import OURS
 from weft.bench.session import Session
@@ -19,7 +22,13 @@ from weft.bench.worker import Job, peak_bytes
 from weft.dialects.weights import Array
 
 EAGER: Final = "weft eager"
-ENGINES: Final = {OURS: "weft", EAGER: "weft", "torch": "torch", "torch.compile": "torch"}
+CHANNELS_LAST: Final = " channels_last"
+TORCH: Final = ("torch", "torch.compile")
+ENGINES: Final = {
+    OURS: "weft",
+    EAGER: "weft",
+    **dict.fromkeys([*TORCH, *(each + CHANNELS_LAST for each in TORCH)], "torch"),
+}
 """By name the package."""
 
 FIRST: Final = 3
@@ -38,6 +47,14 @@ class Training:
     rate: float
     adam: bool
     eager: bool = True
+
+    def engines(self, names: Sequence[str]) -> list[str]:
+        """Those of the engines that run it: layouts of channels are for images alone."""
+        images = self.batch()[0].ndim == 4
+        return [
+            name for name in names
+            if (self.eager or name != EAGER) and (images or not name.endswith(CHANNELS_LAST))
+        ]  # fmt: skip
 
     def weft(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """The step, and its arguments: parameters, buffers, the optimiser's state, the batch."""
@@ -81,7 +98,7 @@ class TrainingJob(Job):
         elif self.engine == EAGER:
             step, base = _eager(case)
         else:
-            step, base = _torch(case, threads, compiled=self.engine != "torch")
+            step, base = _torch(case, threads, self.engine)
         losses = [float(step()) for _ in range(FIRST)]
         return Session(step, lambda _: [np.array(losses, np.float32)], base)
 
@@ -112,33 +129,32 @@ def _eager(case: Training) -> tuple[Callable[[], Any], int]:
     return run, base
 
 
-def _torch(case: Training, threads: int, *, compiled: bool) -> tuple[Callable[[], Any], int]:
+def _torch(case: Training, threads: int, engine: str) -> tuple[Callable[[], Any], int]:
     torch: Any = importlib.import_module("torch")
     torch.set_num_threads(threads)
     base = peak_bytes()
-    network = networks.torch_networks(torch)[case.name]()
-    dense = {
-        f"{name}.weight" for name, each in network.named_modules()
-        if isinstance(each, torch.nn.Linear)
-    }  # fmt: skip
-    with torch.no_grad():
-        for name, weight in network.named_parameters():
-            shape = tuple(weight.shape)
-            start = networks.initial(name, shape[::-1] if name in dense else shape)
-            weight.copy_(torch.from_numpy(start.T if name in dense else start))
-    if case.adam:
-        optimizer = torch.optim.Adam(network.parameters(), case.rate, fused=True)
+    if case.name in SHARED:
+        network = SHARED[case.name](library_of(torch))
     else:
-        optimizer = torch.optim.SGD(network.parameters(), case.rate)
+        network = networks.torch_networks(torch)[case.name]()
+    with torch.no_grad():
+        for weight, start in _starts(torch, network):
+            weight.copy_(torch.from_numpy(start))
     images, labels = (torch.from_numpy(each) for each in case.batch())
+    if engine.endswith(CHANNELS_LAST):
+        network, images = (each.to(memory_format=torch.channels_last) for each in (network, images))
+    optimizer = (torch.optim.Adam if case.adam else torch.optim.SGD)(
+        [each for each in network.parameters() if each.requires_grad], case.rate, fused=True
+    )
 
     def loss_of() -> Any:
         found = network(images)
-        return torch.nn.functional.cross_entropy(
-            found.reshape(-1, found.shape[-1]), labels.reshape(-1)
-        )
+        if found.ndim == 4:
+            return torch.nn.functional.cross_entropy(found, labels)
+        found = found.reshape(-1, found.shape[-1])
+        return torch.nn.functional.cross_entropy(found, labels.reshape(-1))
 
-    loss_of = torch.compile(loss_of) if compiled else loss_of
+    loss_of = torch.compile(loss_of) if engine.startswith("torch.compile") else loss_of
 
     def step() -> Any:
         optimizer.zero_grad(set_to_none=True)
@@ -150,27 +166,59 @@ def _torch(case: Training, threads: int, *, compiled: bool) -> tuple[Callable[[]
     return step, base
 
 
-def _digits(*shape: int) -> Callable[[], tuple[Array, Array]]:
-    def batch() -> tuple[Array, Array]:
-        draw = np.random.default_rng(0)
-        return draw.random((32, *shape), np.float32), draw.integers(0, 10, 32)
+def _starts(torch: Any, network: Any) -> Iterator[tuple[Any, Array]]:
+    """Each parameter of a network of PyTorch's, and what it starts from: as in weft, where weights
+    of products are transposed, and those of recurrent layers have names of their own.
+    """
+    names = {
+        "weight_ih_l0": "input_weight", "weight_hh_l0": "hidden_weight",
+        "bias_ih_l0": "bias", "bias_hh_l0": "bias",
+    }  # fmt: skip
+    for path, module in network.named_modules():
+        transposed = isinstance(module, (torch.nn.Linear, torch.nn.LSTM))
+        for own, weight in module.named_parameters(recurse=False):
+            name = ".".join(filter(None, [path, names.get(own, own)]))
+            shape = tuple(weight.shape)
+            start = networks.initial(name, shape[::-1] if transposed else shape)
+            yield weight, start.T if transposed else start
 
-    return batch
 
-
-def _photographs() -> tuple[Array, Array]:
+def _floats(*shape: int, labels: Sequence[int], classes: int) -> tuple[Array, Array]:
     draw = np.random.default_rng(0)
-    return draw.random((4, 3, 224, 224), np.float32), draw.integers(0, 1000, 4)
+    return draw.random(shape, np.float32), draw.integers(0, classes, labels)
 
 
-def _text() -> tuple[Array, Array]:
+def _words(*shape: int, labels: Sequence[int], words: int, classes: int) -> tuple[Array, Array]:
     draw = np.random.default_rng(0)
-    return draw.integers(0, 50257, (1, 128)), draw.integers(0, 50257, (1, 128))
+    return draw.integers(0, words, shape), draw.integers(0, classes, labels)
+
+
+_PHOTOGRAPHS: Final = partial(_floats, 16, 3, 112, 112, labels=[16], classes=1000)
+_DIGITS: Final = partial(_floats, labels=[32], classes=10)
+
+
+def _shared(name: str, batch: Callable[[], tuple[Array, Array]], rate: float) -> Training:
+    return Training(name, partial(SHARED[name], WEFT), batch, rate, adam=False, eager=False)
 
 
 TRAININGS: Final = (
-    Training("mlp", networks.Perceptron, _digits(64), 2e-3, adam=True),
-    Training("convolutional", networks.Convolutional, _digits(1, 8, 8), 2e-3, adam=True),
-    Training("resnet18", networks.ResNet, _photographs, 1e-2, adam=False, eager=False),
-    Training("gpt2_small", networks.GPT2, _text, 1e-3, adam=False, eager=False),
+    Training("mlp", networks.Perceptron, partial(_DIGITS, 32, 64), 2e-3, adam=True),
+    Training(
+        "convolutional", networks.Convolutional, partial(_DIGITS, 32, 1, 8, 8), 2e-3, adam=True
+    ),
+    Training("resnet18", networks.ResNet, _PHOTOGRAPHS, 1e-2, adam=False, eager=False),
+    Training(
+        "gpt2_small",
+        networks.GPT2,
+        partial(_words, 1, 128, labels=[1, 128], words=50257, classes=50257),
+        1e-3,
+        adam=False,
+        eager=False,
+    ),
+    _shared("resnet50", _PHOTOGRAPHS, 1e-4),
+    _shared("mobilenet_v2", _PHOTOGRAPHS, 1e-4),
+    _shared("unet", partial(_floats, 16, 3, 64, 64, labels=[16, 64, 64], classes=4), 1e-2),
+    _shared("vit_small", _PHOTOGRAPHS, 1e-3),
+    _shared("bert_small", partial(_words, 16, 64, labels=[16], words=30522, classes=2), 1e-3),
+    _shared("lstm", partial(_floats, 32, 32, 64, labels=[32], classes=10), 1e-2),
 )

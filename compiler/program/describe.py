@@ -7,7 +7,7 @@ from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ModuleOp, NameLoc, UnitAttr
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, NameLoc, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -15,10 +15,12 @@ from weft.compiler.program.memory.plan_memory import buffer_bytes, lifetimes, nu
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.loop.arithmetic import GeluOp, is_function
 from weft.dialects.loop.communication import WaitOp, communications
+from weft.dialects.loop.dynamic import weight_of
 from weft.dialects.loop.ops import ForOp, WhileOp
 from weft.dialects.loop.program import (
     FLOPS,
     REPEATS,
+    SHARES,
     CallOp,
     KernelOp,
     ProgramOp,
@@ -123,8 +125,8 @@ def describe_calls(
     programs: Sequence[ProgramOp], kernels: Mapping[str, KernelOp]
 ) -> list[dict[str, Any]]:
     """Each call of a kernel by its number: the kernel, the nodes of the model that it computes, its
-    flops and bytes, and for those of the last program its position among what `describe_memory`
-    counts.
+    flops and bytes, of which so many are of weights, what threads share of it (`SHARES`), and for
+    those of the last program its position among what `describe_memory` counts.
     """
     positions = number_operations(programs[-1])
     described: list[dict[str, Any]] = []
@@ -136,6 +138,8 @@ def describe_calls(
                 "nodes": nodes_around(call),
                 "flops": _plain(call_flops(call, kernels[call.kernel])),
                 "bytes": _plain(call_bytes(call)),
+                "weights": _plain(weight_bytes(call)),
+                "shares": shares_of_call(kernels[call.kernel]),
                 **step,
             }
         )
@@ -154,6 +158,18 @@ def call_flops(call: CallOp, kernel: KernelOp) -> Expr:
 def call_bytes(call: CallOp) -> Expr:
     """The bytes of all buffers that a call is given."""
     return _sum(buffer_bytes(buffer_type_of(value)) for value in dict.fromkeys(call.arguments))
+
+
+def weight_bytes(call: CallOp) -> Expr:
+    """The bytes of the weights that a call is given."""
+    own = (value for value in dict.fromkeys(call.arguments) if weight_of(value) is not None)
+    return _sum(buffer_bytes(buffer_type_of(value)) for value in own)
+
+
+def shares_of_call(kernel: KernelOp) -> list[int]:
+    """What threads share of a kernel, as its summary notes it."""
+    noted = kernel.attributes.get(SHARES)
+    return list(noted.get_values()) if isinstance(noted, DenseArrayBase) else []
 
 
 def _repeats(module: ModuleOp) -> bool:

@@ -4,6 +4,7 @@ that others have scheduled and compiled meanwhile.
 
 from __future__ import annotations
 
+from msgspec.structs import astuple
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntAttr, ModuleOp, i64
 from xdsl.passes import ModulePass
@@ -12,7 +13,15 @@ from weft.compiler.program.memory.hoist_workspace import hoist_kernel
 from weft.compiler.program.memory.in_place import in_place_arguments
 from weft.compiler.program.memory.plan_memory import kernels_of
 from weft.compiler.program.parallelize_calls import written_arguments
-from weft.dialects.loop.program import AWAITS_LAYOUT, IN_PLACE, TEMPORARIES, WRITES, KernelOp
+from weft.dialects.loop.iteration_cost import shares_of
+from weft.dialects.loop.program import (
+    AWAITS_LAYOUT,
+    IN_PLACE,
+    SHARES,
+    TEMPORARIES,
+    WRITES,
+    KernelOp,
+)
 from weft.dialects.loop.types import buffer_type_of
 
 
@@ -36,8 +45,11 @@ def is_scheduled(kernel: KernelOp) -> bool:
 
 def summarize_body(kernel: KernelOp) -> None:
     """Turns the workspace of a scheduled kernel into arguments, and notes how many these are and
-    which arguments it writes and which may share their storage.
+    which arguments it writes and which may share their storage, and what threads share.
     """
+    if (shares := shares_of(kernel.body.block)) is not None:
+        numbers = [shares.serial, *(number for each in shares.sections for number in astuple(each))]
+        kernel.attributes[SHARES] = DenseArrayBase.from_list(i64, numbers)
     kernel.attributes[TEMPORARIES] = IntAttr(len(hoist_kernel(kernel)))
     pairs = [
         position for pair in in_place_arguments(kernel) for position in (pair.operand, pair.result)

@@ -1,7 +1,12 @@
-"""How much work an iteration of a loop is, and how much is worth another thread."""
+"""How much work an iteration of a loop is, how much is worth another thread, and what of a kernel
+threads share.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from msgspec import Struct
 from xdsl.ir import Block, Operation
 
 from weft.dialects.expr import Atom, Expr
@@ -13,6 +18,9 @@ GRAIN_OPERATIONS = 16384
 fork and join.
 """
 
+CHUNKS_PER_THREAD = 8
+"""How many chunks a parallel loop has for each thread at most."""
+
 FUNCTION_OPERATIONS = 12
 """What a call of a mathematical function counts as."""
 
@@ -21,6 +29,67 @@ GELU_OPERATIONS = FUNCTION_OPERATIONS + 6
 
 THREEFRY_OPERATIONS = 75
 """What random words count as: three operations in each of 20 rounds, and sums with the key."""
+
+
+class Section(Struct, frozen=True):
+    """What of a kernel runs in parallel: how often, the tasks of which chunks are made, how many of
+    them are enough for a thread, and the operations of all runs.
+    """
+
+    runs: int
+    tasks: int
+    grain: int
+    operations: int
+
+    def busiest(self, threads: int) -> float:
+        """The share of the tasks that the thread has which has the most; 1 for a single chunk."""
+        chunks = min(-(-self.tasks // max(1, self.grain)), threads * CHUNKS_PER_THREAD)
+        return 1.0 if chunks < 2 or threads < 2 else -(-chunks // threads) / chunks
+
+
+class Shares(Struct, frozen=True):
+    """The operations of a kernel that one thread does, and its parallel sections."""
+
+    serial: int
+    sections: list[Section]
+
+
+def shares_of(block: Block) -> Shares | None:
+    """What threads share of a kernel's body; None where sizes vary."""
+    parts = list(_parts(block, Expr.of(1)))
+    sections = [each for each in parts if isinstance(each, Section)]
+    serial = [each for each in parts if isinstance(each, int)]
+    known = len(sections) + len(serial) == len(parts) and min(serial, default=0) >= 0
+    return Shares(sum(serial), sections) if known else None
+
+
+def _parts(block: Block, runs: Expr) -> Iterator[Section | int | None]:
+    """The sections of a block that runs so often, and the operations beside them; None for those
+    that are not known.
+    """
+    for op in block.ops:
+        if isinstance(op, ForOp) and op.parallel is not None:
+            yield _section(op, runs)
+        elif isinstance(op, ForOp) and _has_sections(op):
+            extent = (op.upper - op.lower).ceildiv(op.step.data)
+            yield from _parts(op.body.block, runs * extent)
+        else:
+            yield (runs * _cost(op, {})).constant
+
+
+def _has_sections(op: ForOp) -> bool:
+    return any(isinstance(each, ForOp) and each.parallel is not None for each in op.walk())
+
+
+def _section(op: ForOp, runs: Expr) -> Section | None:
+    tasks = (op.upper - op.lower).ceildiv(op.step.data)
+    tasks = tasks if op.vector is None else tasks.ceildiv(op.vector.data)
+    each = iteration_cost(op)
+    numbers = runs.constant, tasks.constant, each.constant
+    times, count, cost = (number or 0 for number in numbers)
+    if min(times, count, cost) < 1:
+        return None
+    return Section(times, count, -(-GRAIN_OPERATIONS // cost), times * count * cost)
 
 
 def iteration_cost(loop: ForOp) -> Expr:
@@ -35,13 +104,15 @@ def iteration_cost(loop: ForOp) -> Expr:
 def _block_cost(block: Block, greatest: dict[Atom, Expr]) -> Expr:
     total = Expr.of(0)
     for op in block.ops:
-        if isinstance(op, ForOp):
-            total = total + _loop_cost(op, greatest)
-        else:
-            total = total + _operation_cost(op)
-            for region in op.regions:
-                total = total + _block_cost(region.block, greatest)
+        total = total + _cost(op, greatest)
     return total
+
+
+def _cost(op: Operation, greatest: dict[Atom, Expr]) -> Expr:
+    if isinstance(op, ForOp):
+        return _loop_cost(op, greatest)
+    inside = (_block_cost(region.block, greatest) for region in op.regions)
+    return sum(inside, Expr.of(_operation_cost(op)))
 
 
 def _operation_cost(op: Operation) -> int:

@@ -60,6 +60,11 @@ take its place.
 WRITES = "writes"
 """The attribute of a kernel that lists which of its arguments it may write."""
 
+SHARES = "shares"
+"""The attribute of a scheduled kernel that says what threads share of it (`iteration_cost.Shares`):
+the operations that one does, and four numbers of each parallel section; none where sizes vary.
+"""
+
 FLOPS = "flops"
 """The attribute of a kernel that says how many floating-point operations a call of it computes,
 over its sizes, as it was before it was scheduled.

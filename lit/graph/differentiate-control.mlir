@@ -153,3 +153,23 @@ func.func @main(%x: !graph.tensor<[n], f32>) -> !graph.tensor<[], f32> {
   %y = graph.reduce_sum %r {axes = array<i64: 0>, keepdims = false} : (!graph.tensor<[m], f32>) -> !graph.tensor<[], f32>
   func.return %y : !graph.tensor<[], f32>
 }
+
+// -----
+
+// The cotangent of a matrix from outside that is larger than the rows of an iteration is one product of all rows: these are stacked. That of a smaller one is added up.
+// CHECK-LABEL: func.func @main
+// CHECK: index = "i_0"} : {{.*}} -> (!graph.tensor<[2, 8], f32>, !graph.tensor<[8], f32>, !graph.tensor<[3, 2, 8], f32>, !graph.tensor<[3, 2, 8], f32>)
+// CHECK: graph.yield
+// CHECK: graph.reshape %{{.*}} {shape = #graph.shape<[6, 8]>}
+// CHECK: graph.reshape %{{.*}} {shape = #graph.shape<[6, 8]>}
+// CHECK: graph.matmul %{{.*}}, %{{.*}} : (!graph.tensor<[8, 6], f32>, !graph.tensor<[6, 8], f32>) -> !graph.tensor<[8, 8], f32>
+func.func @main(%x: !graph.tensor<[2, 8], f32>, %w: !graph.tensor<[8, 8], f32>, %v: !graph.tensor<[8], f32>) -> !graph.tensor<[], f32> {
+  %y = graph.for %x {count = #graph.shape<[3]>, index = "i"} : (!graph.tensor<[2, 8], f32>) -> !graph.tensor<[2, 8], f32> {
+  ^body(%p: !graph.tensor<[2, 8], f32>):
+    %m = graph.matmul %p, %w : (!graph.tensor<[2, 8], f32>, !graph.tensor<[8, 8], f32>) -> !graph.tensor<[2, 8], f32>
+    %q = graph.mul %m, %v : (!graph.tensor<[2, 8], f32>, !graph.tensor<[8], f32>) -> !graph.tensor<[2, 8], f32>
+    graph.yield %q : !graph.tensor<[2, 8], f32>
+  }
+  %s = graph.reduce_sum %y {axes = array<i64: 0, 1>, keepdims = false} : (!graph.tensor<[2, 8], f32>) -> !graph.tensor<[], f32>
+  func.return %s : !graph.tensor<[], f32>
+}

@@ -405,3 +405,20 @@ func.func @row(%x: !graph.tensor<[5, 6], f32>, %y: !graph.tensor<[6], f32>) -> (
   %e = graph.exp %m : (!graph.tensor<[6], f32>) -> !graph.tensor<[6], f32>
   func.return %m, %e : !graph.tensor<[6], f32>, !graph.tensor<[6], f32>
 }
+
+// -----
+
+// A product with many columns reads long transposed rows from a copy, one with few as they lie.
+// CHECK-LABEL: func.func @long_rows
+// CHECK: %[[COPY:.*]] = graph.transpose %x
+// CHECK-NEXT: graph.matmul %[[COPY]], %y
+// CHECK: graph.fused(%{{.*}} = %v, %{{.*}} = %z)
+// CHECK-NEXT: graph.transpose
+// CHECK-NEXT: graph.matmul
+func.func @long_rows(%x: !graph.tensor<[256, 96], f32>, %y: !graph.tensor<[256, 128], f32>, %v: !graph.tensor<[256, 96], f32>, %z: !graph.tensor<[256, 64], f32>) -> (!graph.tensor<[96, 128], f32>, !graph.tensor<[96, 64], f32>) {
+  %t = graph.transpose %x {permutation = array<i64: 1, 0>} : (!graph.tensor<[256, 96], f32>) -> !graph.tensor<[96, 256], f32>
+  %m = graph.matmul %t, %y : (!graph.tensor<[96, 256], f32>, !graph.tensor<[256, 128], f32>) -> !graph.tensor<[96, 128], f32>
+  %u = graph.transpose %v {permutation = array<i64: 1, 0>} : (!graph.tensor<[256, 96], f32>) -> !graph.tensor<[96, 256], f32>
+  %n = graph.matmul %u, %z : (!graph.tensor<[96, 256], f32>, !graph.tensor<[256, 64], f32>) -> !graph.tensor<[96, 64], f32>
+  func.return %m, %n : !graph.tensor<[96, 128], f32>, !graph.tensor<[96, 64], f32>
+}

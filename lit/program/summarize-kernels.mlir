@@ -1,9 +1,10 @@
 // RUN: weft-opt %s --split-input-file -p weft-note-kernels,weft-summarize-kernels | filecheck %s
 
 // What passes over programs have to know of a kernel stands on it: what a call computes, its workspace, which are
-// arguments from here on, what it writes, and which results may take an operand's place.
+// arguments from here on, what it writes, which results may take an operand's place, and what threads share.
 // CHECK-LABEL: loop.kernel @square(%x: !loop.buffer<[8], f32>, %y: !loop.buffer<[8], f32>, %t: !loop.buffer<[8], f32>)
 // CHECK-SAME: flops = #loop.exprs<[8]>
+// CHECK-SAME: shares = array<i64: 33>
 // CHECK-SAME: temporaries = #builtin.int<1>
 // CHECK-SAME: writes = [#builtin.int<1>, #builtin.int<2>]
 // CHECK-SAME: in_place = array<i64: 0, 1, 0, 2>
@@ -15,6 +16,34 @@ loop.kernel @square(%x: !loop.buffer<[8], f32>, %y: !loop.buffer<[8], f32>) {
     %b = arith.mulf %a, %a : f32
     loop.store %b, %t[%i] : !loop.buffer<[8], f32>
     loop.store %b, %y[%i] : !loop.buffer<[8], f32>
+  }
+}
+
+// -----
+
+// One thread has 40 stores and a constant; of the section, which runs twice, a chunk is a task of 16,384 operations and more. Of
+// what varies nothing is said.
+// CHECK-LABEL: loop.kernel @parallel
+// CHECK-SAME: shares = array<i64: 41, 2, 9, 9, 32796>
+// CHECK-LABEL: loop.kernel @varying
+// CHECK-NOT: shares
+loop.kernel @parallel(%y: !loop.buffer<[9, 1821], f32>) {
+  %one = arith.constant 1.0 : f32
+  loop.for %i = 0 to 40 {
+    loop.store %one, %y[0, %i] : !loop.buffer<[9, 1821], f32>
+  }
+  loop.for %t = 0 to 2 {
+    loop.for %i = 0 to 9 parallel {
+      loop.for %j = 0 to 1821 {
+        loop.store %one, %y[%i, %j] : !loop.buffer<[9, 1821], f32>
+      }
+    }
+  }
+}
+loop.kernel @varying[n](%y: !loop.buffer<[n], f32>) {
+  %one = arith.constant 1.0 : f32
+  loop.for %i = 0 to n parallel {
+    loop.store %one, %y[%i] : !loop.buffer<[n], f32>
   }
 }
 

@@ -2,34 +2,53 @@
 
 import pytest
 
-from benchmarks.growth.scaling import predicted, scalings, summary
+from benchmarks.growth.scaling import scalings, summary
 from weft.compiler.machine.codegen.host import host_target
-from weft.compiler.program.call_time import bounds_of
-from weft.compiler.program.parallelize_calls import ThreadModel
+from weft.compiler.program.thread_time import EXCHANGE_NS, EXCHANGED, Cores, model_ns
 from weft.dialects.errors import WeftError
+from weft.dialects.loop.iteration_cost import GRAIN_OPERATIONS
 
-CALL = {"flops": 10**9, "bytes": 1000}
-SMALL = {"flops": 10, "bytes": 1000}
+SHARED = [0, 1, 64, 1, 64 * GRAIN_OPERATIONS]
+CALL = {"flops": 10**9, "bytes": 0, "weights": 0, "shares": SHARED}
 GROUP = {"least": 2, "most": 3, "modelled": {"2": [900, 500], "4": [700, 400]}}
 
 
-def test_calls_take_less_on_several_threads_and_small_ones_as_long():
-    target, model = host_target(), ThreadModel(wake=100.0, wake_each=10.0)
-    large = max(bounds_of(CALL["flops"], CALL["bytes"], target)) + target.cost.call_ns
-    small = max(bounds_of(SMALL["flops"], SMALL["bytes"], target)) + target.cost.call_ns
-    metadata = {"calls": [CALL, SMALL], "concurrent": [GROUP]}
-    assert predicted(metadata, target, 1, model) == pytest.approx(large + small)
-    two = large / 2 + 120 + small - 400
-    assert predicted(metadata, target, 2, model) == pytest.approx(two)
-    assert predicted(metadata, target, 4, model) == pytest.approx(large / 4 + 140 + small)
-    slower = predicted(metadata, target, 2, model, slower=1.5)
-    assert slower == pytest.approx(two + large / 4)
+def times(threads, *calls, groups=(), **known):
+    """A model's time on one thread and on several, less what calls take that do nothing."""
+    target, metadata = host_target(), {"calls": calls, "concurrent": groups}
+    cores = Cores(1), Cores(threads, **known)
+    return [model_ns(metadata, target, each) - len(calls) * target.cost.call_ns for each in cores]
+
+
+def test_threads_share_what_is_parallel_and_wait_for_the_busiest():
+    one, two = times(2, CALL, section_ns=100.0)
+    assert two == pytest.approx(one / 2 + 100)
+    one, five = times(5, CALL | {"shares": [0, 1, 6, GRAIN_OPERATIONS, 6]}, section_ns=100.0)
+    assert five == pytest.approx(one)  # six tasks are a single chunk
+    one, four = times(4, CALL | {"shares": [100, 3, 6, 1, 300]}, section_ns=10.0)
+    assert four == pytest.approx(one * (1 / 4 + 3 / 4 * 2 / 6) + 3 * 10)
+    one, four = times(4, CALL, compute=1.5)
+    assert four == pytest.approx(one / 4 * 1.5)
+    one, two = times(2, CALL, groups=[GROUP])
+    assert two == pytest.approx(one / 2 - 400)
+
+
+def test_weights_stay_in_caches_that_hold_all_and_results_go_between_cores():
+    target = host_target()
+    weights = CALL | {"flops": 0, "bytes": target.l2_bytes + 1, "weights": target.l2_bytes + 1}
+    far, near = times(2, weights, read=3.0)
+    gbs = target.cost.l2_bandwidth * target.cost.ghz / target.cost.memory_gbs
+    assert far / near == pytest.approx(2 * gbs)
+    far, shared = times(2, weights, weights, read=3.0)
+    assert shared == pytest.approx(far / 2 * 3)
+    one, two = times(2, CALL | {"bytes": 6400})
+    assert two == pytest.approx((one + 100 * EXCHANGE_NS * EXCHANGED / 2) / 2)
 
 
 def test_sizes_that_vary_are_refused():
-    metadata = {"calls": [{"flops": "n", "bytes": "4 * n"}], "concurrent": []}
+    call = {"flops": "n", "bytes": "4 * n", "weights": 0, "shares": []}
     with pytest.raises(WeftError, match=r"sizes that are numbers, got 4 \* n"):
-        predicted(metadata, host_target(), 2, ThreadModel())
+        times(2, call)
 
 
 def test_scaling_is_beside_the_fewest_threads_and_close_within_a_quarter():

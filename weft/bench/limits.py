@@ -42,6 +42,9 @@ LINE_BYTES: Final = 64
 TURN_REPEATS: Final = 1 << 18
 """Of the loop of multiply-adds in a call that takes its turn: about a millisecond."""
 
+READ_BYTES: Final = 1 << 23
+"""Of each thread in a call of the loop that reads."""
+
 UNROLLED: Final = 4
 """Vectors of each iteration of the loops over memory."""
 
@@ -221,6 +224,23 @@ class MultiplyAdds(Job):
         x = _multiplied(target, threads)
         y, again = x.copy(), np.empty(TURN_REPEATS, np.int8)
         return Session(lambda: executable(x, y, again), list)
+
+
+@dataclass(frozen=True)
+class Reads(MultiplyAdds):
+    """The loop that reads; each thread has READ_BYTES of its own, which no L2 holds."""
+
+    def prepare(self) -> None:
+        compiled_loops(READ, host_target(), len(self.cores), 0)
+
+    def load(self) -> Session:
+        target, threads = host_target(), len(self.cores)
+        executable = compiled_loops(READ, target, threads, 0).executable(threads)
+        lanes = target.lanes(4)
+        shape = (threads, READ_BYTES // (UNROLLED * lanes * 4), UNROLLED, lanes)
+        x = touched_memory(4 * prod(shape))[: prod(shape)].reshape(shape)
+        again = np.empty(1, np.int8)
+        return Session(lambda: executable(x, x, again), list)
 
 
 def multiply_adds(threads: int) -> dict[str, Job]:

@@ -22,12 +22,14 @@ from weft.compiler.graph.differentiate.reverse_path import (
 )
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import Expr
-from weft.dialects.graph import OPS_BY_NAME, ForOp
+from weft.dialects.graph import OPS_BY_NAME, ForOp, ReshapeOp
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import ints
 from weft.dialects.graph.core.types import ShapeAttr, TensorType, type_of
+from weft.dialects.graph.ops.matmul import MatmulOp, merged_rows, transposed
 from weft.dialects.graph.regions.control import replace_sizes, size_atoms, yielded
 from weft.dialects.graph.regions.repeat import RepeatOp
+from weft.dialects.graph.reindexing.movement import TransposeOp
 from weft.dialects.graph.reindexing.slicing import SliceOp, exprs
 
 
@@ -72,9 +74,46 @@ def _rows(op: RepeatOp, sources: Sequence[SSAValue]) -> list[_Row]:
     return found
 
 
+class _Product(Struct, frozen=True):
+    """The cotangent `lhs^T rhs` of a matrix in one iteration, or its transpose."""
+
+    lhs: SSAValue
+    rhs: SSAValue
+    swapped: bool
+
+    def of_all(self, b: GraphBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """The sum of all iterations, whose factors are stacked: one product of all their rows."""
+        found = b.matmul(transposed(b, merged_rows(b, lhs)), merged_rows(b, rhs))
+        return transposed(b, found) if self.swapped else found
+
+
+def _product(slope: SSAValue) -> _Product | None:
+    """The factors of a cotangent that is larger than both of them together."""
+    outer = _unshaped(slope)
+    swapped = isinstance(outer.owner, TransposeOp)
+    found = _unshaped(outer.owner.operand) if isinstance(outer.owner, TransposeOp) else outer
+    if not isinstance(found.owner, MatmulOp) or type_of(found).rank != 2:
+        return None
+    left, right = _unshaped(found.owner.lhs).owner, found.owner.rhs
+    if not isinstance(left, TransposeOp) or type_of(right).rank != 2:
+        return None
+    more = type_of(found).size - type_of(left.operand).size - type_of(right).size
+    return _Product(left.operand, right, swapped) if (more.constant or 0) > 0 else None
+
+
+def _unshaped(value: SSAValue) -> SSAValue:
+    """A value in front of reshapes to the shape that it has."""
+    while isinstance(value.owner, ReshapeOp):
+        if type_of(value.owner.operand).dims != type_of(value).dims:
+            break
+        value = value.owner.operand
+    return value
+
+
 class _Reverse:
     """The reverse of one loop in the making: a block that carries the cotangents of the state, and
-    adds up those of what the body reads from outside; cotangents of rows are stacked instead.
+    adds up those of what the body reads from outside. Cotangents of rows are stacked instead, and
+    so are the factors of those of a large matrix, for one product behind the loop.
     """
 
     def __init__(
@@ -113,12 +152,16 @@ class _Reverse:
         stops = [row.slice for row in self.rows]
         inputs = [*arguments, *self.sources, *taken]
         found = self.reversal.pull(self.inner, self.body, seeds, inputs, stops)
-        totals = [value for value in self.sources if value in found]
+        factors = {value: _product(found[value]) for value in self.sources if value in found}
+        products = {value: each for value, each in factors.items() if each is not None}
+        totals = [value for value in factors if value not in products]
         rows = [row for row in self.rows if row.slice.result in found]
         yields = [found.get(each) or self.inner.filled(0.0, each) for each in arguments]
         for value in totals:
             yields.append(self.inner.add(self.argument(type_of(value)), found[value]))
-        end_block(self.inner, [*yields, *(found[row.slice.result] for row in rows)])
+        stacks = [found[row.slice.result] for row in rows]
+        stacks += [factor for each in products.values() for factor in (each.lhs, each.rhs)]
+        end_block(self.inner, [*yields, *stacks])
         _LoopResiduals(self.reversal, self.body, self.back, self.op, self.iteration).resolve()
         atoms = size_atoms({self.op.index.data: self.iteration})
         for each in self.back.ops:
@@ -132,8 +175,12 @@ class _Reverse:
         loop = ForOp.of(self.op.iterations, self.index, starts, self.back, location=location)
         results = list(self.b.builder.insert(loop).results)
         values = [*(self.op.operands_[n] for n in self.state), *totals]
-        stacked = zip(rows, results[len(values) :], strict=True)
-        gathered = [(row.slice.operand, self._gathered(row, stack)) for row, stack in stacked]
+        stacked = iter(results[len(values) :])
+        gathered = [(row.slice.operand, self._gathered(row, next(stacked))) for row in rows]
+        gathered += [
+            (value, each.of_all(self.b, next(stacked), next(stacked)))
+            for value, each in products.items()
+        ]
         return [*zip(values, results, strict=False), *gathered]
 
     def _gathered(self, row: _Row, stack: SSAValue) -> SSAValue:

@@ -46,8 +46,8 @@ from weft.compiler.loop_to_llvm.runtime.layout import CONTEXT, Field, Struct
 from weft.compiler.loop_to_llvm.runtime.platform import SIG_SETMASK, SIGSET_BYTES, Platform
 from weft.compiler.loop_to_llvm.runtime.profile import Part, Profile
 from weft.compiler.loop_to_llvm.runtime.status import fail
+from weft.dialects.loop.iteration_cost import CHUNKS_PER_THREAD
 
-CHUNKS_PER_THREAD: Final = 8
 SPINS: Final = 4000
 
 _COUNT_BITS: Final = 12

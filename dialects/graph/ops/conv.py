@@ -249,8 +249,8 @@ class ConvOp(SlidingConvolutionOp):
         """`dx` adds up windows of the filter times `dy`, `dw` sums windows of `x` times `dy`."""
         window, dy = self.window(), Term(b, cotangents[0])
         x, filters = Term(b, self.image), type_of(self.filter)
-        if self.groups == 1 and slides_under(window, dy, filters):
-            dw = filter_convolved(b, x, dy, window)
+        if slides_under(window, dy, filters, self.groups):
+            dw = filter_convolved(b, x, dy, window, self.groups)
         else:
             slopes = self.grouped(dy, 1, len(window.axes))
             taken = columns(b, x, window, self.groups, self.result_type.shape[2:])

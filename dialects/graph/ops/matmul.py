@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import BoolAttr, FloatAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 
-from weft.dialects.expr import Expr
+from weft.dialects.expr import Expr, product
 from weft.dialects.graph.core.accumulate import round_totals, start_totals, widen
 from weft.dialects.graph.core.batching import again, aligned, is_batched
 from weft.dialects.graph.core.broadcast import (
@@ -177,13 +177,23 @@ class MatmulOp(ProductOp):
 def _right_cotangent(
     b: GraphBuilder, row: SSAValue, column: SSAValue, cotangent: SSAValue
 ) -> SSAValue:
-    """`lhs^T dy`, or `(dy^T lhs)^T` for a transposed matrix, whose own cotangent is `dy^T lhs`."""
+    """`lhs^T dy`, or `(dy^T lhs)^T` for a transposed matrix, whose own cotangent is `dy^T lhs`. Of
+    a stack of `lhs` and one matrix, the rows of all are those of one product.
+    """
+    if type_of(column).rank == 2:
+        row, cotangent = merged_rows(b, row), merged_rows(b, cotangent)
     owner = column.owner
     last = [type_of(column).rank - 1, type_of(column).rank - 2]
     if isinstance(owner, TransposeOp) and list(owner.axes[-2:]) == last:
         turned = transposed(b, column)
         return transposed(b, sum_to(b, b.matmul(transposed(b, cotangent), row), turned))
     return sum_to(b, b.matmul(transposed(b, row), cotangent), column)
+
+
+def merged_rows(b: GraphBuilder, stack: SSAValue) -> SSAValue:
+    """The rows of a stack of matrices as those of one matrix."""
+    shape = type_of(stack).shape
+    return b.reshape(stack, shape=ShapeAttr((product(shape[:-1]), shape[-1])))
 
 
 def transposed(b: GraphBuilder, matrix: SSAValue) -> SSAValue:

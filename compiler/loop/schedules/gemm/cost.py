@@ -82,7 +82,7 @@ BLOCKS_WAIT = 0.5
 """The share of the bytes of a weight from memory that blocks wait for."""
 
 SHARE_OF_WEIGHTS = 0.125
-"""Of L2, from which on a weight may not be there any more when it is needed again."""
+"""Of L2, from which on a weight may be in memory when it is needed again."""
 
 STREAMS = 32
 """Rows at a time that a prefetcher follows."""
@@ -301,12 +301,10 @@ class _Product:
         """
         bytes = self.depth * self.plan.width * self.panel.bits / 8 * self.panel_reads
         beside = self.plan.rows * self.depth * self.other.bits / 8 * self.other_reads
-        if self.plan.column_block is not None:
-            share = 1 / self.parts
-            again = self.panels * self.others * (self.tiles - 1)
-            return self.caches.moved(again * bytes, (bytes + beside) * share)
-        kept = bytes if panels_first else self.panel_bytes
         again = self.panels * self.others * (self.tiles - 1)
+        if self.plan.column_block is not None:
+            return self.caches.moved(again * bytes, (bytes + beside) / self.parts)
+        kept = bytes if panels_first else self.panel_bytes
         pieces = bytes / LINE * REREAD_LINE if self._is_read_in_pieces(bytes) else 0.0
         others = Moved(again * (self._translation() + pieces))
         return self.caches.moved(again * bytes, kept + beside) + others
@@ -395,8 +393,9 @@ class _Product:
             # Lines of panels are read before they are written, and again by the first tiles.
             moved += 2 * self.panel_bytes / self.caches.bandwidth(2 * self.panel_bytes)
             moved += 2 * PIECE * vectors / PACKED_ROWS
-        by_lines = self.plan.terms > 1
-        return moved + vectors * (LINE_STORED if by_lines else TRANSPOSED if strided else 1.0)
+        return moved + vectors * (
+            LINE_STORED if self.plan.terms > 1 else TRANSPOSED if strided else 1.0
+        )
 
     def _once(self, panels_first: bool) -> Moved:
         """The cycles in which all operands come from where they are, and the result goes there, a
@@ -406,19 +405,20 @@ class _Product:
         far = self.result_bytes / self.others > kept_bytes(self.result_row, self.target)
         apart = self.result_row * self.plan.rows >= PAGE and min(self.panels, self.tiles) > 1
         written = 2 * self.result_bytes * (SCATTERED if far and apart and panels_first else 1)
-        moved = self.panel_bytes + self.other_bytes + written
-        return self.caches.moved(moved, all_bytes) + Moved(self._pieces(), self._waits())
+        moved = self.caches.moved(self.panel_bytes + self.other_bytes + written, all_bytes)
+        return moved + Moved(self._pieces(), self._waits())
 
     def _waits(self) -> float:
-        """The cycles in which the first tiles of rows wait for panels of a weight from memory, less
-        where blocks of rows follow, unless the panel before prefetches them.
+        """The cycles in which the first of several tiles of rows wait for panels of a weight from
+        memory, less where these are blocks, unless the panel before prefetches them.
         """
         blocks = self.plan.column_block is not None
         cold = self.cold or self.panel_bytes > FULL * self.target.l3_bytes
-        if not cold or not self.panel.is_weight or (self.plan.prefetched and not blocks):
+        ahead = self.tiles == 1 or (self.plan.prefetched and not blocks)
+        if ahead or not (cold and self.panel.is_weight):
             return 0.0
-        share = BLOCKS_WAIT if blocks else 1.0
-        return share * self.panel_bytes * self.target.cost.ghz / self.target.cost.memory_gbs
+        bytes = self.panel_bytes * (BLOCKS_WAIT if blocks else 1.0)
+        return bytes * self.target.cost.ghz / self.target.cost.memory_gbs
 
     def _pieces(self) -> float:
         """The cycles of rows from memory that each come from a place of their own: those of

@@ -29,6 +29,7 @@ from weft.compiler.machine.artifact.signature import Signature, TensorSpec
 from weft.compiler.machine.artifact.store import cache_key, default_store
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.codegen.jit import LoadedCode, load_objects
+from weft.compiler.machine.codegen.prebuilt import find_prebuilt, prebuilt_key, write_prebuilt
 from weft.compiler.machine.python.communication import REACHED
 from weft.compiler.machine.python.entry import (
     DENSE_FLAGS,
@@ -47,6 +48,8 @@ from weft.compiler.machine.python.entry_memory import (
     SPARE_BYTES,
 )
 from weft.compiler.machine.python.signals import POLL, signals_address
+from weft.compiler.target.features import baseline
+from weft.compiler.target.target import Target
 from weft.dialects.weights import Array
 
 if TYPE_CHECKING:
@@ -380,15 +383,28 @@ def _tensor_code() -> LoadedCode:
 
 
 def _load(exports: list[str], *, tensors: bool) -> LoadedCode:
-    target = host_target(calibrated=False)
-    store = default_store(os.environ)
+    target = baseline(host_target(calibrated=False))
     text = entry_ir(target, tensors=tensors)
-    key = cache_key([compiler_digest(), text, target.cpu, target.feature_string])
-    code = store.find_kernel(key)
+    code = find_prebuilt(*_prebuilt(text, target, tensors=tensors))
     if code is None:
-        code = object_code.compile_object(text, target)
-        store.keep_kernel(key, code)
+        store, key = default_store(os.environ), cache_key([compiler_digest(), text])
+        code = store.find_kernel(key)
+        if code is None:
+            code = object_code.compile_object(text, target)
+            store.keep_kernel(key, code)
     return load_objects([code], exports)
+
+
+def write_prebuilt_entry(target: Target, *, tensors: bool) -> None:
+    """Has the entry for arrays, or that for tensors, come with weft for an architecture."""
+    text = entry_ir(target, tensors=tensors)
+    code = object_code.compile_object(text, target)
+    write_prebuilt(*_prebuilt(text, target, tensors=tensors), code)
+
+
+def _prebuilt(text: str, target: Target, *, tensors: bool) -> tuple[str, str]:
+    name = f"{TENSOR_ENTRY if tensors else ENTRY}.{target.triple}"
+    return name, prebuilt_key([text, repr(target)])
 
 
 def _is_known() -> bool:

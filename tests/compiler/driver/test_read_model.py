@@ -2,18 +2,20 @@
 
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 import pytest
 from onnx import parser
 
 from tests.models.networks import build_mlp
 from weft.compiler.driver import compile_run_time
-from weft.compiler.driver.compile_run_time import run_time_task
+from weft.compiler.driver.compile_run_time import common_task, run_time_tasks
 from weft.compiler.driver.options import Artifact, Options
 from weft.compiler.driver.pipeline import compile_model
 from weft.compiler.driver.read_model import begin
 from weft.compiler.driver.session import Session
 from weft.compiler.driver.workers import Task
+from weft.compiler.machine.codegen import prebuilt
 from weft.compiler.machine.codegen.host import host_target
 
 OPTIONS = Options(host_target(), artifact=Artifact("net"))
@@ -37,8 +39,9 @@ class Noting:
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(compile_run_time, "_OBJECTS", {})
+    monkeypatch.setattr(prebuilt, "_FOLDER", tmp_path)
 
 
 @pytest.mark.usefixtures("own_kernels")
@@ -49,12 +52,13 @@ def test_a_worker_begins_with_the_run_time_that_is_needed(name: str, weights: st
     imported = begin(MODELS[name](), Session(options, worker=worker))
     (task,) = worker.tasks
     objects = compile_model(imported, options).objects
-    assert objects["runtime"] == run_time_task(options).object_for("net")
-    assert list(compile_run_time._OBJECTS) == [task]
+    assert task == common_task(options)
+    assert objects["runtime"] == task.object_for("net")
+    assert {*compile_run_time._OBJECTS} == {*run_time_tasks(options).values()}
 
 
 def test_a_worker_does_not_begin_with_a_run_time_that_is_known():
-    run_time_task(OPTIONS).compile()
+    common_task(OPTIONS).compile()
     worker = Noting()
     begin(build_mlp(), Session(OPTIONS, worker=worker))
     assert worker.tasks == []

@@ -16,13 +16,12 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cache, partial
 from itertools import chain
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.compiler.deferred import fewer_collections
-from weft.compiler.driver.observing.kernel_texts import FORCED, ObservedSteps
+from weft.compiler.deferred import deferred, fewer_collections
 from weft.compiler.driver.workers import (
     ForkedWorker,
     KernelCode,
@@ -48,6 +47,11 @@ from weft.dialects.context import parse_module
 from weft.dialects.expr import forget_expressions
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.module_attributes import CodeOptions
+
+if TYPE_CHECKING:
+    from weft.compiler.driver.observing import kernel_texts
+else:
+    kernel_texts = deferred("weft.compiler.driver.observing.kernel_texts")
 
 KERNELS_PER_NEW: Final = 6
 """Fewer are compiled before a new interpreter has imported the compiler."""
@@ -83,7 +87,7 @@ class KernelTask(Struct, frozen=True):
         """
         parsed = time.perf_counter()
         target, options = self.target, self.options
-        seen = ObservedSteps(kernel) if self.observed else None
+        seen = kernel_texts.ObservedSteps(kernel) if self.observed else None
         with nullcontext() if seen is None else looking(seen.look):
             scheduled = choose_schedule(kernel, target, options, recorded=seen is not None)
         summarize_body(kernel)
@@ -177,7 +181,7 @@ def choose_schedule(
             record(kernel, ())
         apply_schedule(kernel, forced, target)
         stop_recording(kernel)
-        return Scheduled([FORCED], [], forced.steps)
+        return Scheduled([kernel_texts.FORCED], [], forced.steps)
     if options.naive:
         return Scheduled(["naive"], [], ())
     return schedule_kernel(kernel, target, recorded=recorded)

@@ -15,7 +15,6 @@ import json
 import os
 import pickle
 import signal
-import subprocess
 import sys
 import time
 import traceback
@@ -23,16 +22,20 @@ from collections import deque
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, NoReturn, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Final, NoReturn, Protocol, TypeAlias
 
 from msgspec import Struct, field
 
-from weft.compiler.deferred import COLLECTION_THRESHOLDS
+from weft.compiler.deferred import COLLECTION_THRESHOLDS, deferred
 from weft.compiler.target.usable_cores import usable_cores
 from weft.dialects.errors import WeftError
 
 if TYPE_CHECKING:
+    import subprocess
+
     from weft.compiler.driver.observing.kernel_texts import KernelTexts
+else:
+    subprocess = deferred("subprocess")
 
 _IDLE_SECONDS: Final = 60
 """How long an interpreter waits for the next compilation before it ends."""
@@ -232,7 +235,7 @@ class ForkedWorker:
         return self.returncode
 
 
-Worker = subprocess.Popen[bytes] | ForkedWorker
+Worker: TypeAlias = "subprocess.Popen[bytes] | ForkedWorker"
 
 
 def _serve_in_copy(tasks: tuple[int, int], answers: tuple[int, int]) -> NoReturn:

@@ -48,7 +48,6 @@ from weft.compiler.machine.python.entry_memory import (
     SPARE_BYTES,
 )
 from weft.compiler.machine.python.signals import POLL, signals_address
-from weft.compiler.target.features import baseline
 from weft.compiler.target.target import Target
 from weft.dialects.weights import Array
 
@@ -56,9 +55,11 @@ if TYPE_CHECKING:
     from weft.compiler.machine.codegen import object_code
     from weft.compiler.machine.python import exchange as exchanges
     from weft.compiler.machine.python.exchange import Exchange
+    from weft.compiler.target import features
 else:
     exchanges = deferred("weft.compiler.machine.python.exchange")
     object_code = deferred("weft.compiler.machine.codegen.object_code")
+    features = deferred("weft.compiler.target.features")
 
 Call = Callable[..., tuple[Array, ...]]
 
@@ -383,14 +384,14 @@ def _tensor_code() -> LoadedCode:
 
 
 def _load(exports: list[str], *, tensors: bool) -> LoadedCode:
-    target = baseline(host_target(calibrated=False))
+    target = host_target(calibrated=False)
     text = entry_ir(target, tensors=tensors)
     code = find_prebuilt(*_prebuilt(text, target, tensors=tensors))
     if code is None:
         store, key = default_store(os.environ), cache_key([compiler_digest(), text])
         code = store.find_kernel(key)
         if code is None:
-            code = object_code.compile_object(text, target)
+            code = object_code.compile_object(text, features.baseline(target))
             store.keep_kernel(key, code)
     return load_objects([code], exports)
 
@@ -404,7 +405,7 @@ def write_prebuilt_entry(target: Target, *, tensors: bool) -> None:
 
 def _prebuilt(text: str, target: Target, *, tensors: bool) -> tuple[str, str]:
     name = f"{TENSOR_ENTRY if tensors else ENTRY}.{target.triple}"
-    return name, prebuilt_key([text, repr(target)])
+    return name, prebuilt_key([text])
 
 
 def _is_known() -> bool:

@@ -64,7 +64,7 @@ class RunTimeTask(Struct, frozen=True):
 
     @property
     def cost(self) -> int:
-        """Less than that of any kernel: who was early is at it already."""
+        """Less than that of any kernel."""
         return 0
 
     @property

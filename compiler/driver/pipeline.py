@@ -165,7 +165,7 @@ def _kernel_compiler(graphs: Sequence[ModuleOp], session: Session) -> Generator[
     store = session.store if session.observer is None else None  # who looks wants all of it
     groups = _group_keys(graphs, session.options)
     new = [each for each in groups if store is None or store.find_kernel(each) is None]
-    with kernel_compiler(len(new), session.cores, store, session.worker) as compiler:
+    with kernel_compiler(len(new), session.cores, store) as compiler:
         yield compiler
     if store is not None:
         for each in new:

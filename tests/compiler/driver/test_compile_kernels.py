@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -29,7 +30,6 @@ from weft.compiler.driver.workers import (
     KernelCode,
     Worker,
     ask,
-    preforked_worker,
 )
 from weft.compiler.loop.schedules import SCHEDULES, Schedule
 from weft.compiler.machine.codegen.host import host_target
@@ -139,6 +139,7 @@ def test_workers_that_wait_too_long_are_not_used(monkeypatch: pytest.MonkeyPatch
 
 WAITING = """
 import sys
+import threading
 from weft.compiler.driver import workers
 workers._IDLE_SECONDS = 0.01
 workers.serve()
@@ -166,6 +167,9 @@ def test_a_copy_of_the_process_has_no_workers_of_it():
 
 
 COPIES = """
+import numpy as np
+square = np.ones((400, 400))
+assert (square @ square == 400).all()
 from tests.compiler.driver.test_compile_kernels import TASKS, CORES
 from weft.compiler.driver.compile_kernels import kernel_compiler
 from weft.compiler.driver.workers import ForkedWorker, ask
@@ -178,46 +182,26 @@ with kernel_compiler(4, CORES) as compiler:
 assert answers == [TASKS[0].compile().code] * 2
 assert [each.code for each in codes] == [task.compile().code for task in TASKS[:3]]
 assert [worker.returncode for worker in workers] == [-9, -9]
+assert (square @ square == 400).all()
 """
 
 
-def test_a_process_with_one_thread_is_copied():
-    alone = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
-    ran = subprocess.run([sys.executable, "-c", COPIES], env=alone, capture_output=True, text=True)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_process_with_no_threads_but_those_of_numpys_products_is_copied(threads: int):
+    env = os.environ | {"OPENBLAS_NUM_THREADS": str(threads)}
+    ran = subprocess.run([sys.executable, "-c", COPIES], env=env, capture_output=True, text=True)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "before", "")
 
 
-EARLY = """
-from weft.compiler.driver.workers import preforked_worker
-with preforked_worker() as worker:
-    from tests.compiler.driver.test_compile_kernels import TASKS, CORES
-    from weft.compiler.driver.compile_kernels import kernel_compiler
-    worker.begin(TASKS[{begun}])
-    with kernel_compiler(4, CORES, early=worker) as compiler:
-        assert compiler.workers[0] is worker and len(compiler.workers) == 2
-        codes = compiler.compile(TASKS[:4], lambda done: None)
-    assert worker.started is None
-assert [each.code for each in codes] == [task.compile().code for task in TASKS[:4]]
-assert worker.returncode == -9
-with preforked_worker() as worker:
-    assert worker is None, "the compiler is there"
-print(len(codes), "kernels", end="")
-"""
-
-
-@pytest.mark.parametrize("begun", [2, 7], ids=["that is wanted", "that nobody wants"])
-def test_a_worker_that_starts_early_begins_with_a_task(begun: int):
-    alone = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
-    program = EARLY.format(begun=begun)
-    ran = subprocess.run([sys.executable, "-c", program], env=alone, capture_output=True, text=True)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "4 kernels", "")
-
-
-def test_a_process_with_threads_is_not_copied_early(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(workers, "can_fork", lambda: False)
-    monkeypatch.delitem(sys.modules, "weft.compiler.driver.compile_kernels")
-    with preforked_worker() as worker:
-        assert worker is None
+def test_a_process_with_another_thread_is_not_copied():
+    done = threading.Event()
+    other = threading.Thread(target=done.wait)
+    other.start()
+    try:
+        assert not workers.can_fork()
+    finally:
+        done.set()
+        other.join()
 
 
 def test_a_few_kernels_need_no_worker(monkeypatch: pytest.MonkeyPatch):

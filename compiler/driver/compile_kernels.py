@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 else:
     kernel_texts = deferred("weft.compiler.driver.observing.kernel_texts")
 
-KERNELS_PER_NEW: Final = 6
+KERNELS_PER_NEW: Final = 10
 """Fewer are compiled before a new interpreter has imported the compiler."""
 
 KERNELS_PER_WORKER: Final = 2

@@ -118,7 +118,8 @@ def can_fork() -> bool:
     """Whether nothing but this thread is at work in the process: no lock would stay taken. Threads
     of OpenBLAS, which wait for NumPy's next product of matrices, end: it starts others then.
     """
-    if len(sys._current_frames()) == 1:  # nobody is at such a product
+    frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+    if len(frames) == 1:  # nobody is at such a product
         _end_threads_of_openblas()
     try:
         return len(os.listdir("/proc/self/task")) == 1

@@ -17,7 +17,7 @@ import dataclasses
 import gc
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
@@ -63,23 +63,37 @@ def fewer_collections() -> Generator[None]:
 
 @contextmanager
 def quicker_dataclasses() -> Generator[None]:
-    """Lets those methods of dataclasses that compare, hash or show objects, or refuse changes, be
-    compiled when one is first called: xDSL and weft define 1,000 of them. Where Python compiles all
-    methods of a class at once (since 3.13) it does so as ever.
+    """Lets methods of dataclasses be compiled when one is first called: xDSL and weft define 1,200,
+    most of which nobody calls. Classes that say nothing of themselves get their name for that, and
+    not the parameters that only `__init__` has. Where Python compiles all methods of a class at
+    once (since 3.13) it does so as ever.
     """
     create: Callable[..., Any] | None = getattr(dataclasses, _CREATE, None)
     if create is None or isinstance(create, _CreateLater):  # by who imports what is imported here
         yield
         return
+    inspects = vars(dataclasses).get(_INSPECTS)
     setattr(dataclasses, _CREATE, _CreateLater(create))
+    setattr(dataclasses, _INSPECTS, _NoParameters)
     try:
         yield
     finally:
         setattr(dataclasses, _CREATE, create)
+        setattr(dataclasses, _INSPECTS, inspects)
 
 
 _CREATE: Final = "_create_fn"
-_LATER: Final = ("__eq__", "__hash__", "__repr__", "__setattr__", "__delattr__")
+_INSPECTS: Final = "inspect"
+_LATER: Final = ("__init__", "__eq__", "__hash__", "__repr__", "__setattr__", "__delattr__")
+
+
+class _NoParameters:
+    """In the place of `inspect`, of which dataclasses ask a text for their classes alone."""
+
+    @staticmethod
+    def signature(_: type[Any]) -> str:
+        """No parameters."""
+        return ""
 
 
 class _CreateLater:
@@ -90,18 +104,21 @@ class _CreateLater:
 
     def __call__(self, name: str, *parts: Any, **names: Any) -> Any:
         make = partial(self._create, name, *parts, **names)
-        return _deferred_method(name, cache(make)) if name in _LATER else make()
+        return _deferred_method(name, make) if name in _LATER else make()
 
 
-def _deferred_method(name: str, real: Callable[[], Any]) -> Callable[..., Any]:
+def _deferred_method(name: str, make: Callable[[], Any]) -> Callable[..., Any]:
     """A method that puts the real one in its own place in its class when it is first called."""
+    made: list[Any] = []
 
-    def method(self: Any, *arguments: Any) -> Any:
+    def method(self: Any, *arguments: Any, **named: Any) -> Any:
+        if not made:
+            made.append(make())
         for owner in type(self).__mro__:
             if vars(owner).get(name) is method:
-                real().__qualname__ = method.__qualname__
-                setattr(owner, name, real())
-        return real()(self, *arguments)
+                made[0].__qualname__ = method.__qualname__
+                setattr(owner, name, made[0])
+        return made[0](self, *arguments, **named)
 
     method.__name__ = name
     return method

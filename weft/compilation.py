@@ -29,14 +29,13 @@ from weft.dialects.budget import Budget
 from weft.dialects.errors import ModelError
 
 if TYPE_CHECKING:
-    from weft.compiler.driver import deadline, session, workers
+    from weft.compiler.driver import deadline, session
     from weft.compiler.driver.extension import Extension
     from weft.compiler.frontend.imported import ImportedModel, Source
     from weft.compiler.frontend.onnx import wire
 else:
     deadline = deferred("weft.compiler.driver.deadline")
     session = deferred("weft.compiler.driver.session")
-    workers = deferred("weft.compiler.driver.workers")
     wire = deferred("weft.compiler.frontend.onnx.wire")
 
 _SERIALISED = "SerializeToString"
@@ -77,19 +76,14 @@ def compile_cached(
         found = cache.find(key, options.target) if turn and cache and key else None
         if found is not None:
             return found
-        with fewer_collections(), deadline.deadline(budget), workers.preforked_worker() as worker:
-            # What the worker waits for comes first, and the other half of the compiler behind it.
-            from weft.compiler.driver.read_model import begin
+        with fewer_collections(), deadline.deadline(budget):
+            from weft.compiler.driver.pipeline import compile_model
 
             current = session.unwatched(options) if start is None else start()
             current.extensions = tuple(extensions)
             current.store = None if cache is None else CachedKernels(cache)
-            current.worker = worker
             current.budget = budget
-            imported = begin(source, current)
-            from weft.compiler.driver.pipeline import compile_model
-
-            compiled = compile_model(source, options, current, imported)
+            compiled = compile_model(source, options, current)
             return cache.keep(key, compiled) if cache and key else compiled
 
 

@@ -70,7 +70,7 @@ class Prepared(BackendRep):
     def kernels(self) -> list[str]:
         """The names of the kernels that were emitted for all variants."""
         objects = [name for compiled, _ in self._variants.values() for name in compiled.objects]
-        return [name for name in objects if name not in ("runtime", "facts", "program")]
+        return [name for name in objects if name not in ("runtime", "levels", "facts", "program")]
 
     @property
     def has_weights(self) -> bool:

@@ -17,7 +17,7 @@ from msgspec.structs import asdict
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, ModuleOp, StringAttr
 from xdsl.utils.hints import isa
 
-from weft.compiler.driver.compile_run_time import features, identity, run_time_task
+from weft.compiler.driver.compile_run_time import features, identity, run_time_tasks
 from weft.compiler.driver.derive_weights import DerivedWeights
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.prepare_weights import (
@@ -196,7 +196,7 @@ def _common_objects(
     target, prefix, bare = options.target, options.prefix, options.artifact.bare
     counts = Counts(
         len(signature.inputs), len(signature.outputs), len(signature.symbols),
-        len(signature.found), signature.made, not bare,
+        len(signature.found), signature.made, not bare, len(options.levels()),
     )  # fmt: skip
     text = "{}" if bare else json.dumps(metadata, sort_keys=True)
     table = model_table(_bare(metadata) if bare else metadata)
@@ -212,11 +212,11 @@ def _common_objects(
     if is_standalone(target):
         texts["standalone"] = emit_standalone(prefix)
         texts |= {name: data_ir(target.triple, contents) for name, contents in data.items()}
-    run_time = run_time_task(options).object_for(prefix)
+    run_time = {name: task.object_for(prefix) for name, task in run_time_tasks(options).items()}
     objects = {name: compile_object(text, baseline(target)) for name, text in texts.items()}
     if not is_standalone(target):
-        objects |= {name: data_object(each, run_time) for name, each in data.items()}
-    return {"runtime": run_time, **objects}
+        objects |= {name: data_object(each, run_time["runtime"]) for name, each in data.items()}
+    return {**run_time, **objects}
 
 
 def _bare(metadata: Mapping[str, object]) -> dict[str, object]:

@@ -15,14 +15,12 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cache, partial
-from itertools import chain
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.compiler.deferred import fewer_collections
-from weft.compiler.driver.observing.kernel_texts import FORCED, ObservedSteps
+from weft.compiler.deferred import deferred, fewer_collections
 from weft.compiler.driver.workers import (
     ForkedWorker,
     KernelCode,
@@ -49,7 +47,12 @@ from weft.dialects.expr import forget_expressions
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.module_attributes import CodeOptions
 
-KERNELS_PER_NEW: Final = 6
+if TYPE_CHECKING:
+    from weft.compiler.driver.observing import kernel_texts
+else:
+    kernel_texts = deferred("weft.compiler.driver.observing.kernel_texts")
+
+KERNELS_PER_NEW: Final = 10
 """Fewer are compiled before a new interpreter has imported the compiler."""
 
 KERNELS_PER_WORKER: Final = 2
@@ -83,7 +86,7 @@ class KernelTask(Struct, frozen=True):
         """
         parsed = time.perf_counter()
         target, options = self.target, self.options
-        seen = ObservedSteps(kernel) if self.observed else None
+        seen = kernel_texts.ObservedSteps(kernel) if self.observed else None
         with nullcontext() if seen is None else looking(seen.look):
             scheduled = choose_schedule(kernel, target, options, recorded=seen is not None)
         summarize_body(kernel)
@@ -177,7 +180,7 @@ def choose_schedule(
             record(kernel, ())
         apply_schedule(kernel, forced, target)
         stop_recording(kernel)
-        return Scheduled([FORCED], [], forced.steps)
+        return Scheduled([kernel_texts.FORCED], [], forced.steps)
     if options.naive:
         return Scheduled(["naive"], [], ())
     return schedule_kernel(kernel, target, recorded=recorded)
@@ -213,7 +216,7 @@ class KernelCompiler:
         """
         here = here or [task.compile for task in tasks]
         store = None if any(task.keep_texts for task in tasks) else self.store
-        run = _Run(tasks, store, self.workers)
+        run = _Run(tasks, store)
         on_done(len(run.done))
         with run.fed(self.workers):
             for position in run.left:
@@ -256,28 +259,23 @@ def kernel_compiler(
     kernels: int,
     cores: int | None = None,
     store: KernelStore | None = None,
-    early: ForkedWorker | None = None,
 ) -> Generator[KernelCompiler]:
     """A compiler for about so many kernels, whose workers start now and are given up with the
-    block: with this process one for each core, of those that the process may use by default. One
-    may be there `early`, and is only told to end.
+    block: with this process one for each core, of those that the process may use by default.
     """
     others = (cores or usable_cores()) - 1
     count = min(others, kernels // KERNELS_PER_WORKER)
     started: list[Worker] = []
-    if can_fork():
-        started += [ForkedWorker() for _ in range(count - (early is not None))]
-    elif can_start():
+    if count and can_fork():
+        started += [ForkedWorker() for _ in range(count)]
+    elif count and can_start():
         started += take_workers(count, min(others, kernels // KERNELS_PER_NEW))
     try:
-        yield KernelCompiler([*([] if early is None else [early]), *started], store)
+        yield KernelCompiler(started, store)
     except BaseException:
         for worker in started:
             close(worker)
         raise
-    finally:
-        if early is not None:
-            early.kill()
     for worker in started:
         release(worker)
 
@@ -285,30 +283,21 @@ def kernel_compiler(
 class _Run:
     """Tasks that this process and its workers take from one list."""
 
-    def __init__(self, tasks: Sequence[Task], store: KernelStore | None, workers: Sequence[Worker]):
+    def __init__(self, tasks: Sequence[Task], store: KernelStore | None):
         self._tasks, self._store = tasks, store
         self._keys = [() if store is None else task.keys for task in tasks]
         found = [None if store is None else _found(keys, store) for keys in self._keys]
         done = {position: code for position, code in enumerate(found) if code is not None}
-        begun = [each.started for each in workers if isinstance(each, ForkedWorker)]
-        left = [
-            position
-            for position, task in enumerate(tasks)
-            if position not in done and task not in begun
-        ]
+        left = [position for position in range(len(tasks)) if position not in done]
         # The longest first, so that all are done at about the same time; taking one is atomic.
         self.left = iter(sorted(left, key=lambda position: -tasks[position].cost))
         self.done = done
         self.errors: list[BaseException] = []
 
-    def do(
-        self, position: int, compiled: Callable[[], KernelCode], *, started: bool = False
-    ) -> None:
-        """Does a task, and keeps what it is compiled to. Another process may have done one by now
-        that was not `started` yet.
-        """
+    def do(self, position: int, compiled: Callable[[], KernelCode]) -> None:
+        """Does a task, unless another process has by now, and keeps what it is compiled to."""
         task, store = self._tasks[position], self._store
-        code = None if store is None or started else _found(self._keys[position], store)
+        code = None if store is None else _found(self._keys[position], store)
         if code is None:
             code = compiled()
             if store is not None:
@@ -331,13 +320,10 @@ class _Run:
             feeder.join()
 
     def _feed(self, worker: Worker) -> None:
-        """Lets a worker compile: first what it has begun with."""
-        begun = worker.started if isinstance(worker, ForkedWorker) else None
-        own = [position for position, task in enumerate(self._tasks) if task == begun]
+        """Lets a worker compile."""
         with self._noting_errors():
-            for position in chain((each for each in own if each not in self.done), self.left):
-                ask_worker = partial(ask, worker, self._tasks[position])
-                self.do(position, ask_worker, started=position in own)
+            for position in self.left:
+                self.do(position, partial(ask, worker, self._tasks[position]))
                 if self.errors:
                     return
 

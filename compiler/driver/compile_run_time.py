@@ -1,25 +1,35 @@
-"""The run time of artifacts -> its object. It is the same for all models, so that a process
-compiles it once, beside the kernels of the first; what differs is data in other objects.
+"""The run time of artifacts -> its objects. What all models and processors have comes with weft
+(`python -m weft.compiler.driver.compile_run_time` writes it), or is compiled once for a process;
+what chooses among the levels of processors is compiled once for a target. What differs between
+models is data in other objects.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from weft.compiler.abi.constants import ABI_VERSION
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.workers import KernelCode
-from weft.compiler.loop_to_llvm.run_time import emit_run_time
+from weft.compiler.loop_to_llvm.run_time import emit_levels, emit_run_time
 from weft.compiler.loop_to_llvm.runtime import Level
 from weft.compiler.loop_to_llvm.runtime.standalone import is_standalone
+from weft.compiler.machine.codegen.code_generator import CODEGEN_LEVEL, PROGRAM_LEVEL
 from weft.compiler.machine.codegen.object_code import compile_object
+from weft.compiler.machine.codegen.prebuilt import find_prebuilt, prebuilt_key, write_prebuilt
 from weft.compiler.machine.elf.rename_symbols import ANY_PREFIX, rename_symbols
+from weft.compiler.machine.python.fast_call import write_prebuilt_entry
+from weft.compiler.target.arm import AARCH64
 from weft.compiler.target.features import baseline, feature_groups
 from weft.compiler.target.target import Target
+from weft.compiler.target.x86 import X86_64
 from weft.compiler.version import VERSION
 
 if TYPE_CHECKING:
@@ -27,18 +37,34 @@ if TYPE_CHECKING:
 
 _MOST_OBJECTS: Final = 64
 
+_COMPILER: Final = Path(__file__).parents[1]
+
+_SOURCES: Final = (
+    _COMPILER / "abi",
+    _COMPILER / "loop_to_llvm" / "run_time.py",
+    _COMPILER / "loop_to_llvm" / "runtime",
+    _COMPILER / "machine" / "codegen" / "code_generator.py",
+    _COMPILER / "machine" / "codegen" / "optimize.py",
+)
+"""What the run time's code is made by."""
+
+_PREBUILT: Final = (X86_64, AARCH64)
+"""Architectures for which weft comes with it."""
+
 
 class RunTimeTask(Struct, frozen=True):
-    """All that decides what the run time's code is, for any processor of the architecture."""
+    """All that decides what code of the run time is, for any processor of the architecture: of that
+    which chooses among `levels` or, without them, of the rest.
+    """
 
     target: Target
     prefix: str
-    levels: tuple[Level, ...]
+    levels: tuple[Level, ...] = ()
     keep_texts: bool = False
 
     @property
     def cost(self) -> int:
-        """Less than that of any kernel: who was early is at it already."""
+        """Less than that of any kernel."""
         return 0
 
     @property
@@ -55,10 +81,29 @@ class RunTimeTask(Struct, frozen=True):
         start = time.perf_counter()
         code = _OBJECTS.get(self)
         if code is None:
-            text = emit_run_time(self.target, self.prefix, self.levels)
-            code = compile_object(text, self.target)
+            code = self.find_prebuilt() or self.compile_anew()
             self.remember(code)
         return KernelCode(code, "", [], [], seconds={"run time": time.perf_counter() - start})
+
+    def compile_anew(self) -> bytes:
+        """The object, which nobody else has."""
+        if self.levels:  # code that runs once a context
+            text = emit_levels(self.target, self.prefix, self.levels)
+            return compile_object(text, self.target, PROGRAM_LEVEL)
+        text = emit_run_time(self.target, self.prefix)
+        return compile_object(text, self.target, CODEGEN_LEVEL)
+
+    def find_prebuilt(self) -> bytes | None:
+        """The object, if it comes with weft."""
+        comes = self.target in _PREBUILT and self.prefix == ANY_PREFIX and not self.levels
+        return find_prebuilt(*self._place()) if comes else None
+
+    def write_prebuilt(self) -> None:
+        """Has the object come with weft."""
+        write_prebuilt(*self._place(), self.compile_anew())
+
+    def _place(self) -> tuple[str, str]:
+        return f"run_time.{self.target.triple}", prebuilt_key([self.keys[0], _digest_of(_SOURCES)])
 
     def remember(self, code: bytes) -> None:
         """Keeps the object for other models of this process."""
@@ -67,7 +112,9 @@ class RunTimeTask(Struct, frozen=True):
         _OBJECTS[self] = code
 
     def is_known(self, store: KernelStore | None) -> bool:
-        """Whether this process has the object, or has now found it in the store."""
+        """Whether this process has the object, or has now found it beside weft or in the store."""
+        if self not in _OBJECTS and (code := self.find_prebuilt()) is not None:
+            self.remember(code)
         if self not in _OBJECTS and store is not None:
             data = store.find_kernel(*self.keys)
             if data is not None:
@@ -82,16 +129,26 @@ class RunTimeTask(Struct, frozen=True):
 _OBJECTS: Final[dict[RunTimeTask, bytes]] = {}
 
 
-def run_time_task(options: Options) -> RunTimeTask:
-    """The task for all models with these options; where objects are ELF, of any prefix: there
-    symbols get another name later.
+@cache
+def _digest_of(sources: tuple[Path, ...]) -> str:
+    return prebuilt_key((), sources)
+
+
+def common_task(options: Options) -> RunTimeTask:
+    """The task for what all models have on the architecture; where objects are ELF, of any prefix:
+    there symbols get another name later.
     """
-    prefix = compiled_prefix(options.prefix, options.target)
+    return RunTimeTask(baseline(options.target), compiled_prefix(options.prefix, options.target))
+
+
+def run_time_tasks(options: Options) -> dict[str, RunTimeTask]:
+    """The tasks for all models with these options, by the names of the objects."""
+    common = common_task(options)
     levels = (
-        Level(prefix + each.prefix.removeprefix(options.prefix), feature_groups(each.target))
+        Level(common.prefix + each.prefix.removeprefix(options.prefix), feature_groups(each.target))
         for each in options.levels()
     )
-    return RunTimeTask(baseline(options.target), prefix, tuple(levels))
+    return {"runtime": common, "levels": replace(common, levels=tuple(levels))}
 
 
 def compiled_prefix(prefix: str, target: Target) -> str:
@@ -99,6 +156,16 @@ def compiled_prefix(prefix: str, target: Target) -> str:
     are ELF, other models can have them, too.
     """
     return prefix if is_standalone(target) else ANY_PREFIX
+
+
+def write_prebuilt_objects() -> None:
+    """Has all code that is the same for all models come with weft: the run time, and what Python
+    calls models by.
+    """
+    for target in _PREBUILT:
+        RunTimeTask(target, ANY_PREFIX).write_prebuilt()
+        for tensors in (False, True):
+            write_prebuilt_entry(target, tensors=tensors)
 
 
 def identity(options: Options) -> dict[str, object]:
@@ -117,3 +184,7 @@ def identity(options: Options) -> dict[str, object]:
 def features(options: Options) -> list[str]:
     """Those that the target has."""
     return [name for name in options.target.features if name.startswith("+")]
+
+
+if __name__ == "__main__":
+    write_prebuilt_objects()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -85,12 +86,12 @@ class ScheduledKernels(Struct):
 
 class CompiledKernels(Struct):
     """Compiles kernels, which are declarations in the module afterwards; `code` is their machine
-    code by name. The run time is compiled beside the first of them, unless it is known.
+    code by name. Of the run time what is not known is compiled beside the first of them.
     """
 
     compiler: KernelCompiler
     session: Session
-    run_time: RunTimeTask | None = None
+    run_time: Sequence[RunTimeTask] = ()
     code: dict[str, bytes] = msgspec.field(default_factory=dict[str, bytes])
 
     def make(self, module: ModuleOp) -> None:
@@ -103,10 +104,8 @@ class CompiledKernels(Struct):
             for name, kernel in kernels_of(module).items()
             if AWAITS_LAYOUT not in kernel.attributes and name not in self.code
         }
-        dumps, common = session.dump_dir is not None, self.run_time
-        observed = session.observer is not None
-        is_wanted = common is not None and not dumps and not common.is_known(session.store)
-        overlapped = [common] if common is not None and is_wanted else []
+        dumps, observed = session.dump_dir is not None, session.observer is not None
+        overlapped = [] if dumps else [t for t in self.run_time if not t.is_known(session.store)]
         if not kernels and not overlapped:
             return
         target, options = target_of(module), _options_of(module, kernels, session)

@@ -23,7 +23,7 @@ from weft.compiler.driver.compile_kernels import (
     infrequent_collections,
     kernel_compiler,
 )
-from weft.compiler.driver.compile_run_time import run_time_task
+from weft.compiler.driver.compile_run_time import run_time_tasks
 from weft.compiler.driver.kernel_makers import CompiledKernels, ScheduledKernels
 from weft.compiler.driver.lowering import (
     LAYOUT_PASSES,
@@ -81,9 +81,10 @@ def compile_model(
     optimize_graph(module, WeftContext(weights), session)
     chosen = options.levels()
     levels: list[CompiledLevel] = []
+    run_times = tuple(run_time_tasks(options).values())
     with _kernel_compiler([module], session) as compiler:
         for level, own in zip(chosen, [module, *(module.clone() for _ in chosen[1:])], strict=True):
-            kernels = CompiledKernels(compiler, session.level(level), run_time_task(options))
+            kernels = CompiledKernels(compiler, session.level(level), run_times)
             lower(own, weights, kernels, kernels.session)
             levels.append(_level(own, kernels))
         return assemble(levels, weights, options, session.report, session.golden)
@@ -120,12 +121,13 @@ def _compile_buckets(
         optimize_graph(imported.module, WeftContext(store), session)
         graphs.append(imported.module)
     levels: list[CompiledLevel] = []
+    run_times = tuple(run_time_tasks(options).values())
     with _kernel_compiler(graphs, session) as compiler:
         for level in options.levels():
             own = session.level(level)
             parts: list[CompiledLevel] = []
             for graph in graphs:
-                kernels = CompiledKernels(compiler, own, run_time_task(options))
+                kernels = CompiledKernels(compiler, own, run_times)
                 module = graph.clone()
                 lower(module, store, kernels, own)
                 parts.append(_level(module, kernels))
@@ -163,7 +165,7 @@ def _kernel_compiler(graphs: Sequence[ModuleOp], session: Session) -> Generator[
     store = session.store if session.observer is None else None  # who looks wants all of it
     groups = _group_keys(graphs, session.options)
     new = [each for each in groups if store is None or store.find_kernel(each) is None]
-    with kernel_compiler(len(new), session.cores, store, session.worker) as compiler:
+    with kernel_compiler(len(new), session.cores, store) as compiler:
         yield compiler
     if store is not None:
         for each in new:

@@ -10,7 +10,6 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.utils.hints import isa
 
 from weft.compiler.driver.bucket_signature import bucket_signature
-from weft.compiler.driver.compile_run_time import run_time_task
 from weft.compiler.driver.extension import Extension
 from weft.compiler.driver.options import BUCKET_ELSE, BUCKET_FIT, Options
 from weft.compiler.driver.session import Session
@@ -27,11 +26,8 @@ from weft.dialects.graph import OPS
 
 
 def begin(source: Source | ImportedModel, session: Session) -> ImportedModel:
-    """Imports the model of a session, while its worker compiles the run time if need be."""
+    """Imports the model of a session."""
     session.on_stage("import", 0, 1)
-    task = run_time_task(session.options)
-    if session.worker is not None and not task.is_known(session.store):
-        session.worker.begin(task)
     with session.report.stage("import"):
         return _read(source, session)
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from weft.compiler.driver.golden import GoldenRun
     from weft.compiler.driver.observing.kernel_texts import KernelTexts
     from weft.compiler.driver.verify_changes import ChangeVerifier
-    from weft.compiler.driver.workers import ForkedWorker
     from weft.dialects.context import Refusals
 
 OnStage = Callable[[str, int, int], None]
@@ -58,7 +57,6 @@ class Session:
     extensions: tuple[Extension, ...] = ()
     report: Report = field(default_factory=Report)
     golden: GoldenRun | None = None
-    worker: ForkedWorker | None = None
     budget: Budget = field(default_factory=Budget)
     cores: int | None = None
     verify_each: bool = False

@@ -9,30 +9,32 @@ takes longer to start than most compilations.
 from __future__ import annotations
 
 import atexit
+import ctypes
 import gc
-import importlib
 import json
 import os
 import pickle
 import signal
-import subprocess
 import sys
 import time
 import traceback
 from collections import deque
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, NoReturn, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Final, NoReturn, Protocol, TypeAlias
 
 from msgspec import Struct, field
 
-from weft.compiler.deferred import COLLECTION_THRESHOLDS
-from weft.compiler.target.usable_cores import usable_cores
+from weft.compiler.deferred import COLLECTION_THRESHOLDS, deferred
 from weft.dialects.errors import WeftError
 
 if TYPE_CHECKING:
+    import subprocess
+
     from weft.compiler.driver.observing.kernel_texts import KernelTexts
+else:
+    subprocess = deferred("subprocess")
 
 _IDLE_SECONDS: Final = 60
 """How long an interpreter waits for the next compilation before it ends."""
@@ -46,15 +48,6 @@ sys.path[:] = {path!r}
 from weft.compiler.driver.workers import serve
 serve()
 """
-
-_COMPILERS: Final = (
-    "weft.compiler.driver.compile_kernels",
-    "weft.compiler.driver.compile_run_time",
-)
-"""Where tasks come from: importing these takes longer than most tasks."""
-
-_COMMON: Final = "weft.dialects.graph"
-"""What those who read a model need too, with all that it imports: half of the compiler."""
 
 
 class KernelCode(Struct, frozen=True):
@@ -121,29 +114,27 @@ def close(worker: Worker) -> None:
             pipe.close()
 
 
-@contextmanager
-def preforked_worker() -> Generator[ForkedWorker | None]:
-    """A copy of this process that imports what compiles while this process imports what reads a
-    model, and ends with the block; none where the compiler is there already, or nothing is gained,
-    or not possible. What both need is imported before there are two.
-    """
-    if _COMPILERS[0] in sys.modules or usable_cores() < 2 or not can_fork():
-        yield None
-        return
-    importlib.import_module(_COMMON)
-    worker = ForkedWorker()
-    try:
-        yield worker
-    finally:
-        close(worker)
-
-
 def can_fork() -> bool:
-    """Whether nothing but this thread is at work in the process: no lock would stay taken."""
+    """Whether nothing but this thread is at work in the process: no lock would stay taken. Threads
+    of OpenBLAS, which wait for NumPy's next product of matrices, end: it starts others then.
+    """
+    frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+    if len(frames) == 1:  # nobody is at such a product
+        _end_threads_of_openblas()
     try:
         return len(os.listdir("/proc/self/task")) == 1
     except OSError:
         return False
+
+
+def _end_threads_of_openblas() -> None:
+    """As OpenBLAS itself does before a process is copied."""
+    with suppress(OSError), open("/proc/self/maps") as maps:
+        libraries = {line.split()[-1] for line in maps if "openblas" in line}
+        for each in libraries:
+            end = getattr(ctypes.CDLL(each), "blas_thread_shutdown_", None)
+            if end is not None:
+                end()
 
 
 def can_start() -> bool:
@@ -202,11 +193,10 @@ def release(worker: Worker) -> None:
 
 class ForkedWorker:
     """A copy of this process that serves tasks, which ends with it; used as an interpreter that was
-    started is. It may have `begun` with a task before anybody waits for the answer.
+    started is.
     """
 
     def __init__(self) -> None:
-        self.started: Task | None = None
         tasks, answers = os.pipe(), os.pipe()
         self._process = os.fork()
         if self._process == 0:
@@ -215,12 +205,6 @@ class ForkedWorker:
         os.close(answers[1])
         self.stdin, self.stdout = os.fdopen(tasks[1], "wb"), os.fdopen(answers[0], "rb")
         self.returncode: int | None = None
-
-    def begin(self, task: Task) -> None:
-        """Lets it compile a task, the answer to which `ask` gives."""
-        assert self.started is None, "a worker is ahead by one task"
-        self.started = task
-        _send(self, task)
 
     def kill(self) -> None:
         if self.returncode is None:
@@ -232,7 +216,7 @@ class ForkedWorker:
         return self.returncode
 
 
-Worker = subprocess.Popen[bytes] | ForkedWorker
+Worker: TypeAlias = "subprocess.Popen[bytes] | ForkedWorker"
 
 
 def _serve_in_copy(tasks: tuple[int, int], answers: tuple[int, int]) -> NoReturn:
@@ -242,8 +226,6 @@ def _serve_in_copy(tasks: tuple[int, int], answers: tuple[int, int]) -> NoReturn
         os.close(tasks[1])  # without it the parent's end would not be the end
         os.dup2(2, 1)
         gc.freeze()
-        for name in _COMPILERS:
-            importlib.import_module(name)
         _serve(os.fdopen(tasks[0], "rb"), os.fdopen(answers[1], "wb"))
     finally:
         os._exit(0)  # nothing that the parent has still to write is written twice
@@ -282,10 +264,8 @@ def _answer(task: Task) -> KernelCode | WeftError | str:
 def ask(worker: Worker, task: Task) -> KernelCode:
     """`task.compile()` in a worker. Raises what that raises, or OSError for a worker that died."""
     try:
-        answer = _answer_of_started(worker, task)
-        if answer is None:
-            _send(worker, task)
-            answer = _receive(worker)
+        _send(worker, task)
+        answer = _receive(worker)
     except (EOFError, BrokenPipeError) as error:
         rule = "compiling requires workers that the system lets live"
         raise OSError(f"{rule}, got one that ended") from error
@@ -293,15 +273,6 @@ def ask(worker: Worker, task: Task) -> KernelCode:
         raise answer
     assert isinstance(answer, KernelCode), f"a worker failed:\n{answer}"
     return answer
-
-
-def _answer_of_started(worker: Worker, task: Task) -> object:
-    """What a worker answers to the task that it has begun with, if that is this one."""
-    if not isinstance(worker, ForkedWorker) or worker.started is None:
-        return None
-    begun, worker.started = worker.started, None
-    answer = _receive(worker)
-    return answer if begun == task else None
 
 
 def _send(worker: Worker, task: Task | None) -> None:

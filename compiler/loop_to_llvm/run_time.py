@@ -17,9 +17,14 @@ from weft.compiler.loop_to_llvm.runtime.self_test import Golden
 from weft.compiler.target.target import Target
 
 
-def emit_run_time(target: Target, prefix: str, levels: Sequence[Level]) -> str:
-    """The LLVM IR as text, for a model with programs of these `levels`."""
-    return _emitted(target, prefix, lambda run_time: run_time.define(levels))
+def emit_run_time(target: Target, prefix: str) -> str:
+    """The LLVM IR as text of what all models have."""
+    return _emitted(target, prefix, lambda run_time: run_time.define())
+
+
+def emit_levels(target: Target, prefix: str, levels: Sequence[Level]) -> str:
+    """The LLVM IR as text of what chooses among programs for these `levels`."""
+    return _emitted(target, prefix, lambda run_time: run_time.define_levels(levels))
 
 
 def emit_external_weights(target: Target, prefix: str, outside: ExternalWeights) -> str:

@@ -84,11 +84,11 @@ def test_a_recording_goes_on_and_tells_what_differs(
     old, new = tmp_path / "old.jsonl", tmp_path / "new.jsonl"
     assert run("record", old, "--only", "add_8,add_1M", "--first", 1) == 0
     row = json.loads(old.read_text())
-    (kernel,) = row["objects"].keys() - {"runtime", "program"}
+    (kernel,) = row["objects"].keys() - {"runtime", "levels", "program"}
     row["objects"][kernel]["code"] = "another"
     new.write_text(json.dumps(row))
     assert run("compare", old, old) == 0
-    assert capsys.readouterr().out == "1 models of 3 objects: the same\n"
+    assert capsys.readouterr().out == "1 models of 4 objects: the same\n"
     assert run("compare", old, new) == 1
     assert "1 differences in 1 models" in capsys.readouterr().out
     assert run("compare", old, new, "--json", "--ignore", kernel) == 0

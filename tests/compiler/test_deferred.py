@@ -44,7 +44,7 @@ def seen(classes: list[Any]) -> list[Any]:
     found: list[Any] = []
     for each in classes:
         one, same, other = each(1), each(1), each(2)
-        found += [one == same, one == other, one == 1, one != other, repr(one), each.__doc__]
+        found += [one == same, one == other, one == 1, one != other, repr(one)]
         found += [hash(one) == hash(same)] if each.__hash__ else [each.__hash__]
         found += [each.__eq__.__qualname__, each.__eq__.__name__, each.__match_args__]
         found += [[(f.name, f.default is dataclasses.MISSING) for f in dataclasses.fields(one)]]

@@ -8,7 +8,7 @@ name and with its parameters; a method of arrays is a function by that very fact
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import wraps
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any, Final
@@ -61,7 +61,7 @@ def entry(function: Callable[..., Any], own: Any) -> Callable[..., Any]:
     and an argument that it does not take refused with the user's line.
     """
     name = function.__name__
-    takes_out = "out" in inspect.signature(function).parameters
+    takes_out = "out" in _parameters(function)
 
     @wraps(function)
     def called(*arguments: Any, **named: Any) -> Any:
@@ -83,6 +83,14 @@ def entry(function: Callable[..., Any], own: Any) -> Callable[..., Any]:
         return found if name in SAME | VIEWS else its_own(found, arguments)
 
     return called
+
+
+def _parameters(function: Callable[..., Any]) -> Container[str]:
+    """Their names, which definitions have at hand."""
+    if isinstance(function, FunctionType) and not hasattr(function, "__signature__"):
+        code = function.__code__
+        return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return inspect.signature(function).parameters
 
 
 def _definitions(module: ModuleType) -> dict[str, FunctionType]:

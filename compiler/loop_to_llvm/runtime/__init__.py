@@ -77,17 +77,13 @@ class Runtime:
         self.writer = self.pool.declare(WRITE_MESSAGE, MESSAGE_WRITER)
         self.metadata = Metadata(module, prefix)
 
-    def define(self, levels: Sequence[Level] = ()) -> None:
-        """Defines all code of the run time here, which is that of any model. A linker adds the
-        program, the workspace, the blob of weights and the metadata.
-
-        Of several `levels`, from the least on, each has a program and a workspace under its own
-        prefix; none is one that any CPU runs.
+    def define(self) -> None:
+        """Defines all code of the run time here that any model has, on any processor. A linker adds
+        what tells the levels, the program, the workspace, the blob of weights and the metadata.
         """
-        processor = Processor(self.pool, levels or [Level(self.pool.prefix)])
+        processor = Processor(self.pool)
         define_message_writer(self.writer)
         self.pool.define()
-        processor.define()
         ContextFunctions(self.pool, self.metadata, processor).define()
         table = Table(self.pool, self.metadata.table)
         table.define()
@@ -98,7 +94,16 @@ class Runtime:
         run = self.pool.declare(RUN, CHECK)
         # What the other modules of a model call:
         called = [self.pool.parallel_for, run, self.writer, *self.pool.profile.shared]
-        self._hide_internals({*(each.name for each in called), *processor.shared})
+        self._hide_internals({each.name for each in called})
+
+    def define_levels(self, levels: Sequence[Level] = ()) -> None:
+        """Defines here what chooses among `levels`, from the least on, each of which has a program
+        and a workspace under its own prefix where there are several; none is one that any CPU runs.
+        """
+        others = {each.name for each in self.module.functions if each.blocks}
+        processor = Processor(self.pool, levels or [Level(self.pool.prefix)])
+        processor.define()
+        self._hide_internals({*others, *processor.shared})
 
     def define_self_test(self, golden: Golden, counts: Counts) -> None:
         """Defines the test of a model with this golden data here, beside the run time."""

@@ -146,10 +146,11 @@ class ContextFunctions:
 
     def _refuse_contradictions(self, code: Code, settings: ir.Value) -> None:
         """Fails where a level is named that there is not, or half of the allocator is missing."""
-        flags, levels = OPTIONS.load(code, settings, "flags"), len(self.processor.levels)
-        with code.if_then(code.icmp_unsigned(">", flags, i32(levels))):
-            text = f"create requires flags of 0, or of a level, at most {levels}, got {{}}"
-            self._fail(code, text, [code.zext(flags, I64)])
+        flags = code.zext(OPTIONS.load(code, settings, "flags"), I64)
+        levels = self.metadata.count(code, "levels")
+        with code.if_then(code.icmp_unsigned(">", flags, levels)):
+            text = "create requires flags of 0, or of a level, at most {}, got {}"
+            self._fail(code, text, [levels, flags])
         halves = {n: OPTIONS.load(code, settings, n) for n in ("allocate", "release")}
         given = {name: code.not_(code.is_null(half)) for name, half in halves.items()}
         with code.if_then(code.xor(*given.values())):

@@ -136,12 +136,13 @@ DLTENSOR: Final = Struct(
 """DLPack's tensor, of any minor version of its version 1."""
 
 COUNTS: Final = Struct(
-    40,
+    48,
     inputs=Field(I64, 0),
     outputs=Field(I64, 8),
     dims=Field(I64, 16),
     found=Field(I64, 24),
     is_described=Field(I64, 32),
+    levels=Field(I64, 40),
 )
 """What the run time has to know of the model; a byte for each output follows."""
 

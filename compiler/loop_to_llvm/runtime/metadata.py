@@ -25,7 +25,7 @@ _NOT_INSIDE: Final = -1
 class Counts(msgspec.Struct, frozen=True):
     """How many inputs, outputs and free symbolic dims a model has, how many sizes it finds while it
     runs, and which outputs it makes itself since their sizes are among these; whether its table
-    says more of them.
+    says more of them, and for how many levels of processors it has programs.
     """
 
     inputs: int
@@ -34,12 +34,14 @@ class Counts(msgspec.Struct, frozen=True):
     found: int = 0
     made: frozenset[int] = frozenset()
     is_described: bool = True
+    levels: int = 1
 
     @property
     def record(self) -> bytes:
         """COUNTS, and a byte for each output: 1 where the model makes it."""
-        numbers = (self.inputs, self.outputs, self.dims, self.found, self.is_described)
-        return pack("<5q", *numbers) + bytes(n in self.made for n in range(self.outputs))
+        sizes = (self.inputs, self.outputs, self.dims, self.found)
+        numbers = pack("<6q", *sizes, self.is_described, self.levels)
+        return numbers + bytes(n in self.made for n in range(self.outputs))
 
 
 def metadata_of(
@@ -79,7 +81,9 @@ class Metadata:
         return self._declared("facts.table")
 
     def count(self, code: Code, name: str) -> ir.Value:
-        """A member of COUNTS: how many inputs, outputs, dims there are, or sizes are found."""
+        """A member of COUNTS: how many inputs, outputs, dims or levels there are, or sizes are
+        found.
+        """
         return COUNTS.load(code, self._declared("facts.counts"), name)
 
     def is_described(self, code: Code) -> ir.Value:

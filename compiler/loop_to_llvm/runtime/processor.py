@@ -78,9 +78,9 @@ class Level(Struct, frozen=True):
 
 
 class Processor:
-    """Emits the choice of a level, and what leads to the level that was chosen."""
+    """Declares the choice of a level, and emits it with what leads to the level that was chosen."""
 
-    def __init__(self, pool: Pool, levels: Sequence[Level]):
+    def __init__(self, pool: Pool, levels: Sequence[Level] = ()):
         self.pool = pool
         self.module: ir.Module = pool.module
         self.levels = levels
@@ -104,10 +104,12 @@ class Processor:
 
     @property
     def shared(self) -> list[str]:
-        """What the levels' own code calls, and a self-test."""
+        """What the rest of the run time calls, the levels' own code, and a self-test."""
         levels = self._own_levels
         forwarders = [each.name for level in levels for each, _ in self._forwarders(level)]
-        return [*forwarders, f"{self.pool.prefix}.workspace"] if forwarders else []
+        programs = ("program", "workspace", "check_sizes") if forwarders else ()
+        own = [f"{self.pool.prefix}.{name}" for name in programs]
+        return [self.choose_level.name, self.refusal.name, *forwarders, *own]
 
     @property
     def _own_levels(self) -> Sequence[Level]:

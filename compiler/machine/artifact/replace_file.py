@@ -8,15 +8,20 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable, Generator
-from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
-from typing import BinaryIO, Final, cast
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import Buffer
 
+from weft.compiler.deferred import deferred
 from weft.dialects.errors import ArtifactError
+
+if TYPE_CHECKING:
+    from concurrent import futures
+else:
+    futures = deferred("concurrent.futures")
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -79,7 +84,7 @@ def rewriting(path: Path, mode: int = 0o644) -> Generator[BinaryIO]:
     """
     with contextlib.ExitStack() as files:
         old = files.enter_context(_own_file(path))
-        background = files.enter_context(ThreadPoolExecutor(1))
+        background = files.enter_context(futures.ThreadPoolExecutor(1))
         out = _Rewriting(old, background, lambda: files.enter_context(replacing(path, mode)))
         yield cast("BinaryIO", out)
         if out.is_unchanged():
@@ -101,7 +106,9 @@ class _Rewriting:
     thread, `beside`, compares half of what is large.
     """
 
-    def __init__(self, old: BinaryIO, background: Executor, create: Callable[[], BinaryIO]) -> None:
+    def __init__(
+        self, old: BinaryIO, background: futures.Executor, create: Callable[[], BinaryIO]
+    ) -> None:
         self._old = old.fileno()
         self._background = background
         self._create = create

@@ -2,14 +2,19 @@
 
 import hashlib
 from os import PathLike, fspath
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
+from weft.compiler.deferred import deferred
 from weft.compiler.machine.elf import records as elf
 from weft.compiler.machine.elf.checksum_trailer import checksum_trailer
 from weft.compiler.machine.elf.image import BUILD_ID_SIZE
 from weft.compiler.machine.elf.shared_object import SharedObject
-from weft.compiler.machine.wasm.note import MAGIC, read_wasm_note
 from weft.dialects.errors import ArtifactError
+
+if TYPE_CHECKING:
+    from weft.compiler.machine.wasm import note as wasm
+else:
+    wasm = deferred("weft.compiler.machine.wasm.note")
 
 _OWNER: Final = b"weft"
 _CONTENT: Final = 1
@@ -28,8 +33,8 @@ def read_note(path: str | PathLike[str]) -> bytes:
     Raises ArtifactError for a truncated, damaged or foreign file.
     """
     with open_artifact(path) as file:
-        if file.read(len(MAGIC)) == MAGIC:
-            return read_wasm_note(path)
+        if file.read(len(wasm.MAGIC)) == wasm.MAGIC:
+            return wasm.read_wasm_note(path)
         notes = [n for n in SharedObject(file, fspath(path)).notes() if n.owner == _OWNER]
     contents = [note.content for note in notes if note.type == _CONTENT]
     digests = [note.content for note in notes if note.type == _DIGEST]

@@ -29,6 +29,7 @@ from weft.compiler.machine.artifact.signature import Signature, TensorSpec
 from weft.compiler.machine.artifact.store import cache_key, default_store
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.codegen.jit import LoadedCode, load_objects
+from weft.compiler.machine.codegen.prebuilt import find_prebuilt, prebuilt_key, write_prebuilt
 from weft.compiler.machine.python.communication import REACHED
 from weft.compiler.machine.python.entry import (
     DENSE_FLAGS,
@@ -47,15 +48,18 @@ from weft.compiler.machine.python.entry_memory import (
     SPARE_BYTES,
 )
 from weft.compiler.machine.python.signals import POLL, signals_address
+from weft.compiler.target.target import Target
 from weft.dialects.weights import Array
 
 if TYPE_CHECKING:
     from weft.compiler.machine.codegen import object_code
     from weft.compiler.machine.python import exchange as exchanges
     from weft.compiler.machine.python.exchange import Exchange
+    from weft.compiler.target import features
 else:
     exchanges = deferred("weft.compiler.machine.python.exchange")
     object_code = deferred("weft.compiler.machine.codegen.object_code")
+    features = deferred("weft.compiler.target.features")
 
 Call = Callable[..., tuple[Array, ...]]
 
@@ -381,14 +385,27 @@ def _tensor_code() -> LoadedCode:
 
 def _load(exports: list[str], *, tensors: bool) -> LoadedCode:
     target = host_target(calibrated=False)
-    store = default_store(os.environ)
     text = entry_ir(target, tensors=tensors)
-    key = cache_key([compiler_digest(), text, target.cpu, target.feature_string])
-    code = store.find_kernel(key)
+    code = find_prebuilt(*_prebuilt(text, target, tensors=tensors))
     if code is None:
-        code = object_code.compile_object(text, target)
-        store.keep_kernel(key, code)
+        store, key = default_store(os.environ), cache_key([compiler_digest(), text])
+        code = store.find_kernel(key)
+        if code is None:
+            code = object_code.compile_object(text, features.baseline(target))
+            store.keep_kernel(key, code)
     return load_objects([code], exports)
+
+
+def write_prebuilt_entry(target: Target, *, tensors: bool) -> None:
+    """Has the entry for arrays, or that for tensors, come with weft for an architecture."""
+    text = entry_ir(target, tensors=tensors)
+    code = object_code.compile_object(text, target)
+    write_prebuilt(*_prebuilt(text, target, tensors=tensors), code)
+
+
+def _prebuilt(text: str, target: Target, *, tensors: bool) -> tuple[str, str]:
+    name = f"{TENSOR_ENTRY if tensors else ENTRY}.{target.triple}"
+    return name, prebuilt_key([text])
 
 
 def _is_known() -> bool:

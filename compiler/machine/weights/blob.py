@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, cast
 
 from msgspec import Struct
@@ -86,7 +86,10 @@ class HashingFile:
     def __init__(self, out: BinaryIO, hasher: Hash | None = None) -> None:
         self._out = out
         self._hash = hashlib.sha256() if hasher is None else hasher
-        self._background = futures.ThreadPoolExecutor(1)
+
+    @cached_property
+    def _background(self) -> futures.Executor:
+        return futures.ThreadPoolExecutor(1)
 
     def tell(self) -> int:
         """The position in the file behind it."""

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import BinaryIO, Protocol, cast
+from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
 import numpy as np
 
+from weft.compiler.deferred import deferred
 from weft.compiler.machine.weights.blob import HashingFile, WeightBlob
 from weft.compiler.machine.weights.prepare import ALIGNMENT, WeightSource
 from weft.dialects.weights import Array
+
+if TYPE_CHECKING:
+    from concurrent import futures
+else:
+    futures = deferred("concurrent.futures")
 
 
 class PreparedWeights(Protocol):
@@ -94,7 +99,7 @@ def _all_pieces(weights: PreparedWeights) -> Iterator[Array]:
 
 def _prefetched(pieces: Iterator[Array]) -> Iterator[Array]:
     """The same pieces; another thread makes the next one meanwhile."""
-    with ThreadPoolExecutor(1) as maker:
+    with futures.ThreadPoolExecutor(1) as maker:
         coming = maker.submit(next, pieces, None)
         while (piece := coming.result()) is not None:
             coming = maker.submit(next, pieces, None)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -29,7 +30,6 @@ from weft.compiler.driver.workers import (
     KernelCode,
     Worker,
     ask,
-    preforked_worker,
 )
 from weft.compiler.loop.schedules import SCHEDULES, Schedule
 from weft.compiler.machine.codegen.host import host_target
@@ -50,6 +50,9 @@ loop.kernel @scale{number}[n](%x: !loop.buffer<[n], f32>, %y: !loop.buffer<[n], 
 }}
 """
 CORES = 3
+
+ENOUGH = (CORES - 1) * compile_kernels.KERNELS_PER_NEW
+"""Kernels for a worker on every other core."""
 OPTIONS = CodeOptions()
 VAX = replace(host_target(), triple="vax-dec-ultrix")
 TASKS = [
@@ -70,14 +73,14 @@ class Store(dict[str, bytes]):
 
 def test_workers_give_the_code_that_this_process_gives():
     progress: list[int] = []
-    with kernel_compiler(len(TASKS), CORES) as compiler:
+    with kernel_compiler(ENOUGH, CORES) as compiler:
         codes = compiler.compile(TASKS, progress.append)
     assert [code.code for code in codes] == [task.compile().code for task in TASKS]
     assert progress == sorted(progress)
 
 
 def test_two_workers_compile_without_this_process():
-    with kernel_compiler(len(TASKS), CORES) as compiler:
+    with kernel_compiler(ENOUGH, CORES) as compiler:
         started = compiler.workers
         assert len(started) == 2
         answers = [ask(worker, TASKS[0]) for worker in started]
@@ -97,7 +100,7 @@ def interpreters(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_the_next_compilation_has_the_same_workers():
     started: list[Sequence[Worker]] = []
     for _ in range(2):
-        with kernel_compiler(len(TASKS), CORES) as compiler:
+        with kernel_compiler(ENOUGH, CORES) as compiler:
             started.append(compiler.workers)
             assert ask(compiler.workers[0], TASKS[0]).code
     assert {*started[0]} == {*started[1]}
@@ -110,35 +113,36 @@ def test_the_next_compilation_has_the_same_workers():
 
 @pytest.mark.usefixtures("interpreters")
 def test_workers_of_a_compilation_that_failed_end_with_it():
-    with pytest.raises(KeyError), kernel_compiler(len(TASKS), CORES) as compiler:
+    with pytest.raises(KeyError), kernel_compiler(ENOUGH, CORES) as compiler:
         raise KeyError
     assert [worker.poll() for worker in compiler.workers] == [-9, -9]
 
 
 @pytest.mark.usefixtures("interpreters")
 def test_a_worker_that_ended_while_it_waited_is_not_used():
-    with kernel_compiler(len(TASKS), CORES) as compiler:
+    with kernel_compiler(ENOUGH, CORES) as compiler:
         first = compiler.workers
     for worker in first:
         worker.kill()
         worker.wait()
-    with kernel_compiler(len(TASKS), CORES) as compiler:
+    with kernel_compiler(ENOUGH, CORES) as compiler:
         assert not {*first} & {*compiler.workers}
         assert ask(compiler.workers[0], TASKS[0]).code
 
 
 @pytest.mark.usefixtures("interpreters")
 def test_workers_that_wait_too_long_are_not_used(monkeypatch: pytest.MonkeyPatch):
-    with kernel_compiler(len(TASKS), CORES) as compiler:
+    with kernel_compiler(ENOUGH, CORES) as compiler:
         first = compiler.workers
     monkeypatch.setattr(workers, "_IDLE_SECONDS", 0)
-    with kernel_compiler(len(TASKS), CORES) as compiler:
+    with kernel_compiler(ENOUGH, CORES) as compiler:
         assert not {*first} & {*compiler.workers}
     assert all(worker.poll() is not None for worker in first)
 
 
 WAITING = """
 import sys
+import threading
 from weft.compiler.driver import workers
 workers._IDLE_SECONDS = 0.01
 workers.serve()
@@ -156,7 +160,7 @@ def test_a_worker_ends_when_no_compilation_follows():
 
 @pytest.mark.usefixtures("interpreters")
 def test_a_copy_of_the_process_has_no_workers_of_it():
-    with kernel_compiler(len(TASKS), CORES):
+    with kernel_compiler(ENOUGH, CORES):
         pass
     child = os.fork()
     if child == 0:
@@ -166,6 +170,9 @@ def test_a_copy_of_the_process_has_no_workers_of_it():
 
 
 COPIES = """
+import numpy as np
+square = np.ones((400, 400))
+assert (square @ square == 400).all()
 from tests.compiler.driver.test_compile_kernels import TASKS, CORES
 from weft.compiler.driver.compile_kernels import kernel_compiler
 from weft.compiler.driver.workers import ForkedWorker, ask
@@ -178,46 +185,26 @@ with kernel_compiler(4, CORES) as compiler:
 assert answers == [TASKS[0].compile().code] * 2
 assert [each.code for each in codes] == [task.compile().code for task in TASKS[:3]]
 assert [worker.returncode for worker in workers] == [-9, -9]
+assert (square @ square == 400).all()
 """
 
 
-def test_a_process_with_one_thread_is_copied():
-    alone = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
-    ran = subprocess.run([sys.executable, "-c", COPIES], env=alone, capture_output=True, text=True)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_process_with_no_threads_but_those_of_numpys_products_is_copied(threads: int):
+    env = os.environ | {"OPENBLAS_NUM_THREADS": str(threads)}
+    ran = subprocess.run([sys.executable, "-c", COPIES], env=env, capture_output=True, text=True)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "before", "")
 
 
-EARLY = """
-from weft.compiler.driver.workers import preforked_worker
-with preforked_worker() as worker:
-    from tests.compiler.driver.test_compile_kernels import TASKS, CORES
-    from weft.compiler.driver.compile_kernels import kernel_compiler
-    worker.begin(TASKS[{begun}])
-    with kernel_compiler(4, CORES, early=worker) as compiler:
-        assert compiler.workers[0] is worker and len(compiler.workers) == 2
-        codes = compiler.compile(TASKS[:4], lambda done: None)
-    assert worker.started is None
-assert [each.code for each in codes] == [task.compile().code for task in TASKS[:4]]
-assert worker.returncode == -9
-with preforked_worker() as worker:
-    assert worker is None, "the compiler is there"
-print(len(codes), "kernels", end="")
-"""
-
-
-@pytest.mark.parametrize("begun", [2, 7], ids=["that is wanted", "that nobody wants"])
-def test_a_worker_that_starts_early_begins_with_a_task(begun: int):
-    alone = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
-    program = EARLY.format(begun=begun)
-    ran = subprocess.run([sys.executable, "-c", program], env=alone, capture_output=True, text=True)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "4 kernels", "")
-
-
-def test_a_process_with_threads_is_not_copied_early(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(workers, "can_fork", lambda: False)
-    monkeypatch.delitem(sys.modules, "weft.compiler.driver.compile_kernels")
-    with preforked_worker() as worker:
-        assert worker is None
+def test_a_process_with_another_thread_is_not_copied():
+    done = threading.Event()
+    other = threading.Thread(target=done.wait)
+    other.start()
+    try:
+        assert not workers.can_fork()
+    finally:
+        done.set()
+        other.join()
 
 
 def test_a_few_kernels_need_no_worker(monkeypatch: pytest.MonkeyPatch):
@@ -229,33 +216,33 @@ def test_a_few_kernels_need_no_worker(monkeypatch: pytest.MonkeyPatch):
 def test_a_program_that_embeds_python_is_not_started_again(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(compile_kernels, "can_fork", lambda: False)
     monkeypatch.setattr(sys, "executable", "/usr/bin/editor")
-    with kernel_compiler(len(TASKS), CORES) as compiler:
+    with kernel_compiler(ENOUGH, CORES) as compiler:
         assert compiler.workers == ()
 
 
 def test_the_error_of_a_worker_is_raised_here():
     unknown = replace(TASKS[0], target=VAX, options=CodeOptions(naive=True))
-    with kernel_compiler(len(TASKS), CORES) as compiler, pytest.raises(OptionError, match="vax"):
+    with kernel_compiler(ENOUGH, CORES) as compiler, pytest.raises(OptionError, match="vax"):
         ask(compiler.workers[0], unknown)
 
 
 def test_the_error_of_any_kernel_is_raised():
     unknown = replace(TASKS[0], target=VAX, options=CodeOptions(naive=True))
-    with kernel_compiler(len(TASKS), CORES) as compiler, pytest.raises(OptionError, match="vax"):
+    with kernel_compiler(ENOUGH, CORES) as compiler, pytest.raises(OptionError, match="vax"):
         compiler.compile([*TASKS, unknown], lambda done: None)
 
 
 def test_a_mistake_of_ours_shows_its_traceback():
     wrong = replace(TASKS[0], text="builtin.module {}")
     with (
-        kernel_compiler(len(TASKS), CORES) as compiler,
+        kernel_compiler(ENOUGH, CORES) as compiler,
         pytest.raises(AssertionError, match="Traceback"),
     ):
         ask(compiler.workers[0], wrong)
 
 
 def test_a_worker_that_was_killed_is_reported():
-    with kernel_compiler(len(TASKS), CORES) as compiler:
+    with kernel_compiler(ENOUGH, CORES) as compiler:
         compiler.workers[0].kill()
         compiler.workers[0].wait()
         with pytest.raises(OSError, match="compiling requires workers that the system lets live"):

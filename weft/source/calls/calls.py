@@ -430,7 +430,9 @@ def _require_pure(function: Any, location: Location) -> None:
     """Refuses what gives another answer with each call, or acts on the world."""
     holder = getattr(function, "__self__", None)
     module = getattr(function, "__module__", None) or ""
-    stateful = isinstance(holder, np.random.RandomState | np.random.Generator | random.Random)
+    numpys = sys.modules.get("numpy.random")  # whose objects nobody has who has not imported it
+    drawn = () if numpys is None else (numpys.RandomState, numpys.Generator)
+    stateful = isinstance(holder, (random.Random, *drawn))
     if stateful or module.startswith(_IMPURE) or any(function is each for each in _SIDE_EFFECTS):
         rule = "a compiled function requires calls that give the same answer every time"
         advice = "call it before, and hand in what it gives as an argument"

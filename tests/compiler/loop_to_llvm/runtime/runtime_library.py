@@ -60,6 +60,7 @@ def runtime_object(counts: Counts, weights: Sequence[int | None] = (), prefix: s
 def define_run_time(runtime: Runtime, counts: Counts, weights: Sequence[int | None] = ()) -> None:
     """Its code and its facts, in one module."""
     runtime.define()
+    runtime.define_levels()
     table = table_of(counts)
     runtime.metadata.define(metadata_of(runtime.pool.prefix, METADATA, table, counts, weights))
 

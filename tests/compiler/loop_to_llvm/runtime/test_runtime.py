@@ -317,6 +317,7 @@ def test_kernels_may_have_any_name_but_a_few():
     (defined,) = read_objects([runtime_object(Counts(1, 1, 0))])
     shared = {each.name for each in defined.symbols if each.is_defined and not each.is_local}
     own = {"m.parallel_for", "m.call.run", "m.message.write", "m.profile.enter"}
+    own |= {"m.choose_level", "m.refusal"}
     assert shared == {*exported_symbols("m"), *own}
 
 

@@ -243,12 +243,12 @@ def bits():
 
 first = bits()
 assert count == len(cases), count
-evaluated.MOST_BYTES = 0
+evaluated.most_bytes = 0
 jax.clear_caches()
 assert bits() == first and count == len(cases)
 
 # what is called often is compiled, another time than what rounds twice; errors are exceptions
-evaluated.MOST_BYTES, count = 1 << 18, 0
+evaluated.most_bytes, count = 1 << 18, 0
 often, twice = jax.jit(lambda x: x + 3), jax.jit(lambda x: x * x + 3)
 for _ in range(evaluated.CALLS + 6):
     assert np.asarray(often(whole)).tolist() == (whole + 3).tolist()

@@ -38,6 +38,7 @@ from weft.dialects.graph.ops.extremum import ExtremumOp
 from weft.dialects.graph.ops.reduce import ReduceMaxOp, ReduceMinOp, ReduceSumOp
 from weft.dialects.graph.ops.search import ArgExtremumOp
 from weft.dialects.graph.ops.sort import ArgsortOp
+from weft.dialects.graph.regions.effects import EffectOp
 from weft.dialects.graph.reindexing.gather import GatherElementsOp, GatherOp
 from weft.dialects.graph.reindexing.generate import RangeOp
 from weft.dialects.graph.reindexing.pad import PadOp
@@ -47,8 +48,8 @@ from weft.dialects.weights import Array
 CALLS: Final = 64
 """Calls that are evaluated: all of them take about as long as compiling the program does."""
 
-MOST_BYTES: Final = 1 << 18
-"""Bytes of inputs and results above which code pays from the first call on."""
+most_bytes = 1 << 18
+"""Bytes of all tensors above which code pays from the first call on; 0 in suites that test code."""
 
 _FLOATS: Final = (F32, F64)
 _WHOLE: Final = (BOOL, *INTEGERS)
@@ -67,7 +68,7 @@ _COUNTS: Final = (
 """What has one result for integers."""
 
 _ROUNDS: Final = (AddOp, SubOp, DivOp, SqrtOp)
-"""What rounds each float once. Passes join products with what reads them, and constants."""
+"""What rounds each float once. Compiling joins products with what reads them, and constants."""
 
 _RUN: Final = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 _FAILED: Final = -(1 << 31)
@@ -80,14 +81,25 @@ def is_exact(imported: ImportedModel) -> bool:
     """
     block = graph_function(imported.module).body.block
     *ops, last = block.ops
-    outside = [*block.args, *last.operands]
-    if sum(map(_bytes, outside)) > MOST_BYTES or not all(map(_bytes, outside)):
+    needed = list(_needed(ops, last))
+    if any(isinstance(op, EffectOp) for op in ops):
         return False
-    rounded = [op for op in _needed(ops, last) if not _is_whole(op)]
+    values = [*block.args, *(each for op in needed for each in op.results)]
+    shapes = [type_of(each).static_shape for each in values]
+    if any(each is None or 0 in each for each in shapes):
+        return False
+    if sum(map(_bytes, values)) > most_bytes:
+        return False
+    rounded = [op for op in needed if not _is_whole(op)]
     if len(rounded) == 1:
         return _is_float(rounded[0]) and isinstance(rounded[0], (MulOp, *_ROUNDS))
-    joined = any(_is_constant(operand) for op in rounded for operand in op.operands)
-    return not joined and all(_is_float(op) and isinstance(op, _ROUNDS) for op in rounded)
+    varying = set[SSAValue](block.args)
+    for op in ops:
+        varying.update(op.results if varying.intersection(op.operands) else ())
+    return all(
+        _is_float(op) and isinstance(op, _ROUNDS) and varying.issuperset(op.operands)
+        for op in rounded
+    )
 
 
 def _needed(ops: Sequence[Operation], last: Operation) -> Iterator[Operation]:
@@ -113,12 +125,6 @@ def _converts(source: Attribute, target: Attribute) -> bool:
     return (target in _FLOATS and source in (*_WHOLE, *_FLOATS)) or (
         target in _WHOLE and source in _WHOLE
     )
-
-
-def _is_constant(value: SSAValue) -> bool:
-    owner = value.owner
-    spread = isinstance(owner, (ExpandOp, ReshapeOp)) and _is_constant(owner.operands[0])
-    return spread or isinstance(owner, ConstantOp)
 
 
 def _is_float(op: Operation) -> bool:
@@ -185,5 +191,5 @@ def _views(values: Sequence[SSAValue], addresses: int) -> list[Array]:
 
 
 def _view(value: SSAValue, address: int) -> Array:
-    memory = (ctypes.c_char * _bytes(value)).from_address(address)
+    memory: Any = (ctypes.c_char * _bytes(value)).from_address(address)
     return np.ndarray(_shape(value), numpy_dtype(type_of(value).element), memory)

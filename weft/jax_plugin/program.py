@@ -120,7 +120,7 @@ def _found_or_made(text: str, arrays: Sequence[Array]) -> Program:
     key = None if HOST_CALL in text else key
     told = "" if key is None else cache_key([key, "description"])
     stored = None if key is None else cache.find_kernel(told)
-    found = None if stored is None else cache.find(key, plain.target)
+    found = None if key is None or stored is None else cache.find(key, plain.target)
     if stored is not None and found is not None:
         return Program(msgspec.json.decode(stored, type=Description), found.executable())
 

@@ -54,20 +54,20 @@ most_bytes = 1 << 18
 _FLOATS: Final = (F32, F64)
 _WHOLE: Final = (BOOL, *INTEGERS)
 
-_MOVES: Final = (
+_MOVED: Final = (
     ConcatOp, ConstantOp, ExpandOp, GatherOp, GatherElementsOp, PadOp, ReshapeOp, SliceOp,
     TransposeOp, WhereOp, BitcastOp, NegOp, AbsOp, ComparisonOp, FloatTestOp, ArgExtremumOp,
     ArgsortOp, ExtremumOp, ReduceMaxOp, ReduceMinOp,
 )  # fmt: skip
 """What has one result for any elements: nothing is rounded."""
 
-_COUNTS: Final = (
+_COUNTED: Final = (
     AddOp, SubOp, MulOp, BitShiftOp, BitwiseNotOp, LogicalNotOp, BitwiseOp, LogicalOp, RangeOp,
     ReduceSumOp,
 )  # fmt: skip
 """What has one result for integers."""
 
-_ROUNDS: Final = (AddOp, SubOp, DivOp, SqrtOp)
+_ROUNDED: Final = (AddOp, SubOp, DivOp, SqrtOp)
 """What rounds each float once. Compiling joins products with what reads them, and constants."""
 
 _RUN: Final = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
@@ -92,12 +92,12 @@ def is_exact(imported: ImportedModel) -> bool:
         return False
     rounded = [op for op in needed if not _is_whole(op)]
     if len(rounded) == 1:
-        return _is_float(rounded[0]) and isinstance(rounded[0], (MulOp, *_ROUNDS))
+        return _is_float(rounded[0]) and isinstance(rounded[0], (MulOp, *_ROUNDED))
     varying = set[SSAValue](block.args)
     for op in ops:
         varying.update(op.results if varying.intersection(op.operands) else ())
     return all(
-        _is_float(op) and isinstance(op, _ROUNDS) and varying.issuperset(op.operands)
+        _is_float(op) and isinstance(op, _ROUNDED) and varying.issuperset(op.operands)
         for op in rounded
     )
 
@@ -116,8 +116,8 @@ def _is_whole(op: Operation) -> bool:
     elements = [type_of(each).element for each in (*op.operands, *op.results)]
     if isinstance(op, CastOp):
         return _converts(*elements)
-    kinds = (*_WHOLE, *_FLOATS) if isinstance(op, _MOVES) else _WHOLE
-    return isinstance(op, (*_MOVES, *_COUNTS)) and all(each in kinds for each in elements)
+    kinds = (*_WHOLE, *_FLOATS) if isinstance(op, _MOVED) else _WHOLE
+    return isinstance(op, (*_MOVED, *_COUNTED)) and all(each in kinds for each in elements)
 
 
 def _converts(source: Attribute, target: Attribute) -> bool:

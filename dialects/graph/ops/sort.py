@@ -138,7 +138,7 @@ class ArgsortOp(LineOp):
         buffers, size = (source, best, result), self.extent.constant or 0
         if size < LONG or element not in NUMBERS:
             with b.loops(self.lines) as line, b.loops([self.extent], "k") as (k,):
-                self._place(b, buffers, line, k)
+                self._insert(b, buffers, line, k)
             return
         foremost = self._foremost(b, source, size // BLOCK)
         with b.loops(self.lines) as line, b.loops([-(-size // BLOCK)], "c") as (block,):
@@ -147,7 +147,7 @@ class ArgsortOp(LineOp):
             unread = (step * BLOCK < count) | (step >= size // BLOCK)
             here = minimum([Expr.of(BLOCK), size - block * BLOCK])
             with b.when(enters | unread), b.loops([here], "k") as (k,):
-                self._place(b, buffers, line, block * BLOCK + k)
+                self._insert(b, buffers, line, block * BLOCK + k)
 
     def _foremost(self, b: LoopBuilder, source: SSAValue, blocks: int) -> SSAValue:
         """Of each whole block the element that comes first, or one that comes before that."""
@@ -168,7 +168,7 @@ class ArgsortOp(LineOp):
             b.store(foremost, (*line, block), found)
         return foremost
 
-    def _place(
+    def _insert(
         self, b: LoopBuilder, buffers: tuple[SSAValue, ...], line: Sequence[Expr], k: Expr
     ) -> None:
         """Puts element `k` of a line into its place among the best, if it has one."""

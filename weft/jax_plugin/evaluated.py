@@ -42,6 +42,7 @@ from weft.dialects.graph.regions.effects import EffectOp
 from weft.dialects.graph.reindexing.gather import GatherElementsOp, GatherOp
 from weft.dialects.graph.reindexing.generate import RangeOp
 from weft.dialects.graph.reindexing.pad import PadOp
+from weft.dialects.graph.reindexing.scatter import ScatterOp
 from weft.dialects.graph.reindexing.slicing import ConcatOp, SliceOp
 from weft.dialects.weights import Array
 
@@ -63,12 +64,12 @@ _MOVED: Final = (
 
 _COUNTED: Final = (
     AddOp, SubOp, MulOp, BitShiftOp, BitwiseNotOp, LogicalNotOp, BitwiseOp, LogicalOp, RangeOp,
-    ReduceSumOp,
+    ReduceSumOp, ScatterOp,
 )  # fmt: skip
 """What has one result for integers."""
 
-_ROUNDED: Final = (AddOp, SubOp, DivOp, SqrtOp)
-"""What rounds each float once. Compiling joins products with what reads them, and constants."""
+_ROUNDED: Final = (AddOp, SubOp, DivOp, SqrtOp, ScatterOp)
+"""What rounds in one way. Compiling joins products with what reads them, and constants."""
 
 _RUN: Final = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 _FAILED: Final = -(1 << 31)
@@ -92,14 +93,11 @@ def is_exact(imported: ImportedModel) -> bool:
         return False
     rounded = [op for op in needed if not _is_whole(op)]
     if len(rounded) == 1:
-        return _is_float(rounded[0]) and isinstance(rounded[0], (MulOp, *_ROUNDED))
+        return _is_float(rounded[0], (MulOp, *_ROUNDED))
     varying = set[SSAValue](block.args)
     for op in ops:
         varying.update(op.results if varying.intersection(op.operands) else ())
-    return all(
-        _is_float(op) and isinstance(op, _ROUNDED) and varying.issuperset(op.operands)
-        for op in rounded
-    )
+    return all(_is_float(op, _ROUNDED) and varying.issuperset(op.operands) for op in rounded)
 
 
 def _needed(ops: Sequence[Operation], last: Operation) -> Iterator[Operation]:
@@ -127,8 +125,10 @@ def _converts(source: Attribute, target: Attribute) -> bool:
     )
 
 
-def _is_float(op: Operation) -> bool:
-    return type_of(op.results[0]).element in _FLOATS
+def _is_float(op: Operation, classes: tuple[type[Operation], ...]) -> bool:
+    """Whether an operator is one of those, of floats; extrema of updates know no sign of zero."""
+    extremum = isinstance(op, ScatterOp) and op.reduction.data in ("max", "min")
+    return isinstance(op, classes) and type_of(op.results[0]).element in _FLOATS and not extremum
 
 
 def _bytes(value: SSAValue) -> int:

@@ -8,6 +8,7 @@ import ctypes
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -110,27 +111,32 @@ def compile_program(code: bytes, options: bytes) -> Program:
     return _found_or_made(*read_bytecode(code, "program"))
 
 
+@cache
+def _plain_options() -> Options:
+    return Options()
+
+
 def _found_or_made(text: str, arrays: Sequence[Array]) -> Program:
     """A program with the functions of this process is in no cache. Those whose first calls are
     evaluated are compiled at once where another process has had them.
     """
-    cache, plain = default_cache(os.environ), Options()
+    store, plain = default_cache(os.environ), _plain_options()
     held = [hashlib.sha256(each.tobytes()).hexdigest() for each in arrays]
     key = cache_key([text, *held, plain.digest, compiler_digest()])
     key = None if HOST_CALL in text else key
     told = "" if key is None else cache_key([key, "description"])
-    stored = None if key is None else cache.find_kernel(told)
-    found = None if key is None or stored is None else cache.find(key, plain.target)
+    stored = None if key is None else store.find_kernel(told)
+    found = None if key is None or stored is None else store.find(key, plain.target)
     if stored is not None and found is not None:
         return Program(msgspec.json.decode(stored, type=Description), found.executable())
 
     def made(imported: ImportedModel, donated: Mapping[str, str]) -> Executable:
         options = options_of(imported, plain, donate=donated)
-        return compile_cached(imported, options, cache, key=key).executable()
+        return compile_cached(imported, options, store, key=key).executable()
 
     imported, donated, described = importing.import_program(text, arrays)
     if key is not None and stored is None:
-        cache.keep_kernel(told, msgspec.json.encode(described))
+        store.keep_kernel(told, msgspec.json.encode(described))
     if stored is not None or donated or not evaluated.is_exact(imported):
         return Program(described, made(imported, donated))
 

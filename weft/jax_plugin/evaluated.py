@@ -82,16 +82,15 @@ def is_exact(imported: ImportedModel) -> bool:
     """
     block = graph_function(imported.module).body.block
     *ops, last = block.ops
-    needed = list(_needed(ops, last))
     if any(isinstance(op, EffectOp) for op in ops):
         return False
-    values = [*block.args, *(each for op in needed for each in op.results)]
+    values = [*block.args, *(each for op in ops for each in op.results)]
     shapes = [type_of(each).static_shape for each in values]
     if any(each is None or 0 in each for each in shapes):
         return False
     if sum(map(_bytes, values)) > most_bytes:
         return False
-    rounded = [op for op in needed if not _is_whole(op)]
+    rounded = [op for op in _needed(ops, last) if not _is_whole(op)]
     if len(rounded) == 1:
         return _is_float(rounded[0], (MulOp, *_ROUNDED))
     varying = set[SSAValue](block.args)

@@ -127,6 +127,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("jax-harnesses.jsonl"))
     parser.add_argument("--summary", type=Path)
     parser.add_argument("--every", type=int, default=1, help="one in so many harnesses")
+    parser.add_argument("--start", type=int, default=0, help="the first of them")
     parser.add_argument("--seed", type=int, help="runs them in an order that this number draws")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--again", default="", help="outcomes to run again, a comma between two")
@@ -139,7 +140,8 @@ def main() -> None:
     done = {row["number"] for row in kept}
     first = Worker()
     first.end()
-    numbers = [at for at in range(0, first.count, arguments.every) if at not in done]
+    every = range(arguments.start, first.count, arguments.every)
+    numbers = [at for at in every if at not in done]
     if arguments.seed is not None:
         random.Random(arguments.seed).shuffle(numbers)
     run_all(numbers, arguments.out, arguments.workers)

@@ -187,3 +187,21 @@ def test_many_single_elements_are_stored_in_their_order(reduction, count):
         getattr(np, {"max": "maximum"}.get(reduction, reduction)).at(expected, at[:, 0], updates)
     (found,) = model(x, at, updates)
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("largest", [0, 1])
+def test_the_best_of_long_lines_are_those_of_a_sort(largest):
+    """Blocks are passed over, NaNs are the greatest, and the last block is no whole one."""
+    model = compiled(
+        f"(float[4, 8200] x) => (v, i) <int64[1] k = {{6}}> "
+        f"{{ v, i = TopK<largest = {largest}>(x, k) }}"
+    )
+    x = np.random.default_rng(0).standard_normal((4, 8200)).astype(np.float32)
+    x[0, [7, 70, 8199]], x[1, 8195], x[2, 130:140], x[3] = np.nan, -9, 9, np.nan
+    x[3, [5000, 8198, 1]] = -np.inf, np.inf, 1
+    v, i = model(x)
+    order = np.argsort(x, kind="stable")
+    if largest:
+        order = 8199 - np.argsort(x[:, ::-1], kind="stable")[:, ::-1]
+    np.testing.assert_array_equal(i, order[:, :6])
+    np.testing.assert_array_equal(v, np.take_along_axis(x, order[:, :6], 1))

@@ -134,7 +134,10 @@ def compute_inline(store: StoreOp) -> None:
     indices = [next(iter(expr.atoms()), None) for expr in subscripts(store)]
     for load in loads:
         values = dict(zip(indices, load.index, strict=True))
-        _substitute_load(store, load, values)
+        if load is loads[-1]:
+            _move_to_load(store, load, values)
+        else:
+            _substitute_load(store, load, values)
     Rewriter.erase_op(outer)
     allocation = store.buffer.owner
     assert isinstance(allocation, AllocOp), "a temporary is allocated"
@@ -217,6 +220,20 @@ def _substitute_load(store: StoreOp, load: LoadOp, values: dict[Atom | None, Exp
     for original, argument in zip(_index_values(values), stand_in.args, strict=True):
         argument.name_hint = original.name_hint
         replace_index(argument, values[original])
+    Rewriter.erase_op(load)
+
+
+def _move_to_load(store: StoreOp, load: LoadOp, values: dict[Atom | None, Expr]) -> None:
+    """Computes the stored value there instead, at the load's subscripts, in place of the load."""
+    block = store.parent
+    assert block is not None, "a store under schedule is in a block"
+    for op in list(block.ops):
+        if op is not store:
+            op.detach()
+            Rewriter.insert_op(op, InsertPoint.before(load))
+    load.result.replace_all_uses_with(store.value)
+    for index in _index_values(values):
+        replace_index(index, values[index])
     Rewriter.erase_op(load)
 
 

@@ -18,8 +18,6 @@ from collections.abc import Iterator
 from string import Template
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from weft.compiler.deferred import deferred
 from weft.compiler.machine.artifact.compiler_digest import compiler_digest
 from weft.compiler.machine.artifact.store import cache_key, default_store
@@ -77,9 +75,9 @@ _SET: Final = re.compile(r"^  set (\w+)\.(\w+) (%[\w.]+) (\S+)$", re.MULTILINE)
 _ERROR: Final = re.compile(r'^  (%[\w.]+) = error (\d+) "(.*)"$', re.MULTILINE)
 
 
-def plugin_ir(target: Target) -> tuple[str, str]:
-    """Two modules as text: the functions that are written in IR, and the three times as many that
-    are generated, in which there is nothing to gain for LLVM.
+def plugin_ir(target: Target) -> str:
+    """The module as text: the functions that are written in IR, and the three times as many that
+    are generated.
     """
     numbers = {
         "error": ERROR,
@@ -91,14 +89,11 @@ def plugin_ir(target: Target) -> tuple[str, str]:
         numbers | PLACEHOLDERS | _offsets()
     )
     written = re.findall(r"^define (?:ptr|void) @(\w+)\(", text, re.MULTILINE)
-    parts = [f"declare hidden ptr @{name}(ptr)" for name in written if name in FUNCTIONS]
-    parts += [f"declare hidden ptr @{ERROR}(i32, ptr, i64)"]
-    parts += [*map(_nothing, _DO_NOTHING), *map(_reader, READERS)]
+    parts = [text, _set_copy(), *map(_nothing, _DO_NOTHING), *map(_reader, READERS)]
     done = {*written, *_DO_NOTHING, *READERS}
     parts += [_unimplemented(name) for name in FUNCTIONS if name not in done]
-    head = f'target triple = "{target.triple}"\n\n'
-    generated = "\n".join([*parts, _api()])
-    return head + _expanded(f"{text}\n{_set_copy()}"), head + _expanded(generated)
+    parts += [_api()]
+    return f'target triple = "{target.triple}"\n\n' + _expanded("\n".join(parts))
 
 
 def load_plugin() -> LoadedCode:
@@ -109,12 +104,10 @@ def load_plugin() -> LoadedCode:
     key = cache_key(["plugin of JAX", repr(target), compiler_digest()])
     data = store.find_kernel(key)
     if data is None:
-        written, generated = plugin_ir(target)
-        quick = object_code.compile_object(generated, target, code_generator.PROGRAM_LEVEL)
-        data = msgspec.msgpack.encode([object_code.compile_object(written, target), quick])
+        # Nothing loops over elements: what LLVM's usual level gains is not worth the four times.
+        data = object_code.compile_object(plugin_ir(target), target, code_generator.PROGRAM_LEVEL)
         store.keep_kernel(key, data)
-    objects = msgspec.msgpack.decode(data, type=list[bytes])
-    return load_objects(objects, [API, ERROR, SET_COPY])
+    return load_objects([data], [API, ERROR, SET_COPY])
 
 
 class _Members(Template):

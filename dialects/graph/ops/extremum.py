@@ -45,13 +45,15 @@ class ExtremumOp(BinaryOp):
 
 @irdl_op_definition
 class MaxOp(ExtremumOp):
-    """The greater of two numbers; NaN where either is."""
+    """The greater of two numbers, 0 rather than -0; NaN where either is."""
 
     name = "graph.max"
     WINS: ClassVar = "greater_equal"
 
     def reference(self, *operands: Array) -> Sequence[Array]:
-        return [np.maximum(*operands)]
+        lhs, rhs = operands
+        equal = np.where(np.signbit(lhs), rhs, lhs)  # they may be zeros of two signs
+        return [np.where(lhs == rhs, equal, np.maximum(lhs, rhs))]
 
     def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
         return operands[0].maximum(operands[1])
@@ -62,13 +64,15 @@ class MaxOp(ExtremumOp):
 
 @irdl_op_definition
 class MinOp(ExtremumOp):
-    """The lesser of two numbers; NaN where either is."""
+    """The lesser of two numbers, -0 rather than 0; NaN where either is."""
 
     name = "graph.min"
     WINS: ClassVar = "less_equal"
 
     def reference(self, *operands: Array) -> Sequence[Array]:
-        return [np.minimum(*operands)]
+        lhs, rhs = operands
+        equal = np.where(np.signbit(lhs), lhs, rhs)
+        return [np.where(lhs == rhs, equal, np.minimum(lhs, rhs))]
 
     def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
         return operands[0].minimum(operands[1])

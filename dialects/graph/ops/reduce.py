@@ -271,7 +271,11 @@ class ReduceMaxOp(ExtremumOp):
         return lowest(element)
 
     def evaluate(self, x: Array, axes: tuple[int, ...]) -> Any:
-        return np.max(x, axis=axes, keepdims=True, initial=lowest(self.result_type.element))
+        found: Array = np.max(x, axis=axes, keepdims=True, initial=lowest(self.result_type.element))
+        zero: Array = np.any(
+            (x == 0) & ~np.signbit(x), axis=axes, keepdims=True
+        )  # 0 rather than -0
+        return np.where(zero & (found == 0), found.dtype.type(0), found)
 
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
         elements = self.fold_elements(operands[0])
@@ -290,7 +294,11 @@ class ReduceMinOp(ExtremumOp):
         return highest(element)
 
     def evaluate(self, x: Array, axes: tuple[int, ...]) -> Any:
-        return np.min(x, axis=axes, keepdims=True, initial=highest(self.result_type.element))
+        found: Array = np.min(
+            x, axis=axes, keepdims=True, initial=highest(self.result_type.element)
+        )
+        zero: Array = np.any((x == 0) & np.signbit(x), axis=axes, keepdims=True)  # -0 rather than 0
+        return np.where(zero & (found == 0), found.dtype.type(-0.0), found)
 
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
         elements = self.fold_elements(operands[0])

@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, prop_def
 
 from weft.dialects.expr import Expr, minimum
-from weft.dialects.graph.core.accumulate import fill, widen
+from weft.dialects.graph.core.accumulate import fill, highest, lowest, widen
 from weft.dialects.graph.core.axis import LineOp
 from weft.dialects.graph.core.elementwise import ANY_ELEMENT
 from weft.dialects.graph.core.sharding_rule import ShardingRule, whole_but
@@ -19,6 +19,7 @@ from weft.dialects.graph.core.types import (
     I16,
     I32,
     I64,
+    NUMBERS,
     UI8,
     UI16,
     UI32,
@@ -48,8 +49,11 @@ LONGEST = 40
 SHORT = 32
 """Lines of less elements are merged: clearing and adding up the counts of digits takes longer."""
 
+BLOCK = 64
+"""Elements that are compared at once with the last of those selected."""
+
 LONG = 1 << 13
-"""From so many elements on digits have 11 bits in place of 8."""
+"""From so many elements on digits have 11 bits in place of 8, and blocks are selected from."""
 
 Precedes = Callable[[Index, Index], Scalar]
 """Whether the element at an index comes before another that it is not equal to."""
@@ -125,29 +129,68 @@ class ArgsortOp(LineOp):
         return before | (first.is_nan() & ~second.is_nan())
 
     def _select(self, b: LoopBuilder, source: SSAValue, result: SSAValue, count: int) -> None:
-        """Puts each element into its place among the best so far, if it has one."""
-        tensor_type = type_of(self.operand)
-        shape = self.result_type.shape
-        best = b.temporary(shape, compute_type(tensor_type.element), "best")
-        fill(b, best, shape, 0, compute_type(tensor_type.element))
+        """Puts each element into its place among the best so far, if it has one. Of long lines
+        those blocks are passed over whose extremum has none.
+        """
+        element = compute_type(type_of(self.operand).element)
+        best = b.temporary(self.result_type.shape, element, "best")
+        fill(b, best, self.result_type.shape, 0, element)
+        buffers, size = (source, best, result), self.extent.constant or 0
+        if size < LONG or element not in NUMBERS:
+            with b.loops(self.lines) as line, b.loops([self.extent], "k") as (k,):
+                self._insert(b, buffers, line, k)
+            return
+        foremost = self._foremost(b, source, size // BLOCK)
+        with b.loops(self.lines) as line, b.loops([-(-size // BLOCK)], "c") as (block,):
+            x, step = b.load(foremost, (*line, block)), b.index(block, I64)
+            enters = self._precedes(x, b.load(best, self.along(line, Expr.of(count - 1))))
+            unread = (step * BLOCK < count) | (step >= size // BLOCK)
+            here = minimum([Expr.of(BLOCK), size - block * BLOCK])
+            with b.when(enters | unread), b.loops([here], "k") as (k,):
+                self._insert(b, buffers, line, block * BLOCK + k)
+
+    def _foremost(self, b: LoopBuilder, source: SSAValue, blocks: int) -> SSAValue:
+        """Of each whole block the element that comes first, or one that comes before that."""
+        element = compute_type(type_of(self.operand).element)
+        shape = (*self.lines, Expr.of(blocks + 1))
+        foremost = b.temporary(shape, element, "foremost")
+        fill(b, foremost, shape, lowest(element) if self.descends else highest(element), element)
+        nest = b.reduce([BLOCK], "max" if self.descends else "min", "k")
+        with b.loops((*self.lines, blocks)) as (*line, block), nest as (k,):
+            x = b.load(source, self.along(line, block * BLOCK + k))
+            found = b.load(foremost, (*line, block))
+            if self.descends:
+                found = found.maximum(x, any_zero=True)
+            elif is_float(element):  # a NaN comes last
+                found = found.minimum(x.is_nan().select(x.constant(highest(element)), x))
+            else:
+                found = found.minimum(x)
+            b.store(foremost, (*line, block), found)
+        return foremost
+
+    def _insert(
+        self, b: LoopBuilder, buffers: tuple[SSAValue, ...], line: Sequence[Expr], k: Expr
+    ) -> None:
+        """Puts element `k` of a line into its place among the best, if it has one."""
+        source, best, result = buffers
+        (count,) = numbers(self, self.count)
         last = Expr.of(count - 1)
-        with b.loops(self.lines) as line, b.loops([self.extent], "k") as (k,):
-            x, step = b.load(source, self.along(line, k)), b.index(k, I64)
-            enters = self._precedes(x, b.load(best, self.along(line, last)))
-            with b.when(enters | (step < count)):
-                rank = b.constant(0, I64)
-                for j in range(count):
-                    other = b.load(best, self.along(line, Expr.of(j)))
-                    stays = ~self._precedes(x, other) & step.compare("gt", j)
-                    rank = rank + stays.cast(I64)
-                with b.loops([b.subscript(-rank + (count - 1))], "s") as (moved,):
-                    source_index = self.along(line, last - 1 - moved)
-                    target_index = self.along(line, last - moved)
-                    b.store(best, target_index, b.load(best, source_index))
-                    b.store(result, target_index, b.load(result, source_index))
-                index = self.along(line, b.subscript(rank))
-                b.store(best, index, x)
-                b.store(result, index, step)
+        x, step = b.load(source, self.along(line, k)), b.index(k, I64)
+        enters = self._precedes(x, b.load(best, self.along(line, last)))
+        with b.when(enters | (step < count)):
+            rank = b.constant(0, I64)
+            for j in range(count):
+                other = b.load(best, self.along(line, Expr.of(j)))
+                stays = ~self._precedes(x, other) & step.compare("gt", j)
+                rank = rank + stays.cast(I64)
+            with b.loops([b.subscript(-rank + (count - 1))], "s") as (moved,):
+                source_index = self.along(line, last - 1 - moved)
+                target_index = self.along(line, last - moved)
+                b.store(best, target_index, b.load(best, source_index))
+                b.store(result, target_index, b.load(result, source_index))
+            index = self.along(line, b.subscript(rank))
+            b.store(best, index, x)
+            b.store(result, index, step)
 
     def _merge(self, b: LoopBuilder, source: SSAValue, result: SSAValue) -> None:
         """Sorts all positions, of which the first are the result."""

@@ -297,6 +297,8 @@ def select(node: Node) -> Sequence[Term]:
 def clamp(node: Node) -> Sequence[Term]:
     """`min(max(x, low), high)`."""
     low, x, high = node.operands
+    if x.type.element == BOOL:
+        return [(x | low) & high]
     return [x.maximum(low).minimum(high)]
 
 

@@ -40,14 +40,18 @@ def test_elementwise():
     found = run(
         """
         func.func @main(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>, %n: tensor<3xi32>)
-            -> (tensor<2x3xf32>, tensor<2x3xi1>, tensor<3xi32>, tensor<3xi32>, tensor<3xi32>) {
+            -> (tensor<2x3xf32>, tensor<2x3xi1>, tensor<3xi32>, tensor<3xi32>, tensor<3xi32>, tensor<3xi1>) {
           %a = stablehlo.atan2 %x, %y : tensor<2x3xf32>
           %b = stablehlo.compare GE, %x, %y, TOTALORDER : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xi1>
           %two = stablehlo.constant dense<[2, 2, 0]> : tensor<3xi32>
           %c = stablehlo.divide %n, %two : tensor<3xi32>
           %d = stablehlo.remainder %n, %two : tensor<3xi32>
           %e = stablehlo.popcnt %n : tensor<3xi32>
-          return %a, %b, %c, %d, %e : tensor<2x3xf32>, tensor<2x3xi1>, tensor<3xi32>, tensor<3xi32>, tensor<3xi32>
+          %low = stablehlo.constant dense<[false, true, true]> : tensor<3xi1>
+          %high = stablehlo.constant dense<[true, true, false]> : tensor<3xi1>
+          %bools = stablehlo.constant dense<false> : tensor<3xi1>
+          %f = stablehlo.clamp %low, %bools, %high : tensor<3xi1>
+          return %a, %b, %c, %d, %e, %f : tensor<2x3xf32>, tensor<2x3xi1>, tensor<3xi32>, tensor<3xi32>, tensor<3xi32>, tensor<3xi1>
         }
         """,
         x, y, n,
@@ -57,6 +61,7 @@ def test_elementwise():
     assert found[2].tolist() == [3, -3, -1]  # over zero all bits are set, as XLA has it
     assert found[3].tolist() == [1, -1, 0]
     assert found[4].tolist() == [3, 30, 0]
+    assert found[5].tolist() == [False, True, False]
 
 
 def test_functions_of_chlo():

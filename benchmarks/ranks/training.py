@@ -3,8 +3,9 @@ gloo (DDP, and ZeroRedundancyOptimizer for ZeRO-1), in turns:
 
     PYTHONPATH=. weft launch -n 2 --timeout 300 benchmarks/ranks/training.py resnet18_64 gpt2_2 7
 
-`resnet18` has images of 224 x 224, `resnet18_64` of 64 x 64 (`_slow` small steps); `gpt2` is GPT-2 small over 8 x 256
-tokens, `gpt2_16` over 8 x 16, `gpt2_2` has two layers, 4,096 words and 8 x 128 tokens.
+`resnet18` has images of 224 x 224, `resnet18_64` of 64 x 64 (`_slow` small steps); `gpt2` is GPT-2
+small over 8 x 256 tokens, `gpt2_16` over 8 x 16, `gpt2_2` has two layers, 4,096 words and 8 x 128
+tokens.
 
 Processor time of a step on all ranks together, the median of so many, and by the wall; the bytes
 that a rank's collectives have. Batch norm goes by the statistics of a rank's part of the batch, as
@@ -116,9 +117,7 @@ class Training:
         return run, made.executable.metadata.get("mesh", {})
 
 
-def training(
-    name: str, batch: Sequence, ranks: int, network: nn.Module | None = None
-) -> Training:
+def training(name: str, batch: Sequence, ranks: int, network: nn.Module | None = None) -> Training:
     """A case of `CASES` for so many ranks, or another network for them."""
     case = CASES[name]
     network, optimizer = network or case.network(ranks), case.optimizer()

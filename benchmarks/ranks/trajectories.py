@@ -2,11 +2,11 @@
 
     PYTHONPATH=. python -m benchmarks.ranks.trajectories -o FILE --mpi /opt/mpich/bin
 
-ResNet-18 (32 images of 64 x 64, statistics of each rank's part) and GPT-2 small (8 x 16 tokens, Adam
-with ZeRO-1) are trained by data-parallel ranks: at the parameters of one rank's every step, ranks'
-gradients are compared with its own, and the losses of the ranks' own training with its. The others
-are small, `tests/weft/distributed/models.py`: GPT-2 and BERT cut by heads, a decoder with a cache,
-images streamed through the stages of a ViT.
+ResNet-18 (32 images of 64 x 64, statistics of each rank's part) and GPT-2 small (8 x 16 tokens,
+Adam with ZeRO-1) are trained by data-parallel ranks: at the parameters of one rank's every step,
+ranks' gradients are compared with its own, and the losses of the ranks' own training with its. The
+others are small, `tests/weft/distributed/models.py`: GPT-2 and BERT cut by heads, a decoder with a
+cache, images streamed through the stages of a ViT.
 
 Each case is a line of the file. Cases that are there are not run again; `--seconds` begins no
 further one after so many. Ranks are threads of a process, processes that share memory, and those of
@@ -120,9 +120,9 @@ class Found:
         self.off = {"gradients": 0.0, "relative": 0.0, "last loss": 0.0, "steps at a kink": 0}
 
     def add(self, loss: float, slopes, seen, expected: float, wanted, wanted_seen) -> None:
-        """A step on ranks beside one rank's. Where a ReLU's operand is within rounding of zero, both
-        of its slopes are right, and gradients jump: such steps are counted instead. Raises
-        AssertionError for an operand that is farther away on either side.
+        """A step on ranks beside one rank's. Where rounding decides on which side of zero a ReLU's
+        operand is, both of its slopes are right, and gradients jump: such steps are counted
+        instead. Raises AssertionError for an operand that more than rounding has moved there.
         """
         self.off["last loss"] = abs(loss - expected)
         moved = 0.0
@@ -194,7 +194,9 @@ def run_cases(arguments: argparse.Namespace) -> None:
     end = time.monotonic() + arguments.seconds
     transports = {"threads": None, "processes": None}
     transports |= {name_of(each): each for each in arguments.mpi}
-    known = {(each["network"], each["ranks"], each["transport"]) for each in lines(arguments.output)}
+    known = {
+        (each["network"], each["ranks"], each["transport"]) for each in lines(arguments.output)
+    }
     for network in arguments.networks:
         for ranks in arguments.ranks:
             for transport, programs in transports.items():

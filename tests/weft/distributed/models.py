@@ -283,7 +283,9 @@ def streamed(steps: int) -> dict[str, float]:
 
 
 def check(name: str, steps: int = 50) -> dict[str, float]:
-    """What was compared, and how far it was off at most. Raises AssertionError for more than rounding."""
+    """What was compared, and how far it was off at most. Raises AssertionError for more than
+    rounding.
+    """
     if name in TRAINED:
         return trained(name, steps)
     return decoded(steps) if name == "decode" else streamed(steps)

@@ -78,7 +78,7 @@ def gpt2(layers: int, words: int, positions: int) -> Case:
 CASES = {
     "resnet18": resnet18(224),
     "resnet18_64": resnet18(64),
-    "resnet18_64_slow": resnet18(64, 1e-3),
+    "resnet18_64_slow": resnet18(64, 1e-4),
     "gpt2": gpt2(12, 50257, 256),
     "gpt2_2": gpt2(2, 4096, 128),
     "gpt2_16": gpt2(12, 50257, 16),

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -38,10 +37,10 @@ from weft.trees import flatten
 AT_SIZE = {"resnet18": "resnet18_64_slow", "gpt2 small": "gpt2_16"}
 NETWORKS = (*AT_SIZE, *models.NAMES)
 RANKS = (1, 2, 4)
-STEPS = 50
-MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
-"""Where ranks find the parameters of one rank."""
+OWN = ("threads", "processes")
+"""Transports that need no MPI."""
 
+STEPS = 50
 TOLERANCES = {"gradients": 1e-5, "last loss": 1e-3, "results": 1e-4}
 KINK = 1e-5
 """How far rounding may move what a ReLU is given, which is of size 1."""
@@ -192,7 +191,7 @@ def name_of(programs: Path) -> str:
 def run_cases(arguments: argparse.Namespace) -> None:
     """Runs what the file has not, each case in processes of its own."""
     end = time.monotonic() + arguments.seconds
-    transports = {"threads": None, "processes": None}
+    transports: dict[str, Path | None] = dict.fromkeys(arguments.transports)
     transports |= {name_of(each): each for each in arguments.mpi}
     known = {
         (each["network"], each["ranks"], each["transport"]) for each in lines(arguments.output)
@@ -204,7 +203,7 @@ def run_cases(arguments: argparse.Namespace) -> None:
                 if tuple(case.values()) in known or time.monotonic() > end:
                     continue
                 command = command_of(transport, ranks, programs)
-                with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+                with tempfile.TemporaryDirectory() as folder:
                     own = ["--case", network, "--steps", str(arguments.steps), "--folder", folder]
                     done = subprocess.run([*command, *own], stdout=subprocess.PIPE, text=True)
                 said = done.stdout.splitlines()
@@ -245,6 +244,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, default=Path("trajectories.jsonl"))
     parser.add_argument("--networks", nargs="*", default=NETWORKS, choices=NETWORKS)
     parser.add_argument("--ranks", nargs="*", type=int, default=RANKS)
+    parser.add_argument("--transports", nargs="*", default=OWN, choices=OWN)
     parser.add_argument("--mpi", nargs="*", type=Path, default=[])
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--seconds", type=float, default=float("inf"))

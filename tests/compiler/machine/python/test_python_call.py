@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -385,7 +386,7 @@ kept = np.asarray(weft.trace(lambda x: x + 1, x)(x))
 """
 
 
-def test_results_go_when_the_interpreter_ends(tmp_path):
+def test_results_go_when_the_interpreter_ends(tmp_path: Path):
     """Behind the modules of the compiler, whose memory is overwritten as it is freed."""
     own = {"WEFT_CACHE_DIR": str(tmp_path), "PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "165"}
     done = subprocess.run(

@@ -24,7 +24,7 @@ import weft
 from benchmarks.networks import build_vit
 from benchmarks.ranks.exchange import Exchange
 from benchmarks.ranks.pipeline import MIDDLE
-from benchmarks.ranks.training import CASES, training
+from benchmarks.ranks.training import batch_of, training
 from weft import Mesh, P
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.pipeline import plan_model
@@ -56,7 +56,7 @@ class Measured:
 
 def of_training(name: str) -> Measured:
     ranks = weft.ranks()
-    batch = [np.ascontiguousarray(each) for each in CASES[name].batch()]
+    batch = batch_of(name)
     case, mesh = training(name, batch, ranks), Mesh(data=ranks)
     alone = case.on(None, 1)[0] if weft.rank() == 0 else lambda: None
 

@@ -3,8 +3,9 @@ gloo (DDP, and ZeroRedundancyOptimizer for ZeRO-1), in turns:
 
     PYTHONPATH=. weft launch -n 2 --timeout 300 benchmarks/ranks/training.py resnet18_64 gpt2_2 7
 
-`resnet18` has images of 224 x 224, `resnet18_64` of 64 x 64; `gpt2` is GPT-2 small over 8 x 256
-tokens, `gpt2_2` has two layers, 4,096 words and 8 x 128 tokens.
+`resnet18` has images of 224 x 224, `resnet18_64` of 64 x 64 (`_slow` small steps); `gpt2` is GPT-2
+small over 8 x 256 tokens, `gpt2_16` over 8 x 16, `gpt2_2` has two layers, 4,096 words and 8 x 128
+tokens.
 
 Processor time of a step on all ranks together, the median of so many, and by the wall; the bytes
 that a rank's collectives have. Batch norm goes by the statistics of a rank's part of the batch, as
@@ -32,12 +33,11 @@ from benchmarks.training import networks
 from weft import Mesh, P, nn, optim
 
 CORES = sorted(os.sched_getaffinity(0))
-DRAW = np.random.default_rng(0)
 
 
-def pictures(size: int):
+def pictures(draw: np.random.Generator, size: int):
     """Of a batch of 32, and their classes."""
-    return DRAW.random((32, 3, size, size), np.float32), DRAW.integers(0, 1000, 32)
+    return draw.random((32, 3, size, size), np.float32), draw.integers(0, 1000, 32)
 
 
 @dataclass(frozen=True)
@@ -47,18 +47,18 @@ class Case:
     """
 
     network: Callable[[int], nn.Module]
-    batch: Callable[[], tuple]
+    batch: Callable[[np.random.Generator], tuple]
     optimizer: Callable[[], optim.Optimizer]
     peer: Callable[[Any], Any]
     zero: bool = False
 
 
-def resnet18(size: int) -> Case:
-    """Images of so many rows and columns."""
+def resnet18(size: int, rate: float = 0.01) -> Case:
+    """Images of so many rows and columns, and the size of steps."""
     return Case(
         networks.ResNet,
-        lambda: pictures(size),
-        lambda: optim.sgd(0.01),
+        lambda draw: pictures(draw, size),
+        lambda: optim.sgd(rate),
         lambda torch: networks.torch_networks(torch)["resnet18"](),
     )
 
@@ -68,7 +68,7 @@ def gpt2(layers: int, words: int, positions: int) -> Case:
     sizes = {"layers": layers, "tokens": words, "positions": positions}
     return Case(
         lambda _: networks.GPT2(**sizes),
-        lambda: tuple(DRAW.integers(0, words, (2, 8, positions))),
+        lambda draw: tuple(draw.integers(0, words, (2, 8, positions))),
         lambda: optim.adam(1e-3),
         lambda torch: networks.torch_networks(torch, **sizes)["gpt2_small"](),
         zero=True,
@@ -78,10 +78,17 @@ def gpt2(layers: int, words: int, positions: int) -> Case:
 CASES = {
     "resnet18": resnet18(224),
     "resnet18_64": resnet18(64),
+    "resnet18_64_slow": resnet18(64, 1e-4),
     "gpt2": gpt2(12, 50257, 256),
     "gpt2_2": gpt2(2, 4096, 128),
+    "gpt2_16": gpt2(12, 50257, 16),
 }
 SMALL = ("resnet18_64", "gpt2_2")
+
+
+def batch_of(name: str) -> list[np.ndarray]:
+    """The batch of a case, the same on all ranks."""
+    return [np.ascontiguousarray(each) for each in CASES[name].batch(np.random.default_rng(0))]
 
 
 @dataclass(frozen=True)
@@ -110,10 +117,10 @@ class Training:
         return run, made.executable.metadata.get("mesh", {})
 
 
-def training(name: str, batch: Sequence, ranks: int) -> Training:
-    """A case of `CASES` for so many ranks."""
+def training(name: str, batch: Sequence, ranks: int, network: nn.Module | None = None) -> Training:
+    """A case of `CASES` for so many ranks, or another network for them."""
     case = CASES[name]
-    network, optimizer = case.network(ranks), case.optimizer()
+    network, optimizer = network or case.network(ranks), case.optimizer()
     parameters = {
         key: networks.initial(key, each.shape) for key, each in network.parameters().items()
     }
@@ -126,15 +133,27 @@ def training(name: str, batch: Sequence, ranks: int) -> Training:
     return Training(step_of(network, optimizer), held, batch, cuts)
 
 
+def slopes_of(network: nn.Module, noted: list | None = None) -> Callable[..., tuple]:
+    """The loss of classes, its gradients, the buffers behind it, and what the network notes."""
+    notes = [] if noted is None else noted
+
+    def slopes(parameters, buffers, x, y):
+        def loss(parameters):
+            notes.clear()
+            found, after = network.apply_updating({**parameters, **buffers}, x)
+            return nn.cross_entropy(found, y), (after, list(notes))
+
+        (value, (after, seen)), slopes = weft.value_and_grad(loss, has_aux=True)(parameters)
+        return value, slopes, after, seen
+
+    return slopes
+
+
 def step_of(network: nn.Module, optimizer: optim.Optimizer) -> Callable[..., tuple]:
     """A step of training by the loss of classes."""
 
     def step(parameters, buffers, state, x, y):
-        def loss(parameters):
-            found, after = network.apply_updating({**parameters, **buffers}, x)
-            return nn.cross_entropy(found, y), after
-
-        (value, after), slopes = weft.value_and_grad(loss, has_aux=True)(parameters)
+        value, slopes, after, _ = slopes_of(network)(parameters, buffers, x, y)
         return value, *optimizer.update(parameters, slopes, state), after
 
     return step
@@ -195,7 +214,7 @@ def start_gloo() -> bool:
 
 def measure(name: str, turns: int, exchange: Exchange, has_torch: bool) -> None:
     """Prints what each way takes."""
-    batch = [np.ascontiguousarray(each) for each in CASES[name].batch()]
+    batch = batch_of(name)
     ranks, first = weft.ranks(), weft.rank() == 0
     case = training(name, batch, ranks)
     ours, described = case.on(Mesh(data=ranks), 1)

@@ -58,8 +58,9 @@ class Convolutional(nn.Module):
 class Block(nn.Module):
     """Two convolutions and a shortcut."""
 
-    def __init__(self, channels: int, wider: int, stride: int, parts: int):
+    def __init__(self, channels: int, wider: int, stride: int, parts: int, activation: Any):
         super().__init__()
+        self.activation = activation
         norm = partial(nn.BatchNorm2d, parts=parts)
         self.conv1 = nn.Conv2d(channels, wider, 3, stride, 1, bias=False)
         self.conv2 = nn.Conv2d(wider, wider, 3, 1, 1, bias=False)
@@ -71,23 +72,24 @@ class Block(nn.Module):
 
     def construct(self, x: Any) -> Any:
         """`[n, channels, h, w]` to `[n, wider, h / stride, w / stride]`."""
-        y = self.norm2(self.conv2(nn.relu(self.norm1(self.conv1(x)))))
-        return nn.relu(y + (x if self.short is None else self.norm3(self.short(x))))
+        y = self.norm2(self.conv2(self.activation(self.norm1(self.conv1(x)))))
+        return self.activation(y + (x if self.short is None else self.norm3(self.short(x))))
 
 
 class ResNet(nn.Module):
     """ResNet-18, whose batch has so many parts with statistics of their own."""
 
-    def __init__(self, parts: int = 1) -> None:
+    def __init__(self, parts: int = 1, activation: Callable[[Any], Any] = nn.relu) -> None:
         super().__init__()
+        self.activation = activation
         self.stem = nn.Conv2d(3, 64, 7, 2, 3, bias=False)
         self.norm, self.pool = nn.BatchNorm2d(64, parts=parts), nn.MaxPool2d(3, 2, 1)
-        self.blocks = [Block(*stage, parts) for stage in STAGES]
+        self.blocks = [Block(*stage, parts, activation) for stage in STAGES]
         self.head = nn.Dense(512, 1000)
 
     def construct(self, x: Any) -> Any:
         """`[n, 3, h, w]` to `[n, 1000]`."""
-        x = self.pool(nn.relu(self.norm(self.stem(x))))
+        x = self.pool(self.activation(self.norm(self.stem(x))))
         for block in self.blocks:
             x = block(x)
         return self.head(x.mean((2, 3)))

@@ -2,7 +2,8 @@
 
 Ranks that differ in their stage alone are simulated, as all others do what these do: each goes
 through its operations in order, computes calls, waits for messages until they are there, and for
-collectives for as long as a ring would take. A collective that was started goes on meanwhile.
+collectives for as long as a ring would take. A collective that was started goes on meanwhile, but
+ranks add up and copy themselves, when they wait for it.
 """
 
 from __future__ import annotations
@@ -256,8 +257,7 @@ class _Rank:
         target = self.what.target
         if not isinstance(op, CallOp):
             moved = 2 * _bytes(op.operands[0]) if isinstance(op, CopyOp) else 0
-            seconds = times * _NANO * moved / bandwidth(max(1, moved), target)
-            return 0.0, self.what.scale * seconds
+            return 0.0, times * self._moving(moved)
         bounds = self.bounds(op)
         if bounds is None:
             raise UnsupportedError("plan requires sizes that are numbers, got others (--dim)")
@@ -265,6 +265,10 @@ class _Rank:
         spread = ThreadModel.of(target.cost).parallel(max(bounds), self.what.threads)
         shared = times * _NANO * self.what.scale * (target.cost.call_ns + spread)
         return (shared, 0.0) if computed >= moved else (0.0, shared)
+
+    def _moving(self, size: int) -> float:
+        """The seconds in which a core reads or writes so many bytes."""
+        return self.what.scale * _NANO * size / bandwidth(max(1, size), self.what.target)
 
     # Communication ----------------------------------------------------------------------------
 
@@ -277,6 +281,9 @@ class _Rank:
             return
         begin = max(self.started.pop(op.target, self.time), self.wire_free)
         end = self.wire_free = begin + times * wire.time(messages, sent)
+        adding = times * self._moving(_bytes(op.source) + _bytes(op.target))
+        self.times.memory += adding
+        self.time += adding
         self._wait(end, messages, sent, wire)
         self.times.sent += times * sent
         self.times.messages += times * messages

@@ -342,11 +342,13 @@ def _may_be_large(spec: TensorSpec) -> bool:
 @cache
 def _handler() -> tuple[object, tuple[_Handler, ctypes.Array[ctypes.c_char]]]:
     """What NumPy has the memory of large results from, and what it refers to: as long as the
-    process lives, for arrays may live as long.
+    process lives, for arrays may live as long, and those that the program itself holds go when the
+    interpreter ends, behind all that modules hold.
     """
     spare = ctypes.create_string_buffer(SPARE_BYTES)
     code, names = _entry_code(), (ALLOCATE, CLEARED, RESIZE, RELEASE)
     handler = _Handler(b"weft", 1, ctypes.addressof(spare), *map(code.address, names))
+    ctypes.pythonapi.Py_IncRef(_object((handler, spare, code, _CAPSULE)))
     new = ctypes.pythonapi.PyCapsule_New
     new.argtypes, new.restype = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p), _object
     return new(ctypes.addressof(handler), _CAPSULE, None), (handler, spare)

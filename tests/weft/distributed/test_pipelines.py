@@ -26,9 +26,13 @@ from weft.compilation import options_of
 from weft.compiler.driver.pipeline import plan_model
 from weft.compiler.driver.session import Session
 from weft.compiler.graph.partition.read_mesh import read_mesh
+from weft.compiler.program.call_time import bandwidth, call_bounds
+from weft.compiler.program.memory.plan_memory import buffer_bytes
 from weft.compiler.program.predict_step import predict_step, program_of
-from weft.compiler.target.wire import Wire
+from weft.compiler.target.wire import MEMORY, Wire
+from weft.dialects.loop.communication import WaitOp
 from weft.dialects.loop.program import CallOp
+from weft.dialects.loop.types import buffer_type_of
 from weft.distributed.messages import Messages
 from weft.distributed.world import world
 
@@ -308,6 +312,21 @@ def test_the_model_predicts_calls_over_a_slow_wire(options):
     assert found.first <= measured * 1.15
     if "WEFT_STRESS" in os.environ:
         assert measured <= found.first * 1.15
+
+
+def test_ranks_are_predicted_to_add_up_themselves():
+    """What a rank does beside its calls is to read and write a sum's buffers."""
+    chosen = options_of(layers(), mesh="model=2", shard=["x=,model"])
+    module = plan_model(layers(), Session(chosen)).module
+    what = program_of(module, read_mesh(chosen.mesh))
+    (rank,) = predict_step(what, MEMORY).ranks
+    bounds, call = call_bounds(what.kernels, what.target), what.target.cost.call_ns
+    calls = [op for op in what.program.walk() if isinstance(op, CallOp)]
+    alone = sum(call + max(bounds(op) or ()) for op in calls) * 1e-9
+    (sums,) = (op for op in what.program.walk() if isinstance(op, WaitOp))
+    size = 2 * (buffer_bytes(buffer_type_of(sums.source)).constant or 0)
+    adding = size / bandwidth(size, what.target) * 1e-9
+    assert rank.computing + rank.memory == pytest.approx(alone + adding)
 
 
 def test_plans_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -5,10 +5,13 @@ model is a function of the test's.
 import contextlib
 import ctypes
 import gc
+import os
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -372,3 +375,21 @@ def test_a_long_call_lets_other_threads_run():
     went_on.set()
     caller.join(10)
     assert len(model.workspaces) == 1
+
+
+KEPT = """
+import numpy as np
+import weft
+
+x = np.ones((200, 200), np.float32)
+kept = np.asarray(weft.trace(lambda x: x + 1, x)(x))
+"""
+
+
+def test_results_go_when_the_interpreter_ends(tmp_path: Path):
+    """Behind the modules of the compiler, whose memory is overwritten as it is freed."""
+    own = {"WEFT_CACHE_DIR": str(tmp_path), "PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "165"}
+    done = subprocess.run(
+        [sys.executable, "-c", KEPT], env=os.environ | own, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -257,7 +257,7 @@ class MatrixEmitter(Struct, frozen=True):
         """Loads or stores a register, what an access reaches from these rows and columns on, unless
         it holds that.
         """
-        storage, start, distance = self._place(matrix, access, rows, columns)
+        storage, start, distance = self._reach(matrix, access, rows, columns)
         if held is not None:
             if held.get(register) == (access, start):
                 return
@@ -269,10 +269,10 @@ class MatrixEmitter(Struct, frozen=True):
         self, matrix: MatrixProduct, access: AccessOp, rows: Part, columns: Part
     ) -> tuple[ir.Value, Expr]:
         """The address of what an access reaches, and the bytes from row to row."""
-        storage, start, distance = self._place(matrix, access, rows, columns)
+        storage, start, distance = self._reach(matrix, access, rows, columns)
         return self.memory.addresses.pointer(storage, start), distance
 
-    def _place(
+    def _reach(
         self, matrix: MatrixProduct, access: AccessOp, rows: Part, columns: Part
     ) -> tuple[Storage, Expr, Expr]:
         """Where an access begins from these rows and columns on, and the bytes from a row of the

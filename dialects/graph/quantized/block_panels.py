@@ -294,6 +294,6 @@ def have_parts(b: LoopBuilder, x: SSAValue, shape: Sequence[Expr]) -> Scalar:
     b.store(outside, [0], b.constant(0, I32))
     with b.reduce([rows], "max", "m") as (row,):
         bits = b.load(greatest, [row])
-        far = (bits < least).select(bits, (bits > most).select(bits, b.constant(0, I32)))
-        b.store(outside, [0], b.load(outside, [0]).maximum(far))
+        worst = (bits < least).select(bits, (bits > most).select(bits, b.constant(0, I32)))
+        b.store(outside, [0], b.load(outside, [0]).maximum(worst))
     return b.load(outside, [0]).compare("eq", 0)

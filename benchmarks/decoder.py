@@ -6,7 +6,8 @@ beside onnxruntime and llama.cpp.
 
 By default some 430 million random parameters: MatMulNBits, GroupQueryAttention with four heads of
 keys, rotary embeddings and no biases; a width of 2048 has 1.2 billion with 16 layers. A step reads
-one token behind `past` others, a prompt of several has none before it. Processor time of one
+one token behind `past` others, whose keys and values are in caches that it writes in place; a
+prompt of several tokens has none before it. Processor time of one
 thread, elapsed time of several; a call, the peers' and a loop that reads as many bytes take turns.
 llama.cpp, whose activations are int8, gets the same weights as GGUF where the package `gguf` is
 installed, and FOLDER has node_modules with node-llama-cpp.
@@ -42,6 +43,7 @@ from weft.bench.limits import READ, UNROLLED, compiled_loops, touched_memory
 from weft.compiler.machine.codegen.host import host_target
 
 Array = NDArray[Any]
+Run = Callable[[], Array]
 
 INNER, KEYS, SIZE = 4, 4, 64
 """Widths of the gated product, heads of keys, and what a head has."""
@@ -69,7 +71,8 @@ executable = weft.load(folder / "decoder.so", threads=1)
 loaded = time.process_time()
 outputs = executable(**feeds)
 called = time.process_time()
-kept = sum(each.nbytes for each in outputs)
+own = (each for each in outputs if not any(np.shares_memory(each, x) for x in feeds.values()))
+kept = sum(each.nbytes for each in own)
 used = anonymous() * 1024 - before * 1024 - kept
 print(json.dumps({
     "load_s": loaded - start, "first_call_s": called - loaded, "anonymous_mb": used / 1e6,
@@ -87,6 +90,17 @@ class Case(NamedTuple):
     width: int = 1024
     tokens: int = 1
     threads: int = 1
+
+    @property
+    def known(self) -> int:
+        """Positions of the caches that a call is given: those of a step have room for its own."""
+        return self.past + self.tokens if self.past else 0
+
+    @property
+    def donated(self) -> dict[str, str]:
+        """The caches in whose memory a step writes its own keys and values."""
+        names = [f"{each}{n}" for n in range(self.layers) for each in "kv"]
+        return {f"p{name}": f"n{name}" for name in names} if self.past else {}
 
     @property
     def heads(self) -> int:
@@ -142,7 +156,7 @@ class Writer:
 
 def build(case: Case) -> tuple[onnx.ModelProto, Writer]:
     """The decoder, and the weights that it has; logits are those of the last token."""
-    net, width, past = Writer(case), case.width, case.past
+    net, width = Writer(case), case.width
     rng = np.random.default_rng(2)
     net.stored["table"] = rng.standard_normal((WORDS, width), np.float32)
     table = net.weight("table", net.stored["table"])
@@ -161,7 +175,7 @@ def build(case: Case) -> tuple[onnx.ModelProto, Writer]:
         value("total", TensorProto.INT32, []),
     ]
     outputs = [value(logits, TensorProto.FLOAT, [1, 1, WORDS])]
-    shape, grown = ([1, KEYS, count, SIZE] for count in (past, past + case.tokens))
+    shape, grown = ([1, KEYS, count, SIZE] for count in (case.known, case.past + case.tokens))
     for name in (f"{each}{n}" for n in range(case.layers) for each in "kv"):
         inputs.append(value(f"p{name}", TensorProto.FLOAT, shape))
         outputs.append(value(f"n{name}", TensorProto.FLOAT, grown))
@@ -187,7 +201,7 @@ def layer(net: Writer, x: str, n: int) -> str:
     return net.add("Add", [x, net.linear(inner, f"{n}.down", INNER * width, width)], [f"{n}.out"])
 
 
-def read_loop(size: int, threads: int) -> Callable[[], object]:
+def read_loop(size: int, threads: int) -> Run:
     """A loop of weft's that reads so many bytes."""
     target = host_target()
     lanes = target.lanes(4)
@@ -196,13 +210,13 @@ def read_loop(size: int, threads: int) -> Callable[[], object]:
     x = touched_memory(size)[: prod(shape)].reshape(shape)
     executable = compiled_loops(READ, target, threads, 0).executable(threads)
     once = np.empty(1, np.int8)
-    return lambda: executable(x, x, once)
+    return lambda: np.asarray(executable(x, x, once)[0])
 
 
 def inputs(case: Case, total: int) -> dict[str, Array]:
     """The operands of a call whose last token is the `total`-th."""
     rng = np.random.default_rng(3)
-    shape = (1, KEYS, case.past, SIZE)
+    shape = (1, KEYS, case.known, SIZE)
     feeds: dict[str, Array] = {
         f"p{each}{n}": rng.standard_normal(shape, np.float32)
         for n in range(case.layers)
@@ -217,6 +231,24 @@ def session(path: Path, threads: int) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = threads, 3
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def bound(session: onnxruntime.InferenceSession, case: Case, feeds: dict[str, Array]) -> Run:
+    """Calls of onnxruntime whose caches are written in place, as `donated` says; their logits."""
+    binding, caches = session.io_binding(), {}
+    for name, array in feeds.items():
+        caches[name] = onnxruntime.OrtValue.ortvalue_from_numpy(array)
+        binding.bind_ortvalue_input(name, caches[name])
+    for output in session.get_outputs():
+        binding.bind_output(output.name)
+    for source, target in case.donated.items():
+        binding.bind_ortvalue_output(target, caches[source])
+
+    def run() -> Array:
+        session.run_with_iobinding(binding)
+        return binding.get_outputs()[0].numpy()
+
+    return run
 
 
 def save(model: onnx.ModelProto, folder: Path, name: str) -> Path:
@@ -237,7 +269,8 @@ def first_step(case: Case, folder: Path, llama: Llama) -> dict[str, Any]:
     """
     case = case._replace(past=1, tokens=1)
     path, feeds = save(build(case)[0], folder, "first"), inputs(case, 1)
-    (given,) = (np.asarray(each).ravel() for each in weft.compile(path, threads=1)(**feeds)[:1])
+    executable = weft.compile(path, threads=1, donate=case.donated)
+    given = np.asarray(executable(**feeds)[0]).ravel()
     theirs = llama.log_probabilities(TOKEN)
     apart = difference(given - given.mean(), theirs - theirs.mean())
     return {"difference_llama": apart, "argmax_llama": bool(given.argmax() == theirs.argmax())}
@@ -248,16 +281,15 @@ def measure(case: Case, folder: Path, llama: Path | None) -> dict[str, Any]:
     model, net = build(case)
     path, feeds = save(model, folder, "decoder"), inputs(case, case.past + case.tokens)
     start = time.process_time()
-    executable = weft.compile(path, threads=case.threads)
+    executable = weft.compile(path, threads=case.threads, donate=case.donated)
     compile_s = time.process_time() - start
     size = net.bytes + sum(each.nbytes for each in feeds.values())
-    other = session(path, case.threads)
-    calls: dict[str, Callable[[], Any]] = {
-        "weft": lambda: executable(**feeds),
-        "onnxruntime": lambda: other.run(None, feeds),
+    calls: dict[str, Run] = {
+        "weft": lambda: np.asarray(executable(**feeds)[0]),
+        "onnxruntime": bound(session(path, case.threads), case, feeds),
         "read": read_loop(size, case.threads),
     }
-    given, theirs = (np.asarray(calls[name]()[0]) for name in ("weft", "onnxruntime"))
+    given, theirs = (calls[name]() for name in ("weft", "onnxruntime"))
     row: dict[str, Any] = {"bytes": size, "compile_s": compile_s}
     row["difference"] = difference(given, theirs)
     row |= resident(executable, feeds, folder)

@@ -1,7 +1,7 @@
 """Quantised networks and products of bytes beside onnxruntime, and OpenVINO where that is
-installed, in processor time of one thread.
+installed, in processor time of one thread or elapsed time of several.
 
-    python -m benchmarks.quantized -o OUT.jsonl [--models FOLDER] [--only PATTERN]
+    python -m benchmarks.quantized -o OUT.jsonl [--models FOLDER] [--only PATTERN] [--threads 1]
 
 All run in turns in one process. Networks have random weights and are quantised by onnxruntime's
 own tools; their errors are relative to the largest output of the network in f32, over a few inputs.
@@ -122,78 +122,84 @@ def network(name: str, form: str, folder: Path) -> tuple[Path, Path]:
     return source, target
 
 
-def onnxruntime_run(model: bytes | Path) -> Callable[[Inputs], list[Array]]:
-    """A model in onnxruntime, on one thread."""
+def onnxruntime_run(model: bytes | Path, threads: int) -> Callable[[Inputs], list[Array]]:
+    """A model in onnxruntime."""
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = threads
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     return lambda inputs: list(session.run(None, inputs))
 
 
-def openvino_run(model: Path) -> Callable[[Inputs], list[Array]]:
-    """A model in OpenVINO, on one thread. What is not quantised is computed in f32: in bf16, which
+def openvino_run(model: Path, threads: int) -> Callable[[Inputs], list[Array]]:
+    """A model in OpenVINO. What is not quantised is computed in f32: in bf16, which
     is the default on processors that have it, these networks are refused.
     """
     import openvino
 
-    options = {"INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": "f32"}
+    options = {"NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": "f32"}
+    options["INFERENCE_NUM_THREADS"] = threads
     compiled = openvino.Core().compile_model(model, "CPU", options)
     request = compiled.create_infer_request()
     return lambda inputs: [np.array(each) for each in request.infer(dict(inputs)).values()]
 
 
-def peers(model: Path) -> dict[str, Callable[[Inputs], list[Array]]]:
+def peers(model: Path, threads: int) -> dict[str, Callable[[Inputs], list[Array]]]:
     """A model in each engine that is there."""
-    found = {"onnxruntime": onnxruntime_run(model)}
+    found = {"onnxruntime": onnxruntime_run(model, threads)}
     if find_spec("openvino") is not None:
-        found["openvino"] = openvino_run(model)
+        found["openvino"] = openvino_run(model, threads)
     return found
 
 
-def in_turns(runs: Mapping[str, Run]) -> dict[str, float]:
-    """Milliseconds of processor time of each call, the medians of rounds that alternate."""
+def in_turns(runs: Mapping[str, Run], threads: int) -> dict[str, float]:
+    """Milliseconds of each call, the medians of rounds that alternate."""
+    clock = time.process_time if threads == 1 else time.perf_counter
     spent: dict[str, list[float]] = {name: [] for name in runs}
     for run in runs.values():
         run()
     while min(map(len, spent.values())) < LEAST_ROUNDS or min(map(sum, spent.values())) < SECONDS:
         for name, run in runs.items():
-            start = time.process_time()
+            start = clock()
             run()
-            spent[name].append(time.process_time() - start)
+            spent[name].append(clock() - start)
     return {name: median(times) * 1e3 for name, times in spent.items()}
 
 
-def measure_product(size: int) -> dict[str, Any]:
+def measure_product(size: int, threads: int) -> dict[str, Any]:
     """The row of a product, whose sums are exact."""
     model, inputs = product(size)
-    executable, other = weft.compile(model, threads=1), onnxruntime_run(model)
+    executable, other = weft.compile(model, threads=threads), onnxruntime_run(model, threads)
     (given,), (theirs,) = executable(**inputs), other(inputs)
     times = in_turns(
         {
             "weft": lambda: list(executable.run(inputs).values()),
             "onnxruntime": lambda: other(inputs),
-        }
+        },
+        threads,
     )
     return {
         **times,
         "weft_gops": 2e-6 * size**3 / times["weft"],
-        "peak_gops": measure_byte_gops(1),
+        "peak_gops": measure_byte_gops(threads),
         "same": bool((given == theirs).all()),
     }
 
 
-def measure_network(name: str, form: str, folder: Path) -> dict[str, Any]:
+def measure_network(name: str, form: str, folder: Path, threads: int) -> dict[str, Any]:
     """The row of a network: times, and errors beside those of onnxruntime."""
     plain, quantised = network(name, form, folder)
-    executable = weft.compile(quantised, threads=1)
-    engines = {"weft": lambda inputs: list(executable.run(inputs).values()), **peers(quantised)}
+    executable = weft.compile(quantised, threads=threads)
+    engines = {"weft": lambda inputs: list(executable.run(inputs).values())}
+    engines |= peers(quantised, threads)
     examples = [NETWORKS[name][1](seed) for seed in range(EXAMPLES)]
-    exact, answers = onnxruntime_run(plain), {}
+    exact, answers = onnxruntime_run(plain, threads), {}
     wanted = np.stack([exact(example)[0] for example in examples])
     for engine, run in engines.items():
         answers[engine] = np.stack([run(example)[0] for example in examples])
-    times = in_turns({engine: partial(run, examples[0]) for engine, run in engines.items()})
+    times = in_turns(
+        {engine: partial(run, examples[0]) for engine, run in engines.items()}, threads
+    )
     return {**times, **_agreement(wanted, answers)}
 
 
@@ -208,13 +214,13 @@ def _agreement(wanted: Array, answers: Mapping[str, Array]) -> dict[str, Any]:
     return {**row, "apart": float(apart)}
 
 
-def cases(folder: Path) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
+def cases(folder: Path, threads: int) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
     """All rows by name."""
     for size in SIZES:
-        yield f"product_{size}", partial(measure_product, size)
+        yield f"product_{size}", partial(measure_product, size, threads)
     for name in NETWORKS:
         for form in FORMS:
-            yield f"{name}_{form}", partial(measure_network, name, form, folder)
+            yield f"{name}_{form}", partial(measure_network, name, form, folder, threads)
 
 
 def main() -> None:
@@ -223,16 +229,19 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--models", type=Path, help="where networks are kept between runs")
     parser.add_argument("--only", default="", help="a regular expression that names match")
+    parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = arguments.models or Path(scratch)
-        for name, measure in cases(folder):
+        for name, measure in cases(folder, arguments.threads):
             if not re.search(arguments.only, name):
                 continue
             row = measure()
             best = min(row[engine] for engine in ("onnxruntime", "openvino") if engine in row)
             ratio = best / row["weft"]
-            line = json.dumps({"case": name, "ratio": round(ratio, 3), **row})
+            line = json.dumps(
+                {"case": name, "threads": arguments.threads, "ratio": round(ratio, 3), **row}
+            )
             print(line, flush=True)
             with arguments.output.open("a") as file:
                 file.write(f"{line}\n")

@@ -422,3 +422,20 @@ func.func @long_rows(%x: !graph.tensor<[256, 96], f32>, %y: !graph.tensor<[256, 
   %n = graph.matmul %u, %z : (!graph.tensor<[96, 256], f32>, !graph.tensor<[256, 64], f32>) -> !graph.tensor<[96, 64], f32>
   func.return %m, %n : !graph.tensor<[96, 128], f32>, !graph.tensor<[96, 64], f32>
 }
+
+// -----
+
+// A scatter changes what another kernel padded: in one kernel that would be a buffer to copy.
+
+// CHECK-LABEL: func.func @written
+// CHECK: %[[WIDE:.*]] = graph.fused(%{{.*}} = %x)
+// CHECK-NEXT: graph.neg
+// CHECK-NEXT: graph.pad
+// CHECK-NEXT: graph.yield
+// CHECK: graph.scatter_elements %[[WIDE]], %i, %u
+func.func @written(%x: !graph.tensor<[5, 6], f32>, %i: !graph.tensor<[1, 6], i64>, %u: !graph.tensor<[1, 6], f32>) -> !graph.tensor<[7, 6], f32> {
+  %n = graph.neg %x : (!graph.tensor<[5, 6], f32>) -> !graph.tensor<[5, 6], f32>
+  %w = graph.pad %n {pads = #graph.shape<[0, 0, 2, 0]>, mode = "constant"} : (!graph.tensor<[5, 6], f32>) -> !graph.tensor<[7, 6], f32>
+  %y = graph.scatter_elements %w, %i, %u {axis = 0 : i64, reduction = "none"} : (!graph.tensor<[7, 6], f32>, !graph.tensor<[1, 6], i64>, !graph.tensor<[1, 6], f32>) -> !graph.tensor<[7, 6], f32>
+  func.return %y : !graph.tensor<[7, 6], f32>
+}

@@ -49,7 +49,7 @@ func.func @main(%x: !graph.tensor<[1, 64], f32>, %c: !graph.tensor<[1, 8, 32], u
 // CHECK-LABEL: loop.kernel @block_quantized_matmul
 // CHECK: loop.load %a0[min(32, 32 * %m + %i), 32 * %g + 2 * %w]
 // CHECK: loop.pack_bf16
-// CHECK: %panel = loop.alloc scratch : !loop.buffer<[32, 32], i32>
+// CHECK: %panel = loop.alloc scratch : !loop.buffer<[1, 32, 32], i32>
 // CHECK: loop.pack_bf16
 // CHECK: loop.for %{{.*}} = 0 to 16 reduction(add) {
 // CHECK: loop.dot_bf16
@@ -67,4 +67,42 @@ func.func @main(%x: !graph.tensor<[33, 64], f32>, %c: !graph.tensor<[1, 8, 32], 
 func.func @main(%x: !graph.tensor<[15, 64], f32>, %c: !graph.tensor<[1, 8, 32], ui32>, %s: !graph.tensor<[1, 2, 32], f32>) -> !graph.tensor<[15, 32], f32> {
   %y = graph.block_quantized_matmul %x, %c, %s {bits = 4 : i64, block = 32 : i64, columns = 32 : i64, activations = "bf16"} : (!graph.tensor<[15, 64], f32>, !graph.tensor<[1, 8, 32], ui32>, !graph.tensor<[1, 2, 32], f32>) -> !graph.tensor<[15, 32], f32>
   func.return %y : !graph.tensor<[15, 32], f32>
+}
+
+// -----
+
+// Rows of floats are three numbers of bf16 each and weights two, of which five products matter, if
+// the greatest number of each row is of a usual size; otherwise, and of fewer rows, floats are
+// multiplied.
+// CHECK-LABEL: loop.kernel @block_quantized_matmul
+// CHECK: loop.for %k = 0 to 64 reduction(max) {
+// CHECK: loop.if %{{[0-9]+}} {
+// CHECK: loop.store %{{[0-9]+}}, %words[%m{{.*}}, %g, 2, %i, %w]
+// CHECK: loop.store %{{[0-9]+}}, %words[%m{{.*}}, %g, 1, %i, %w]
+// CHECK: loop.store %{{[0-9]+}}, %words[%m{{.*}}, %g, 0, %i, %w]
+// CHECK: %panel = loop.alloc scratch : !loop.buffer<[2, 32, 32], i32>
+// CHECK: loop.for %s = 0 to 5 reduction(add) {
+// CHECK: loop.load %panel[{{.*}}((%s floordiv 2) mod 2), 16 * %g{{.*}} + %w{{.*}}, %l{{.*}}]
+// CHECK: loop.load %words[%m{{.*}}, %g{{.*}}, min(((%s + 1) floordiv 2), 2), %i{{.*}}, %w{{.*}}]
+// CHECK: loop.dot_bf16
+// CHECK: loop.if %{{[0-9]+}} {
+// CHECK-NOT: loop.dot_bf16
+// CHECK-LABEL: loop.kernel @block_quantized_matmul
+// CHECK-NOT: loop.pack_bf16
+func.func @main(%x: !graph.tensor<[64, 64], f32>, %few: !graph.tensor<[63, 64], f32>, %c: !graph.tensor<[1, 8, 32], ui32>, %s: !graph.tensor<[1, 2, 32], f16>) -> (!graph.tensor<[64, 32], f32>, !graph.tensor<[63, 32], f32>) {
+  %y = graph.block_quantized_matmul %x, %c, %s {bits = 4 : i64, block = 32 : i64, columns = 32 : i64, activations = "parts"} : (!graph.tensor<[64, 64], f32>, !graph.tensor<[1, 8, 32], ui32>, !graph.tensor<[1, 2, 32], f16>) -> !graph.tensor<[64, 32], f32>
+  %z = graph.block_quantized_matmul %few, %c, %s {bits = 4 : i64, block = 32 : i64, columns = 32 : i64, activations = "parts"} : (!graph.tensor<[63, 64], f32>, !graph.tensor<[1, 8, 32], ui32>, !graph.tensor<[1, 2, 32], f16>) -> !graph.tensor<[63, 32], f32>
+  func.return %y, %z : !graph.tensor<[64, 32], f32>, !graph.tensor<[63, 32], f32>
+}
+
+// -----
+
+// Of codes of 8 bits or scales of 24 it takes three numbers, and six products.
+// CHECK-LABEL: loop.kernel @block_quantized_matmul
+// CHECK: %panel = loop.alloc scratch : !loop.buffer<[3, 32, 32], i32>
+// CHECK: loop.for %s = 0 to 6 reduction(add) {
+// CHECK: loop.dot_bf16
+func.func @main(%x: !graph.tensor<[64, 64], f32>, %c: !graph.tensor<[1, 8, 32], ui32>, %s: !graph.tensor<[1, 2, 32], f32>) -> !graph.tensor<[64, 32], f32> {
+  %y = graph.block_quantized_matmul %x, %c, %s {bits = 4 : i64, block = 32 : i64, columns = 32 : i64, activations = "parts"} : (!graph.tensor<[64, 64], f32>, !graph.tensor<[1, 8, 32], ui32>, !graph.tensor<[1, 2, 32], f32>) -> !graph.tensor<[64, 32], f32>
+  func.return %y : !graph.tensor<[64, 32], f32>
 }

@@ -4,9 +4,11 @@
 // CHECK-LABEL: loop.kernel @softmax_
 // CHECK: loop.for %k = 0 to n0 reduction(max) {
 // CHECK: arith.maxnumf
-// CHECK: arith.subf
-// CHECK-NEXT: math.exp
-// CHECK-NEXT: loop.store %{{.*}}, %power[
+// CHECK: %[[D:[a-z_0-9]+]] = arith.subf
+// CHECK: %[[SMALL:[a-z_0-9]+]] = arith.cmpf olt, %[[D]]
+// CHECK: %[[P:[a-z_0-9]+]] = math.exp %[[D]]
+// CHECK: %[[Q:[a-z_0-9]+]] = arith.select %[[SMALL]], %{{.*}}, %[[P]]
+// CHECK-NEXT: loop.store %[[Q]], %power[
 // CHECK: loop.for %{{.*}} = 0 to n0 reduction(add) {
 // CHECK-NEXT: %{{.*}} = loop.load %total
 // CHECK: %[[E:[a-z_0-9]+]] = loop.load %power[

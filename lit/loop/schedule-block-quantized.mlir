@@ -42,7 +42,7 @@ func.func @main(%x: !graph.tensor<[8, 64], f32>, %c: !graph.tensor<[2, 8, 32], u
 // CHECK-LABEL: loop.kernel @block_quantized_matmul
 // CHECK: loop.pack_bf16
 // CHECK: loop.for %{{.*}} = 0 to 2 parallel {
-// CHECK: %panel = loop.alloc scratch : !loop.buffer<[32, 32], i32>
+// CHECK: %panel = loop.alloc scratch : !loop.buffer<[1, 32, 32], i32>
 // CHECK: loop.for %{{.*}} = 0 to 4 unroll {
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 32 unroll vector(16) {
 // CHECK: loop.pack_bf16
@@ -54,6 +54,24 @@ builtin.module attributes {weft.target = "sapphirerapids"} {
   func.func @main(%x: !graph.tensor<[20, 64], f32>, %c: !graph.tensor<[2, 8, 32], ui32>, %s: !graph.tensor<[2, 2, 32], f32>) -> !graph.tensor<[20, 64], f32> {
     %y = graph.block_quantized_matmul %x, %c, %s {bits = 4 : i64, block = 32 : i64, columns = 64 : i64, activations = "bf16"} : (!graph.tensor<[20, 64], f32>, !graph.tensor<[2, 8, 32], ui32>, !graph.tensor<[2, 2, 32], f32>) -> !graph.tensor<[20, 64], f32>
     func.return %y : !graph.tensor<[20, 64], f32>
+  }
+}
+
+// -----
+
+// What a row of floats becomes is packed in vectors inside of its branch, and the products of parts
+// are unrolled, so that each tile of rows is loaded once.
+// CHECK-LABEL: loop.kernel @block_quantized_matmul
+// CHECK: loop.if
+// CHECK: loop.for %m{{.*}} = 0 to 2 parallel {
+// CHECK: loop.for %w = 0 to 16 unroll vector(16) {
+// CHECK: loop.for %g{{.*}} = 0 to 2 matrix reduction(add) {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 5 unroll reduction(add) {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 32 {
+builtin.module attributes {weft.target = "sapphirerapids"} {
+  func.func @main(%x: !graph.tensor<[64, 64], f32>, %c: !graph.tensor<[2, 8, 32], ui32>, %s: !graph.tensor<[2, 2, 32], f16>) -> !graph.tensor<[64, 64], f32> {
+    %y = graph.block_quantized_matmul %x, %c, %s {bits = 4 : i64, block = 32 : i64, columns = 64 : i64, activations = "parts"} : (!graph.tensor<[64, 64], f32>, !graph.tensor<[2, 8, 32], ui32>, !graph.tensor<[2, 2, 32], f16>) -> !graph.tensor<[64, 64], f32>
+    func.return %y : !graph.tensor<[64, 64], f32>
   }
 }
 

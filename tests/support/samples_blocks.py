@@ -9,9 +9,13 @@ from hypothesis.strategies import SearchStrategy
 
 from tests.support.sample import Sample, floats, integers
 from weft.dialects.graph import GraphOp
-from weft.dialects.graph.quantized.block_loops import LANES, TILE_ROWS
+from weft.dialects.graph.quantized.block_loops import LANES, OF_FLOATS, TILE_ROWS
 from weft.dialects.graph.quantized.block_panels import FEWEST_WORD_ROWS
-from weft.dialects.graph.quantized.block_quantized import BlockQuantizedMatmulOp, PackWordsOp
+from weft.dialects.graph.quantized.block_quantized import (
+    ACTIVATIONS,
+    BlockQuantizedMatmulOp,
+    PackWordsOp,
+)
 from weft.dialects.graph.quantized.gguf_blocks import (
     FORMATS,
     HAVE_MINIMA,
@@ -23,14 +27,14 @@ from weft.dialects.graph.quantized.gguf_blocks import (
 @st.composite
 def product(draw) -> Sample:
     """Tiles that are whole or not, rows one by one and together, with every parameter there is."""
-    bits, mode = draw(st.sampled_from([2, 4, 8])), draw(st.sampled_from(["float", "int8", "bf16"]))
+    bits, mode = draw(st.sampled_from([2, 4, 8])), draw(st.sampled_from(ACTIVATIONS))
     block, blocks = 32 // bits * draw(st.integers(1, 2)), draw(st.integers(1, 2))
-    most = {"float": 3, "int8": TILE_ROWS + 1, "bf16": FEWEST_WORD_ROWS}[mode]
+    most = {"int8": TILE_ROWS + 1, "bf16": FEWEST_WORD_ROWS}.get(mode, 3)
     rows = draw(st.sampled_from(sorted({1, 3, most})))
     columns = draw(st.sampled_from([1, LANES, LANES + 3]))
     tiles = -(-columns // LANES)
     shape, words = (tiles, blocks, LANES), (tiles, blocks * block * bits // 32, LANES)
-    as_float = mode == "float" and draw(st.booleans())
+    as_float = mode in OF_FLOATS and draw(st.booleans())
     zero = floats(shape, 0, 3) if as_float else integers(shape, 0, 2**bits - 1, np.uint8)
     zeros, minimum = (draw(st.none() | each) for each in (zero, floats(shape)))
     operands = [

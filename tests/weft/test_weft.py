@@ -96,6 +96,16 @@ def test_options_leave_the_answer_as_it_is(options: dict[str, object]):
     np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_softmax_has_subnormal_numbers_where_bits_count(strict: bool):
+    g = weft.Graph("shares")
+    g.output("y", g.op("softmax", g.input("x", "float32", (1, 4)), axis=1))
+    (y,) = weft.compile(g, strict_fp=strict)(np.array([[0, -87, -90, -np.inf]], np.float32))
+    assert y[0, 1] >= np.finfo(np.float32).tiny
+    assert (y[0, 2] > 0) == strict
+    assert y[0, 3] == 0
+
+
 def test_refuses_to_run_code_for_another_machine():
     other = "x86-64" if host_target().arch == "aarch64" else "aarch64"
     with pytest.raises(weft.ArtifactError, match="machine"):

@@ -28,6 +28,8 @@ from weft.dialects.graph.core.types import BF16, F16, F32, I8, UI8, type_of
 from weft.dialects.graph.ops.cast import CastOp
 from weft.dialects.graph.ops.matmul import MatmulOp
 from weft.dialects.graph.reindexing.movement import IndexMapOp, TransposeOp
+from weft.dialects.graph.reindexing.pad import PadOp
+from weft.dialects.graph.reindexing.scatter import ScatterOp
 from weft.dialects.loop.scalar import width
 
 LARGEST_GROUP = 32
@@ -172,6 +174,9 @@ def _absorbs(consumer: Group, producer: Group, value: SSAValue) -> bool:
     """Whether the anchor may compute the producer's elements anew at each of its reads."""
     anchor = consumer.anchor
     assert anchor is not None, "a group without an anchor absorbs anything"
+    if isinstance(anchor, ScatterOp) and value == anchor.operand:
+        # Which is changed where it is: together, what pads it would write a buffer to copy.
+        return not any(isinstance(op, PadOp) for op in producer.members)
     if anchor.REUSES_OPERANDS:
         operand = anchor.PACKED_OPERAND
         packed = operand is not None and value == anchor.operands[operand]

@@ -42,7 +42,11 @@ def share_repeated(product: MatmulOp) -> None:
         return
     b = GraphBuilder(InsertPoint.before(product), OPS_BY_NAME, product.location)
     once = expand.result_type.shape[: dim + 1] + expand.result_type.shape[dim + 2 :]
-    matrices = Term(b, expand.operand).reshape(once)
+    narrow = expand.operand.owner
+    if isinstance(narrow, ReshapeOp) and type_of(narrow.operand).shape == once:
+        matrices = Term(b, narrow.operand)
+    else:
+        matrices = Term(b, expand.operand).reshape(once)
     *batch, rows, depth = lhs.shape
     batch[dim] = once[dim]
     x = Term(b, product.lhs).reshape((*batch, rows * times, depth))
@@ -50,7 +54,7 @@ def share_repeated(product: MatmulOp) -> None:
     result = shared.reshape(product.result_type.shape).value
     result.name_hint = product.result.name_hint
     product.result.replace_all_uses_with(result)
-    unused: list[Operation | Block] = [product, moved, source.owner, expand]
+    unused: list[Operation | Block] = [product, moved, source.owner, expand, narrow]
     for op in dict.fromkeys(unused):
         if isinstance(op, GraphOp) and not any(each.uses for each in op.results):
             op.detach()

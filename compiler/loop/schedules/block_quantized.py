@@ -29,7 +29,7 @@ from weft.compiler.loop.schedules.gemm.register_tile import split_tile_rows, til
 from weft.compiler.loop.schedules.innermost_loops import lanes_for, nests_and_branches
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
-from weft.dialects.loop.arithmetic import FieldOp
+from weft.dialects.loop.arithmetic import FieldOp, PackBf16Op
 from weft.dialects.loop.ops import ForOp, LoadOp, enclosing_loops
 from weft.dialects.loop.program import KernelOp
 
@@ -49,15 +49,17 @@ are under way otherwise, and those of the next page come late.
 WORD_TERMS = 2
 """Numbers of bf16 in a word."""
 
-LOOPS_AROUND_WORDS = 3
-"""Over groups of words, rows and lanes."""
+LOOPS_OF_WORDS = 3
+"""Over rows, lanes and words, inside of those over what is added up."""
 
 SHORT = 8
 """Iterations of a loop around lanes that is unrolled: words of a block, and rows that share one."""
 
 
 def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
-    """Schedules every nest that unpacks words and has no marks yet, those inside branches too."""
+    """Schedules every nest that makes or unpacks words and has no marks yet, those inside branches
+    too.
+    """
     for loop in nests_and_branches(kernel):
         if not loop.hints() and matches(loop):
             apply(loop, target)
@@ -65,8 +67,13 @@ def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
 
 
 def matches(loop: ForOp) -> bool:
-    """Whether a nest takes words apart: what it loads is shifted, for a column of each lane."""
-    return any(_is_taken_apart(load) for load in loads_in(loop))
+    """Whether a nest takes words apart, of which it shifts those that it loads for a column of each
+    lane, or does nothing but make some.
+    """
+    if any(_is_taken_apart(load) for load in loads_in(loop)):
+        return True
+    last = perfect_nest(loop)[-1]
+    return any(isinstance(op, PackBf16Op) for op in last.body.block.ops)
 
 
 def _is_taken_apart(load: LoadOp) -> bool:
@@ -97,7 +104,7 @@ def apply(nest: ForOp, target: Target) -> None:
             unroll(vectorize(loop, lanes_for(loop, target)))
         elif 1 < extent <= SHORT and _is_small(loop):
             unroll(loop)
-    for loop in _tiles_of_columns(nest):
+    for loop in _tiles_of_columns(nest) or [nest]:
         with suppress(IllegalSchedule):  # a single tile
             parallelize(loop)
 
@@ -119,16 +126,24 @@ def _is_small(loop: ForOp) -> bool:
 
 
 def _products_of_words(nest: ForOp) -> list[ForOp]:
-    """The nests inside that add products of words up: the loop over groups of words."""
-    dots = [loop for loop in loops_in(nest) if dot_of_words(loop) is not None]
-    return [enclosing_loops(loop)[-LOOPS_AROUND_WORDS] for loop in dots]
+    """The nests inside that add products of words up: the loops over groups of words."""
+    return [
+        loop
+        for loop in loops_in(nest)
+        if loop.reduction is not None
+        and dot_of_words(perfect_nest(loop)[-1]) is not None
+        and len(perfect_nest(loop)) > LOOPS_OF_WORDS
+        and enclosing_loops(loop)[-1].reduction is None
+    ]
 
 
 def _multiply_words(groups: ForOp, target: Target) -> None:
     """Multiplies a tile in registers that hold tiles of matrices, or lanes of words one by one."""
-    _, rows, lanes, words = perfect_nest(groups)
+    _, *steps, rows, lanes, words = perfect_nest(groups)
     if target.has_matrix_products(WORD_TERMS):
         matrix_product(groups)
+        for step in steps:
+            unroll(step)
     else:
         reorder(rows, words, lanes)
 

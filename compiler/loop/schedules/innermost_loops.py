@@ -68,10 +68,11 @@ LARGEST_SCRATCH = 32 * 1024
 
 
 def nests_and_branches(kernel: KernelOp) -> list[ForOp]:
-    """The nests of a kernel, and of the branches that it takes."""
-    branches = [op for op in kernel.body.block.ops if isinstance(op, IfOp)]
-    inside = [op for branch in branches for op in branch.then.block.ops if isinstance(op, ForOp)]
-    return [*child_loops(kernel), *inside]
+    """The nests of a kernel, and of the branches that it takes, those within others too."""
+    blocks = [kernel.body.block]
+    for block in blocks:  # which grow
+        blocks += [op.then.block for op in block.ops if isinstance(op, IfOp)]
+    return [op for block in blocks for op in block.ops if isinstance(op, ForOp)]
 
 
 def lanes_for(loop: ForOp, target: Target) -> int:

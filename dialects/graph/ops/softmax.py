@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -12,11 +13,12 @@ from xdsl.irdl import irdl_op_definition
 from weft.dialects.graph.core.accumulate import lowest, start_totals, widen
 from weft.dialects.graph.core.axis import AxisOp
 from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.op import OnnxName
 from weft.dialects.graph.core.types import type_of
 from weft.dialects.graph.ops.search import first_extremum
 from weft.dialects.loop.builder import Buffers, LoopBuilder
-from weft.dialects.loop.scalar import compute_type
+from weft.dialects.loop.scalar import Scalar, compute_type
 from weft.dialects.weights import Array
 
 
@@ -40,13 +42,21 @@ class ExponentialOp(AxisOp):
         return total
 
     def exponentials(self, b: LoopBuilder, source: SSAValue, greatest: SSAValue) -> SSAValue:
-        """A temporary with `exp(x - greatest)`."""
+        """A temporary with `exp(x - greatest)`, in which numbers too small for a normal one are 0,
+        unless every bit counts: processors take a hundred cycles for each of them.
+        """
         tensor_type = type_of(self.operand)
         powers = b.temporary(tensor_type.shape, compute_type(tensor_type.element), "power")
         with b.loops(tensor_type.shape) as index:
             x = b.load(source, index) - b.load(greatest, self.line_of(index))
-            b.store(powers, index, x.math("exp"))
+            b.store(powers, index, x.math("exp") if b.strict else _normal_power(x))
         return powers
+
+
+def _normal_power(x: Scalar) -> Scalar:
+    """`exp(x)`, or 0 instead of a subnormal number."""
+    small = x < math.log(np.finfo(numpy_dtype(x.element)).tiny)
+    return small.select(x.constant(0), x.math("exp"))
 
 
 @irdl_op_definition

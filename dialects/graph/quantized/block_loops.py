@@ -6,15 +6,17 @@ A tile has 32 columns, the lanes of a few vectors; each lane has a word of codes
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from msgspec import Struct
 from xdsl.ir import Attribute, SSAValue
 
 from weft.dialects.expr import Expr, ExprLike
-from weft.dialects.graph.core.types import F32, I32
+from weft.dialects.graph.core.types import BF16, F16, F32, I32, UI8
 from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar
+from weft.dialects.loop.types import buffer_type_of
 
 LANES = 32
 """Columns of a tile."""
@@ -27,6 +29,13 @@ FEW_ROWS = 2
 
 TILE_ROWS = 8
 """Rows that dot products are computed of together."""
+
+OF_FLOATS = ("float", "parts")
+"""Activations that are not rounded."""
+
+DIGITS: Final[Mapping[Attribute, int]] = {F16: 11, BF16: 8}
+F32_DIGITS = 24
+"""Bits of a float's digits."""
 
 STEPS = 127
 """Of a block of activations, on either side of zero."""
@@ -59,6 +68,16 @@ class BlockWeights(Struct, frozen=True):
     def middle(self) -> int:
         """The zero point where none is given."""
         return 1 << (self.bits - 1)
+
+    @property
+    def parts(self) -> int:
+        """Numbers of bf16 whose sum is any weight: two, of 16 bits, hold a code times a scale of
+        few bits.
+        """
+        of_ui8 = self.zeros is None or buffer_type_of(self.zeros).element == UI8
+        scale = DIGITS.get(buffer_type_of(self.scales).element, F32_DIGITS)
+        narrow = self.bits + scale <= 2 * DIGITS[BF16]
+        return 2 if of_ui8 and self.minimum is None and narrow else 3
 
     def tiles(self) -> Iterator[tuple[Expr, int]]:
         """How many tiles there are of a width, tiles of all 32 columns first."""
@@ -129,7 +148,7 @@ class BlockProduct(Struct, frozen=True):
 
     def emit(self, mode: str) -> None:
         """Writes the loops for rows of bytes, or for a few rows of floats."""
-        if mode == "float":
+        if mode in OF_FLOATS:
             self._unpack_in_registers(self._sums_of_blocks())
         else:
             self._of_bytes()

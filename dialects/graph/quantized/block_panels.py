@@ -1,6 +1,7 @@
 """The loops of `graph.block_quantized_matmul` for many rows: a panel of unpacked weights stays in
 a cache for a block of rows, as floats, or as words of two bf16 of which registers that hold tiles
-of matrices read 16 rows at once.
+of matrices read 16 rows at once. A float is the sum of three numbers of bf16, of which the products
+that matter are multiplied each.
 
     for blocks of rows:  for tiles of columns:  for c:
         for words:  for lanes:  panel[.., lane] = unpack(codes[tile, word, lane])
@@ -10,8 +11,9 @@ of matrices read 16 rows at once.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+import numpy as np
 from msgspec import Struct
 from xdsl.ir import Attribute, SSAValue
 
@@ -19,6 +21,7 @@ from weft.dialects.expr import Expr, minimum
 from weft.dialects.graph.core.types import F32, I32
 from weft.dialects.graph.quantized.block_loops import LANES, BlockWeights
 from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Scalar
 
 FEWEST_WORD_ROWS = 16
 """From which on rows are multiplied as words: those of one register."""
@@ -28,6 +31,21 @@ TILE_ROWS = 32
 
 WORD_TERMS = 2
 
+BF16_BITS = 16
+
+FLOAT_PARTS = 3
+"""Numbers of bf16 whose sum is any f32."""
+
+FEWEST_PART_ROWS = 64
+"""From which on their products are quicker than those of floats."""
+
+NO_SIGN = 0x7FFFFFFF
+
+PARTS_RANGE = (2.0**-40, 2.0**60)
+"""Sizes of a row's greatest number, or of a weight's scale, whose parts are normal numbers where
+they matter, and whose products are finite.
+"""
+
 ROW_WORDS = 16
 """Words of a row of a register, at most."""
 
@@ -36,6 +54,9 @@ PANEL_DEPTH = 256
 
 KEPT_BYTES = 1 << 20
 """Of rows that are multiplied with each panel: L2 keeps them while panels are unpacked."""
+
+KEPT_WORD_BYTES = 1600 << 10
+"""The same of words: processors that multiply tiles of these have 2 MB of L2."""
 
 MOST_ROWS = 512
 """Of a block of them, whose sums are on the stack."""
@@ -115,17 +136,21 @@ class PanelProduct(Struct, frozen=True):
     def _panel_depth(self) -> int:
         """The terms of a panel: as many blocks as divide them all."""
         block = self.weights.block
-        blocks, most = (self.depth // block).constant or 1, max(1, PANEL_DEPTH // block)
+        blocks, most = (self.depth // block).constant or 1, max(1, self._most_depth() // block)
         return block * next(n for n in range(most, 0, -1) if blocks % n == 0)
 
+    def _most_depth(self) -> int:
+        """The terms of a panel at most, but for a longer block."""
+        return PANEL_DEPTH
+
     @abstractmethod
-    def _row_bytes(self, depth: int) -> int:
-        """Bytes of a row that is multiplied."""
+    def _kept_rows(self, depth: int) -> int:
+        """Rows that are kept as they are multiplied."""
 
     def _rows_of_block(self) -> int:
         """As many as L2 keeps, in whole tiles."""
-        kept = KEPT_BYTES // self._row_bytes(self.depth.constant or PANEL_DEPTH)
-        return max(TILE_ROWS, min(MOST_ROWS, kept // TILE_ROWS * TILE_ROWS))
+        kept = self._kept_rows(self.depth.constant or PANEL_DEPTH)
+        return max(TILE_ROWS, min(MOST_ROWS, kept) // TILE_ROWS * TILE_ROWS)
 
 
 class FloatProduct(PanelProduct, frozen=True):
@@ -138,8 +163,8 @@ class FloatProduct(PanelProduct, frozen=True):
     def _prepared_rows(self) -> SSAValue:
         return self.x
 
-    def _row_bytes(self, depth: int) -> int:
-        return depth * (4 if self.weights.element == F32 else 8)
+    def _kept_rows(self, depth: int) -> int:
+        return KEPT_BYTES // (depth * (4 if self.weights.element == F32 else 8))
 
     def _panel(self, tile: Expr, first: Expr) -> SSAValue:
         b, w = self.b, self.weights
@@ -162,39 +187,63 @@ class FloatProduct(PanelProduct, frozen=True):
 
 
 class WordProduct(PanelProduct, frozen=True):
-    """The product of rows and weights that are rounded to bf16, in f32."""
+    """The product of rows and weights in f32, of which each is the sum of so many numbers of bf16,
+    its parts: what one leaves of it is rounded to the next. One is the number rounded to bf16.
+    """
+
+    row_parts: int = 1
+    weight_parts: int = 1
 
     @property
     def _sum_type(self) -> Attribute:
         return F32
 
-    def _prepared_rows(self) -> SSAValue:
-        """Words in the order of the registers: `[tile, group of words, row, word]`. Tiles are
-        filled up with the last row, of which no result is read.
+    @property
+    def _steps(self) -> int:
+        """Products of a row's part with a weight's that matter, which are those of a float's parts
+        whose places add up to two at most.
         """
-        b, size = self.b, self._row_words()
-        shape = [
-            self.rows.ceildiv(TILE_ROWS), self.depth // (WORD_TERMS * size), TILE_ROWS, size
-        ]  # fmt: skip
-        words = b.temporary(shape, I32, "words")
+        return 1 if self.row_parts == 1 else 3 + self.weight_parts
+
+    def _parts_of(self, step: Expr) -> tuple[Expr, Expr]:
+        """The parts of a row, the last first, and of a weight that a step multiplies: each has one
+        of them in common with the step before, and none of a row's is left twice.
+        """
+        row = minimum([(step + 1) // 2, self.row_parts - 1])
+        return row, step // 2 % 2 + step // 5 * 2
+
+    def _prepared_rows(self) -> SSAValue:
+        """Words in the order of the registers: `[tile, group of words, part, row, word]`, the last
+        part first. Tiles are filled up with the last row, of which no result is read.
+        """
+        b, size, parts = self.b, self._row_words(), self.row_parts
+        groups = self.depth // (WORD_TERMS * size)
+        shape = [self.rows.ceildiv(TILE_ROWS), groups, TILE_ROWS, size]
+        words = b.temporary([*shape[:2], parts, *shape[2:]], I32, "words")
         with b.loops(shape, "mgiw") as (m, g, row, word):
             position = minimum([m * TILE_ROWS + row, self.rows - 1])
             k = (g * size + word) * WORD_TERMS
-            low, high = (b.load(self.x, [position, k + n]).cast(F32) for n in range(WORD_TERMS))
-            b.store(words, [m, g, row, word], low.pack_bf16(high))
+            pair = [b.load(self.x, [position, k + n]).cast(F32) for n in range(WORD_TERMS)]
+            for part, value in enumerate(_words(pair, parts)):
+                b.store(words, [m, g, parts - 1 - part, row, word], value)
         return words
 
-    def _row_bytes(self, depth: int) -> int:
-        return depth * 4 // WORD_TERMS
+    def _most_depth(self) -> int:
+        return PANEL_DEPTH // self.weight_parts
+
+    def _kept_rows(self, depth: int) -> int:
+        row_bytes = depth * 4 * self.row_parts // WORD_TERMS
+        return min(MOST_ROWS // self.row_parts, KEPT_WORD_BYTES // row_bytes)
 
     def _panel(self, tile: Expr, first: Expr) -> SSAValue:
-        b, w = self.b, self.weights
-        panel = b.scratch([self._panel_depth() // WORD_TERMS, LANES], I32, "panel")
+        b, w, parts = self.b, self.weights, self.weight_parts
+        panel = b.scratch([parts, self._panel_depth() // WORD_TERMS, LANES], I32, "panel")
         for (*at, g), start in self._unpacked(tile, first):
             weights = [each.cast(F32) for each in w.weights((at[0], at[1], at[2]), g)]
-            pairs = zip(weights[::WORD_TERMS], weights[1::WORD_TERMS], strict=True)
-            for n, (low, high) in enumerate(pairs):
-                b.store(panel, [start // WORD_TERMS + n, at[2]], low.pack_bf16(high))
+            for n in range(0, len(weights), WORD_TERMS):
+                place = (start + n) // WORD_TERMS
+                for part, value in enumerate(_words(weights[n : n + WORD_TERMS], parts)):
+                    b.store(panel, [part, place, at[2]], value)
         return panel
 
     def _multiply(
@@ -204,16 +253,47 @@ class WordProduct(PanelProduct, frozen=True):
         groups = self._panel_depth() // WORD_TERMS // size
         with (
             b.loops([rows.ceildiv(TILE_ROWS)], "m") as (m,),
-            b.reduce([groups], "add", "g") as (g,),
+            b.reduce([groups, self._steps], "add", "gs") as (g, step),
             b.loops([TILE_ROWS, LANES], "il") as (row, lane),
             b.reduce([size], "add", "w") as (word,),
         ):
-            at = [m * TILE_ROWS + row, lane]
-            words = b.load(x, [first // TILE_ROWS + m, c * groups + g, row, word])
-            product = words.dot_bf16(b.load(panel, [g * size + word, lane]))
+            of_row, of_weight = self._parts_of(step)
+            place = [first // TILE_ROWS + m, c * groups + g, of_row, row, word]
+            weight = b.load(panel, [of_weight, g * size + word, lane])
+            at, product = [m * TILE_ROWS + row, lane], b.load(x, place).dot_bf16(weight)
             b.store(total, at, b.load(total, at) + product)
 
     def _row_words(self) -> int:
         """As many words as divide a panel's, and fill a row of a register."""
         words = self._panel_depth() // WORD_TERMS
         return next(n for n in range(ROW_WORDS, 0, -1) if words % n == 0)
+
+
+def _words(pair: Sequence[Scalar], parts: int) -> Iterator[Scalar]:
+    """The parts of two numbers, a word each."""
+    low, high = pair
+    word = low.pack_bf16(high)
+    yield word
+    for _ in range(parts - 1):
+        low = low - word.shift_left(BF16_BITS).bitcast(F32)
+        high = high - (word & -(1 << BF16_BITS)).bitcast(F32)
+        word = low.pack_bf16(high)
+        yield word
+
+
+def have_parts(b: LoopBuilder, x: SSAValue, shape: Sequence[Expr]) -> Scalar:
+    """Whether the greatest number of each row is zero or within `PARTS_RANGE`."""
+    rows, depth = shape
+    least, most = (int(np.float32(each).view(np.int32)) for each in PARTS_RANGE)
+    greatest, outside = b.temporary([rows], I32, "greatest"), b.temporary([1], I32, "outside")
+    with b.loops([rows], "m") as (row,):
+        b.store(greatest, [row], b.constant(0, I32))
+        with b.reduce([depth], "max", "k") as (k,):
+            bits = b.load(x, [row, k]).bitcast(I32) & NO_SIGN
+            b.store(greatest, [row], b.load(greatest, [row]).maximum(bits))
+    b.store(outside, [0], b.constant(0, I32))
+    with b.reduce([rows], "max", "m") as (row,):
+        bits = b.load(greatest, [row])
+        worst = (bits < least).select(bits, (bits > most).select(bits, b.constant(0, I32)))
+        b.store(outside, [0], b.load(outside, [0]).maximum(worst))
+    return b.load(outside, [0]).compare("eq", 0)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import ml_dtypes
 import numpy as np
+from msgspec.structs import replace
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
@@ -29,15 +31,19 @@ from weft.dialects.graph.core.types import F32, F64, FLOATS, UI8, UI32, TensorTy
 from weft.dialects.graph.quantized.block_loops import (
     FEW_ROWS,
     LANES,
+    OF_FLOATS,
     WORD_BITS,
     WORD_BYTES,
     BlockProduct,
     BlockWeights,
 )
 from weft.dialects.graph.quantized.block_panels import (
+    FEWEST_PART_ROWS,
     FEWEST_WORD_ROWS,
+    FLOAT_PARTS,
     FloatProduct,
     WordProduct,
+    have_parts,
 )
 from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.weights import Array
@@ -45,7 +51,10 @@ from weft.dialects.weights import Array
 BITS = (2, 4, 8)
 """Of a code: whole numbers of them fill a byte."""
 
-ACTIVATIONS = ("float", "int8", "bf16")
+Loops = Callable[[], None]
+"""Writes loops."""
+
+ACTIVATIONS = ("float", "parts", "int8", "bf16")
 
 
 @irdl_op_definition
@@ -59,6 +68,8 @@ class BlockQuantizedMatmulOp(GraphOp):
     range unless given, the minimum 0. With `activations` of int8, each block of `x` becomes
     multiples of its greatest absolute value over 127, to the nearest, ties to even. With those of
     bf16, 16 rows or more and the weights are rounded to that, and fewer rows are as with int8.
+    Those of `parts` are as with float, but that 64 rows or more are multiplied as sums of bf16, for
+    which scales and minima have to be zero or within `PARTS_RANGE`.
     """
 
     name = "graph.block_quantized_matmul"
@@ -97,7 +108,7 @@ class BlockQuantizedMatmulOp(GraphOp):
         self.require(floats, "scales and minima of floats", listed)
         zero = self._type_of(self.zeros, UI8)
         self.require(zero == UI8 or zero in FLOATS, "zero points of ui8 or floats", listed)
-        rounded = self.mode == "float" or zero == UI8
+        rounded = self.mode in OF_FLOATS or zero == UI8
         self.require(rounded, f"zero points of ui8 beside activations of {self.mode}", listed)
         return [tensor((*x.shape[:-1], columns), x.element)]
 
@@ -153,7 +164,7 @@ class BlockQuantizedMatmulOp(GraphOp):
         rows = x.astype(np.float64)
         if self.mode == "bf16" and len(x) >= FEWEST_WORD_ROWS:
             rows, matrix = (_in_bf16(each) for each in (rows, matrix))
-        elif self.mode != "float":
+        elif self.mode not in OF_FLOATS:
             rows = _rounded(x.astype(np.float32), block)
         return [np.asarray(rows @ matrix).astype(x.dtype)]
 
@@ -166,23 +177,20 @@ class BlockQuantizedMatmulOp(GraphOp):
         bits, block, columns = self.numbers
         element = type_of(self.operand).element
         weights = BlockWeights(b, codes, scales, zeros, minimum, element, bits, block, columns)
-        few = BlockProduct(b, x, weights, results[0], rows, depth)
+        product = b, x, weights, results[0], rows, depth
+        few, words = partial(BlockProduct(*product).emit, self.mode), WordProduct(*product)
+        panels = FloatProduct(*product).emit
         if self.mode == "int8":
-            few.emit(self.mode)
-            return
-        of_floats = self.mode == "float"
-        least = FEW_ROWS + 1 if of_floats else FEWEST_WORD_ROWS
-        panels = FloatProduct if of_floats else WordProduct
-        many = panels(b, x, weights, results[0], rows, depth)
-        if rows.constant is None:
-            with b.when(b.index(rows) < least):
-                few.emit(self.mode)
-            with b.when(b.index(rows) >= least):
-                many.emit()
-        elif rows.constant < least:
-            few.emit(self.mode)
+            few()
+        elif self.mode == "bf16":
+            _by_rows(b, rows, FEWEST_WORD_ROWS, few, words.emit)
+        elif self.mode == "float":
+            _by_rows(b, rows, FEW_ROWS + 1, few, panels)
         else:
-            many.emit()
+            exact = replace(words, row_parts=FLOAT_PARTS, weight_parts=weights.parts)
+            many = partial(_by_range, b, x, (rows, depth), exact.emit, panels)
+            some = partial(_by_rows, b, rows, FEWEST_PART_ROWS, panels, many)
+            _by_rows(b, rows, FEW_ROWS + 1, few, some)
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """Those of a product with the weights as floats, `dx = dy w` and `dw = dy^T x`, the latter
@@ -231,6 +239,28 @@ class BlockQuantizedMatmulOp(GraphOp):
         zero = float(1 << (bits - 1)) if self.zeros is None else parameter(self.zeros)
         minimum = None if self.minimum is None else parameter(self.minimum)
         return levels - zero, parameter(self.scales), minimum
+
+
+def _by_rows(b: LoopBuilder, rows: Expr, least: int, few: Loops, many: Loops) -> None:
+    """The loops for fewer rows than the least of many, or those; a branch where a call decides."""
+    if rows.constant is not None:
+        (few if rows.constant < least else many)()
+        return
+    with b.when(b.index(rows) < least):
+        few()
+    with b.when(b.index(rows) >= least):
+        many()
+
+
+def _by_range(
+    b: LoopBuilder, x: SSAValue, shape: tuple[Expr, Expr], inside: Loops, outside: Loops
+) -> None:
+    """The loops for rows that have parts, and those for others."""
+    found = have_parts(b, x, shape)
+    with b.when(found):
+        inside()
+    with b.when(~found):
+        outside()
 
 
 def _of_type(b: GraphBuilder, gradient: SSAValue, operand: SSAValue) -> SSAValue | None:

@@ -25,7 +25,7 @@ from weft.compiler.frontend.onnx.ops.microsoft.signature import Signature, impor
 from weft.compiler.frontend.onnx.rules import ONE
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.expr import Expr, maximum, product
-from weft.dialects.graph.core.algebra import Term, counted, joined, size_term
+from weft.dialects.graph.core.algebra import Term, counted, shape_attr, size_term
 from weft.dialects.graph.core.bounds_check import require_inside
 from weft.dialects.graph.core.types import F32, I8, I64, UI8
 
@@ -193,32 +193,25 @@ def _with_rotation(node: OnnxNode, rows: _Rows) -> _Rows:
 
 
 def _cached(node: OnnxNode, position: int, rows: _Rows, new: Term, total: Expr) -> Term:
-    """The cache `[batch, heads, positions, size]` with new rows at theirs; it has as many positions
-    as the operand had, or as there are steps in all. Behind the last step it is zero.
+    """The cache `[batch, heads, positions, size]` with new rows written at theirs. In the operand's
+    memory it stays as it is behind these; else it has as many positions as the operand had, or as
+    there are steps in all, and is zero there.
     """
-    size, source, steps = total, new, new.shape[1]
-    before = Expr.of(0)
-    if node.optional(position) is not None:
-        cache = Term(node.b, node.operand(position)).transpose([0, 2, 1, 3])
-        before = cache.shape[1]
-        size, source = maximum([before, total]), joined([cache, new], 1)
+    added, given = new.transpose([0, 2, 1, 3]), node.optional(position)
+    batch, heads, steps, size = added.shape
+    cache = None if given is None else Term(node.b, given)
+    before = Expr.of(0) if cache is None else cache.shape[2]
     if node.flag(SHARES_CACHE):
-        return _written(node, position, rows, new, total)
-    positions, past = counted(node.b, size, I64).insert(0), rows.past.insert(1)
-    last = size_term(node.b, steps - 1, I64)
-    added = (positions - past).minimum(last).maximum(0) + size_term(node.b, before, I64)
-    chosen = (positions < past).where(positions, added).insert(2)
-    taken = source.of(source.b.gather_nd(source.value, chosen.value, batch_dims=1))
-    known = positions < past + size_term(node.b, steps, I64)
-    return known.insert(2, 3).where(taken, 0).transpose([0, 2, 1, 3])
-
-
-def _written(node: OnnxNode, position: int, rows: _Rows, new: Term, total: Expr) -> Term:
-    """The cache in whose memory new rows are written at theirs: behind these it stays as it is."""
-    cache, added = Term(node.b, node.operand(position)), new.transpose([0, 2, 1, 3])
-    room = cache.shape[2]
-    node.require_most(total, room, "at most {} positions in the cache")
-    last = room - added.shape[2]
+        assert cache is not None, "a cache that is shared is an operand"
+        node.require_most(total, before, "at most {} positions in the cache")
+    elif cache is None or before == 0:
+        cache = new.number(0).expand((batch, heads, total, size))
+    else:
+        pads = shape_attr([*[0] * 6, maximum([before, total]) - before, 0])
+        known = counted(node.b, before, I64).insert(0) < rows.past.insert(1)
+        kept = known.insert(1, 3).where(cache, 0)
+        cache = kept.of(node.b.pad(kept.value, pads=pads, mode="constant"))
+    last = cache.shape[2] - steps
     rule = "the last position from 0 to {} of the cache, less those of this step"
     require_inside(node.b, rows.past.value, Expr.of(0), last, rule, [last])
     places = rows.positions().insert(1, 3).expand(added.shape)

@@ -4,6 +4,7 @@ weights, and those of `vision`. The list was committed before any of them was ru
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -301,5 +302,5 @@ def generation_of(name: str) -> tuple[Callable[[Callable[..., Any] | None], torc
 
 def _taken(model: torch.nn.Module, given: dict[str, Any]) -> dict[str, Any]:
     """The inputs that a model has a name for."""
-    forward = getattr(model.forward, "__wrapped__", model.forward)
-    return {name: value for name, value in given.items() if name in forward.__code__.co_varnames}
+    taken = inspect.signature(inspect.unwrap(model.forward)).parameters
+    return {name: value for name, value in given.items() if name in taken}

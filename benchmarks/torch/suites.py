@@ -29,7 +29,7 @@ APART = ("linalg.", "fft.", "special.")
 TIES = ("kthvalue", "topk")
 """Operators that return indices of elements, of equal ones that of any."""
 
-EQUAL = ("msort",)
+EQUAL = ("msort", "topk")
 """Operators that may exchange equal elements, and with them whose gradients are whose."""
 
 UNSPECIFIED = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided")

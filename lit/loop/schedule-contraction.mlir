@@ -385,17 +385,85 @@ func.func @main(%x: !graph.tensor<[24, 128], f32>) -> !graph.tensor<[24, 2048], 
 
 // -----
 
-// Many rows read a weight from its panels, too: it is not copied once more.
+// A long K goes by blocks: all rows of a block and a few panels are multiplied with a part of K before the next one, so
+// that L1 keeps a panel's part for all tiles of rows, and L2 the rows'. The sums of a part are added to those in memory.
+// A weight is read from its panels, and not copied once more.
 // CHECK-LABEL: loop.kernel @matmul_
 // CHECK-NOT: loop.alloc scratch
-// CHECK: loop.for %[[JO:[a-z_0-9]+]] = 0 to {{[0-9]+}} parallel {
-// CHECK-NEXT: loop.for %[[IO:[a-z_0-9]+]] = 0 to {{[0-9]+}} {
-// CHECK: loop.load %a0[{{[0-9]+}} * %[[IO]]
+// CHECK: loop.for %[[B:[a-z_0-9]+]] = 0 to 18 parallel {
+// CHECK: arith.constant 0.000000e+00
+// CHECK-NEXT: loop.store %{{.*}}, %a2[
+// CHECK: loop.for %[[KO:[a-z_0-9]+]] = 0 to 8 reduction(add) {
+// CHECK-NEXT: loop.for %[[JO:[a-z_0-9]+]] = 0 to min(-5 * (%[[B]] floordiv 2) + 42, 5) {
+// CHECK-NEXT: loop.for %[[IO:[a-z_0-9]+]] = 0 to 64 {
+// CHECK-NEXT: %[[PART:[a-z_0-9]+]] = loop.alloc registers : !loop.buffer<[4, 24], f32
+// CHECK: loop.for %[[KI:[a-z_0-9]+]] = 0 to 32 reduction(add) {
+// CHECK-NEXT: loop.for %[[KII:[a-z_0-9]+]] = 0 to 4 unroll reduction(add) {
+// CHECK: loop.load %a0[4 * %[[IO]] + %{{.*}} + 256 * (%[[B]] mod 2), 128 * %[[KO]] + 4 * %[[KI]] + %[[KII]]]
+// CHECK: loop.store %{{.*}}, %[[PART]]
+// CHECK: %[[SUM:[a-z_0-9]+]] = loop.load %a2[
+// CHECK-NEXT: %[[MORE:[a-z_0-9]+]] = loop.load %[[PART]]
+// CHECK-NEXT: arith.addf %[[SUM]], %[[MORE]]
+// CHECK-NEXT: loop.store %{{.*}}, %a2[
 // CHECK-NOT: loop.alloc scratch
 func.func @main(%x: !graph.tensor<[512, 1024], f32>) -> !graph.tensor<[512, 1024], f32> {
   %w = graph.constant {key = "w", shape = #graph.shape<[1024, 1024]>, element = f32} : () -> !graph.tensor<[1024, 1024], f32>
   %y = graph.matmul %x, %w : (!graph.tensor<[512, 1024], f32>, !graph.tensor<[1024, 1024], f32>) -> !graph.tensor<[512, 1024], f32>
   func.return %y : !graph.tensor<[512, 1024], f32>
+}
+
+// -----
+
+// Of an unknown number of rows whole blocks do; the rest goes a panel at a time, all of K at once, its sums in the same
+// order.
+// CHECK-LABEL: loop.kernel @matmul_
+// CHECK: loop.for %[[JC:[a-z_0-9]+]] = 0 to 8 parallel {
+// CHECK-NEXT: loop.for %[[IC:[a-z_0-9]+]] = 0 to (n0 floordiv 60) {
+// CHECK: loop.for %{{.*}} = 0 to 8 reduction(add) {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 3 {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 10 {
+// CHECK-NEXT: loop.alloc registers : !loop.buffer<[6, 16], f32
+// CHECK: loop.for %{{.*}} = 0 to 24 parallel {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to ((n0 mod 60) floordiv 6) {
+// CHECK: loop.for %{{.*}} = 0 to 8 reduction(add) {
+// CHECK-NEXT: loop.alloc registers : !loop.buffer<[6, 16], f32
+builtin.module {
+  func.func @main(%x: !graph.tensor<[n, 1024], f32>) -> !graph.tensor<[n, 384], f32> {
+    %w = graph.constant {key = "w", shape = #graph.shape<[1024, 384]>, element = f32} : () -> !graph.tensor<[1024, 384], f32>
+    %y = graph.matmul %x, %w : (!graph.tensor<[n, 1024], f32>, !graph.tensor<[1024, 384], f32>) -> !graph.tensor<[n, 384], f32>
+    func.return %y : !graph.tensor<[n, 384], f32>
+  }
+}
+
+// -----
+
+// The sums of a convolution's block are kept with the channels next to each other; bias and activation are applied to
+// them, and transposed, when K is through.
+// CHECK-LABEL: loop.kernel @conv_relu_
+// CHECK: loop.for %[[B:[a-z_0-9]+]] = 0 to 8 parallel {
+// CHECK-NEXT: %[[SUMS:[a-z_0-9]+]] = loop.alloc scratch : !loop.buffer<[1, 64, 7, 28], f32, [d0, d2, d3, d1] in [1, 7, 28, 64]>
+// CHECK: loop.for %[[CO:[a-z_0-9]+]] = 0 to 8 reduction(add) {
+// CHECK-NEXT: loop.for %[[JO:[a-z_0-9]+]] = 0 to 2 {
+// CHECK-NEXT: loop.for %[[H:[a-z_0-9]+]] = 0 to 7 {
+// CHECK: loop.for %[[CI:[a-z_0-9]+]] = 0 to 16 reduction(add) {
+// CHECK-NEXT: loop.for %[[R:[a-z_0-9]+]] = 0 to 3 reduction(add) {
+// CHECK-NEXT: loop.for %[[S:[a-z_0-9]+]] = 0 to 3 unroll reduction(add) {
+// CHECK: loop.load %a0[0, 16 * %[[CO]] + %[[CI]], 2 * %[[H]] + %[[R]] + 14 * (%[[B]] floordiv 2),
+// CHECK: loop.load %[[SUMS]][
+// CHECK: loop.store %{{.*}}, %[[SUMS]][
+// CHECK: arith.maximumf
+// CHECK-NEXT: loop.store %{{.*}}, %[[DONE:[a-z_0-9]+]][
+// CHECK: loop.for %{{.*}} = 0 to 16 unroll {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 16 unroll vector(16) {
+// CHECK-NEXT: loop.load %[[DONE]]
+// CHECK-NEXT: loop.store %{{.*}}, %a3[
+builtin.module attributes {weft.target = "sapphirerapids"} {
+  func.func @main(%x: !graph.tensor<[1, 128, 57, 57], f32>, %b: !graph.tensor<[128], f32>) -> !graph.tensor<[1, 128, 28, 28], f32> {
+    %w = graph.constant {key = "w", shape = #graph.shape<[128, 128, 3, 3]>, element = f32} : () -> !graph.tensor<[128, 128, 3, 3], f32>
+    %y = graph.conv %x, %w, %b {group = 1 : i64, strides = array<i64: 2, 2>} : (!graph.tensor<[1, 128, 57, 57], f32>, !graph.tensor<[128, 128, 3, 3], f32>, !graph.tensor<[128], f32>) -> !graph.tensor<[1, 128, 28, 28], f32>
+    %z = graph.relu %y : (!graph.tensor<[1, 128, 28, 28], f32>) -> !graph.tensor<[1, 128, 28, 28], f32>
+    func.return %z : !graph.tensor<[1, 128, 28, 28], f32>
+  }
 }
 
 // -----
@@ -587,7 +655,7 @@ builtin.module attributes {weft.target = "x86-64-v4"} {
 // front of the rows, which they share.
 // CHECK-LABEL: loop.kernel @transpose_matmul_
 // CHECK: %[[P:[a-z_0-9]+]] = loop.alloc workspace : !loop.buffer<[16, 8], f32
-// CHECK: loop.for %{{.*}} = 0 to 200 parallel {
+// CHECK: loop.for %{{.*}} = 0 to 166 parallel {
 // CHECK: loop.load %[[P]]
 func.func @main(%x: !graph.tensor<[1000, 8], f32>, %w: !graph.tensor<[16, 8], f32>) -> !graph.tensor<[1000, 16], f32> {
   %t = graph.transpose %w {permutation = array<i64: 1, 0>} : (!graph.tensor<[16, 8], f32>) -> !graph.tensor<[8, 16], f32>

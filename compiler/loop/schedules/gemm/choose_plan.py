@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from weft.compiler.loop.schedules.gemm.blocks import blocked
 from weft.compiler.loop.schedules.gemm.cost import Cost, cost, may_be_cold
 from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.gemm.plans import first_plan, packed_plans, tile_plans
@@ -17,9 +18,9 @@ from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.expr import Expr
 
-LEAST_GAIN = 0.9
-"""The share of the first plan's time that another one has to be below: costs are within a tenth of
-the times that were measured.
+LEAST_GAIN = 0.97
+"""The share of the first plan's time that another one has to be below: the order of
+costs that are nearer is not that of the times that were measured.
 """
 
 SAMPLES = (8, 32, 128)
@@ -72,19 +73,24 @@ def time_of(rated: Rated) -> float:
 
 @lru_cache(maxsize=1024)
 def rated_plans(problem: Problem, view: View, target: Target) -> tuple[Rated, ...]:
-    """All plans with their costs; of dynamic sizes the first one of each view, for the tiles that
-    fit a sample best fit no other size; one plan where its cost is not known.
+    """All plans with their costs; of dynamic sizes the first one of each view and those in blocks,
+    for the tiles that fit a sample best fit no other size; one plan where its cost is not known.
     """
     first = first_plan(problem, view, target)
     # Primitives may refuse products in registers that hold tiles; those in lanes are next.
     firsts = dict.fromkeys((first, first_plan(problem, view, target, matrix=False)))
     others = other_views(problem, view, target)
     dynamic = any(extent.constant is None for extent in problem.extents)
-    if not _has_cost(view, first) or (dynamic and not others):
+    if not _has_cost(view, first):
         return tuple(Rated(each, ()) for each in firsts)
     plans = {(view, each): None for each in firsts}
-    if not dynamic:
-        plans |= {(view, plan): None for plan in tile_plans(problem, view, target)}
+    tiled = list(tile_plans(problem, view, target))
+    # Of an unknown number of rows the tallest tiles that divide a block are those of the first.
+    blocks = [
+        blocked(problem, each, target) for each in tiled if not dynamic or each.rows == first.rows
+    ]
+    own = [*([] if dynamic else tiled), *filter(None, blocks)]
+    plans |= {(view, plan): None for plan in own}
     for other in others:
         across = [first_plan(problem, other, target)]
         across += [] if dynamic else packed_plans(problem, other, target)
@@ -109,7 +115,7 @@ def _has_cost(view: View, plan: Plan) -> bool:
     cache holds a panel.
     """
     alone = view.panel is None or view.row is None or view.narrow
-    return not alone and plan.k_block is None
+    return not alone and (plan.k_block is None or plan.column_block is not None)
 
 
 def _sampled(problem: Problem) -> list[Problem]:

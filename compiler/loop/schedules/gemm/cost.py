@@ -9,11 +9,14 @@ is read and written once. Nothing is measured or tried; a plan costs some micros
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, gcd, inf, prod
+from math import ceil, gcd, prod
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from weft.compiler.loop.primitives.matrix import TILE_ROWS
+from weft.compiler.loop.schedules.gemm.blocks import LEAST_BLOCKS
+from weft.compiler.loop.schedules.gemm.caches import FULL, Caches, Moved, spread
 from weft.compiler.loop.schedules.gemm.loop_order import SCATTERED, kept_bytes
 from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.gemm.problem import Operand, Problem
@@ -22,13 +25,21 @@ from weft.compiler.loop.schedules.parallel_loops import ENOUGH_TASKS
 from weft.compiler.target.target import LINE, PAGE, Target
 
 HIDDEN = 0.9
-"""The share of the shorter one of computing and moving bytes that the longer one hides."""
+"""The most of the cycles of computing that moving bytes hides."""
+
+HIDDEN_NEAR = 0.7
+"""The share of the cycles in which bytes come from L2 that computing hides."""
+
+HIDDEN_FAR = 0.4
+"""The share of those in which they come from behind it: the units have less work in store than that
+takes.
+"""
 
 LOADED = 0.9
 """The share of the cycles in which there are loads that they are done in."""
 
-FULL = 0.75
-"""The share of a cache that keeps what is read again: the rest is in the way of other lines."""
+BESIDE = 0.1
+"""The share of the cycles of a tile's loads that its multiply-adds do not hide, or the reverse."""
 
 TRANSPOSED = 3.0
 """Cycles of a vector that is transposed in registers on its way into a panel."""
@@ -45,11 +56,19 @@ STORED = 2.0
 TILE_START = 20.0
 """Cycles of a tile before its first multiply-add and after its last one, beside its stores."""
 
+CONFLICT = 0.3
+"""How often a line of a row is loaded from L2 for each of its terms where sets of L1 are short of
+lines.
+"""
+
 TLB_MISS = 4.0
 """Cycles of a page whose address the first TLB does not have, with others under way."""
 
+ROW_PAGE = 8.0
+"""The same of the page of its own that a part of a row begins in, which nothing prefetches."""
+
 PAGE_WALK = 20.0
-"""The same where no TLB has it."""
+"""Cycles of a page whose address no TLB has."""
 
 PIECE = 40.0
 """Cycles of a piece of a row from memory that no prefetcher foresees, with others under way."""
@@ -75,7 +94,8 @@ PACKED_ROWS = 8
 class Cost(Struct, frozen=True, kw_only=True):
     """Nanoseconds on one core: `compute` of the tiles where L1 has what they read, `panel`
     and `rows` of bringing both factors there again and again, `packing`, and `once`, of what is
-    read and written a single time. `total` is less than their sum, for they overlap.
+    read and written a single time; `far` is the part of these in which bytes come from behind L2.
+    `total` is less than their sum, for they overlap.
     """
 
     compute: float
@@ -83,13 +103,14 @@ class Cost(Struct, frozen=True, kw_only=True):
     rows: float
     packing: float
     once: float
+    far: float
 
     @property
     def total(self) -> float:
         """The time of the plan."""
         moved = self.panel + self.rows + self.once
-        hidden = HIDDEN * min(self.compute, moved)
-        return self.compute + moved - hidden + self.packing
+        hidden = HIDDEN_NEAR * (moved - self.far) + HIDDEN_FAR * self.far
+        return self.compute + moved - min(hidden, HIDDEN * self.compute) + self.packing
 
 
 def cost(problem: Problem, plan: Plan, target: Target, *, cold: bool = False) -> Cost:
@@ -108,6 +129,12 @@ def may_be_cold(problem: Problem, target: Target) -> bool:
     )
 
 
+def _bytes_apart(operand: Operand, loop: int | None) -> int:
+    """How far apart the elements along a loop are; 0 where that varies, or there is no loop."""
+    step = None if loop is None else operand.along[loop].step
+    return 0 if step is None else (step.constant or 0) * operand.bits // 8
+
+
 class _Product:
     """What the terms have in common: the sizes by the parts that loops play in the plan, in
     elements, and the bytes of both factors.
@@ -115,12 +142,15 @@ class _Product:
 
     def __init__(self, problem: Problem, plan: Plan, target: Target, *, cold: bool):
         sizes = [extent.constant or 0 for extent in problem.extents]
+        if plan.row_block is not None and sizes[plan.row or 0] < plan.row_block:
+            plan = replace(plan, k_block=None, column_block=None, row_block=None)
         self.plan = plan
         self.cold = cold
         self.target = target
         self.columns = sizes[plan.column]
         self.rows = 1 if plan.row is None else sizes[plan.row]
         self.depth = prod(sizes[n] for n in problem.reductions)
+        self.long = sizes[problem.reductions[0]]
         others = (n for n in range(problem.outer) if n not in (plan.column, plan.row))
         self.others = prod(sizes[n] for n in others)
         self.panels = ceil(self.columns / plan.width)
@@ -132,14 +162,17 @@ class _Product:
         self.result_bytes = self.rows * self.columns * self.others * problem.result.bits // 8
         self.panel_bytes, self.panel_reads = self._read(self.panel, sizes)
         self.other_bytes, self.other_reads = self._read(self.other, sizes)
+        self.result_bits = problem.result.bits
         self.is_plain = len(problem.reductions) == 1
         self.loads = self._loads()
         self.transposed = problem.result.along[plan.column].lanes != 1
         self.contiguous_rows = self._are_rows_contiguous(problem)
-        self.result_row = self._bytes_of_result_row(problem)
-        self.step = self._bytes_along_k(problem)
-        self.row_step = self._bytes_along_rows()
-        self.apart = self._rows_apart(problem)
+        last, row = problem.reductions[-1], plan.row
+        self.result_row = _bytes_apart(problem.result, row)
+        self.step = _bytes_apart(self.panel, last) if plan.packing == "none" else 0
+        self.row_step = 0 if plan.packed_rows else _bytes_apart(self.other, row)
+        self.apart = _bytes_apart(self.other, last)
+        self.caches = Caches(target, plan.width * self.panel.bits // 8, self.step)
 
     def _read(self, operand: Operand, sizes: Sequence[int]) -> tuple[float, float]:
         """The bytes of all that is read of an operand, and how many of the loops' elements each
@@ -149,24 +182,12 @@ class _Product:
         distinct = min(elements, operand.size or elements)
         return distinct * operand.bits / 8, distinct / elements
 
-    def _bytes_along_k(self, problem: Problem) -> int:
-        """How far apart the panel's rows are, where it is not packed; 0 where that varies."""
-        step = self.panel.along[problem.reductions[-1]].step
-        if step is None or self.plan.packing != "none":
-            return 0
-        return (step.constant or 0) * self.panel.bits // 8
-
     def _are_rows_contiguous(self, problem: Problem) -> bool:
         """Whether a tile's rows are next to each other where they are stored, in a box: tiles that
         go through two dims are not transposed in registers.
         """
         row = self.plan.row
         return row is not None and problem.result.along[row].step == 1 and row not in problem.across
-
-    def _bytes_of_result_row(self, problem: Problem) -> int:
-        """How far apart rows are stored; 0 where that varies."""
-        step = None if self.plan.row is None else problem.result.along[self.plan.row].step
-        return 0 if step is None else (step.constant or 0) * problem.result.bits // 8
 
     def _loads(self) -> float:
         """Loads of a vector of the panel: one, or one for each lane that is gathered."""
@@ -176,18 +197,6 @@ class _Product:
         apart = self.plan.lanes if lanes is None else lanes.constant or self.plan.lanes
         return min(float(self.plan.lanes), STRIDED_LOADS * apart)
 
-    def _rows_apart(self, problem: Problem) -> int:
-        """How far apart the rows' elements along K are, in bytes; 0 where that varies."""
-        step = self.other.along[problem.reductions[-1]].step
-        return 0 if step is None else (step.constant or 0) * self.other.bits // 8
-
-    def _bytes_along_rows(self) -> int:
-        """How far apart the rows of a tile are; 0 where that varies or rows are packed."""
-        step = None if self.plan.row is None else self.other.along[self.plan.row].step
-        if step is None or self.plan.packed_rows:
-            return 0
-        return (step.constant or 0) * self.other.bits // 8
-
     def cost(self) -> Cost:
         """All terms, the loops in the order of those possible that moves the fewest bytes."""
         cycles = 1 / self.target.cost.ghz
@@ -195,13 +204,14 @@ class _Product:
             (self._panel(first), self._rows(first), self._once(first))
             for first in self._panels_first()
         ]
-        panel, rows, once = min(orders, key=sum)
+        panel, rows, once = min(orders, key=lambda terms: sum(each.cycles for each in terms))
         return Cost(
             compute=self._compute() * cycles,
-            panel=panel * cycles,
-            rows=rows * cycles,
+            panel=panel.cycles * cycles,
+            rows=rows.cycles * cycles,
             packing=self._packing() * cycles,
-            once=once * cycles,
+            once=once.cycles * cycles,
+            far=(panel + rows + once).far * cycles,
         )
 
     def _compute(self) -> float:
@@ -226,10 +236,14 @@ class _Product:
         ports = target.cost.load_ports
         loads = (rows / max(2.0, ports) + vectors * self.loads / ports) / LOADED
         if self._conflicts(rows):
-            loads += rows * LINE / target.cost.l2_bandwidth
-        term = max(work, loads, target.fma_latency + 1)
-        blocks = max(1, self.depth // plan.sum_block) - 1
-        stored = self._stored(rows) + 2.0 * blocks
+            loads += CONFLICT * rows * LINE / target.cost.l2_bandwidth
+        term = max(work, loads, target.fma_latency + 1) + BESIDE * min(work, loads)
+        blocks = max(1, self.depth // plan.sum_block)
+        if plan.column_block is not None:
+            stored = self._parts * TILE_START + rows * vectors * STORED * self._parts
+            copied = STORED + TRANSPOSED if self.transposed else 0.0
+            return self.depth * term + stored + rows * vectors * copied
+        stored = self._stored(rows) + 2.0 * (blocks - 1)
         return self.depth * term + TILE_START + rows * vectors * stored
 
     def _matrix_tile(self, rows: int, vectors: int, words: int) -> float:
@@ -270,7 +284,7 @@ class _Product:
         """
         plan = self.plan
         fixed = plan.packing in ("tile", "strided") or plan.shared or plan.prefetched
-        if fixed or plan.packed_rows:
+        if fixed or plan.packed_rows or plan.column_block is not None:
             return [True]
         if plan.batch:
             return [True, False]
@@ -280,16 +294,21 @@ class _Product:
             return [self.panels >= self.tiles]
         return [True, False]
 
-    def _panel(self, panels_first: bool) -> float:
+    def _panel(self, panels_first: bool) -> Moved:
         """The cycles in which panels come to L1 again for each tile of rows behind the first: one
         of them, or all where these are the loop inside.
         """
         bytes = self.depth * self.plan.width * self.panel.bits / 8 * self.panel_reads
         beside = self.plan.rows * self.depth * self.other.bits / 8 * self.other_reads
+        if self.plan.column_block is not None:
+            share = 1 / self._parts
+            again = self.panels * self.others * (self.tiles - 1)
+            return self.caches.moved(again * bytes, (bytes + beside) * share)
         kept = bytes if panels_first else self.panel_bytes
         again = self.panels * self.others * (self.tiles - 1)
         pieces = bytes / LINE * REREAD_LINE if self._is_read_in_pieces(bytes) else 0.0
-        return again * (bytes / self._bandwidth(kept + beside) + self._translation() + pieces)
+        others = Moved(again * (self._translation() + pieces))
+        return self.caches.moved(again * bytes, kept + beside) + others
 
     def _is_read_in_pieces(self, bytes: float) -> bool:
         """Whether rows of a panel, which L1 does not keep, are apart wherever they are."""
@@ -303,24 +322,71 @@ class _Product:
             return 0.0
         return self.depth * (TLB_MISS if self.depth <= self.target.cost.l2_tlb else PAGE_WALK)
 
-    def _rows(self, panels_first: bool) -> float:
+    def _rows(self, panels_first: bool) -> Moved:
         """The cycles in which rows come to L1 again for each panel behind the first: all of them,
         or a tile of them where panels are the loop inside; or are copied once, a tile of rows at a
         time; and those of their pages and of lines that are read in part.
         """
         own = self.other_bytes / self.others if self.other_reads else 0.0
         panel = self.depth * self.plan.width * self.panel.bits / 8
+        if self.plan.column_block is not None:
+            return self._moved_by_blocks()
         times = 1 if self.plan.packed_rows else self.panels
         rows = self.rows * self.depth * self.other.bits / 8 * self.other_reads
         line = self.plan.rows * self.other.bits / 8
         lines = self.apart >= LINE and self.depth * LINE > FULL * self.target.l1_bytes
         again = rows * (times - 1)
         again += rows * times * (LINE / line if lines and line < LINE else 0.0)
-        pages = 0.0
-        if self.apart >= PAGE and self.depth > self.target.cost.l1_tlb:
-            pages = self.tiles * times * self.depth * TLB_MISS
+        pages = self._pages(times, self.depth)
         kept = min(own, rows) if panels_first else rows / self.tiles
-        return self.others * (again / self._bandwidth(kept + panel) + pages)
+        return (self.caches.moved(again, kept + panel) + Moved(pages)) * self.others
+
+    def _moved_by_blocks(self) -> Moved:
+        """The same where blocks of rows and panels go through K together: rows come from L2 for
+        each panel of a block but the first, and all of them for each block of panels but the first,
+        as all panels do for each block of rows; so do the sums of each part of K but the first.
+        """
+        plan, parts, moved = self.plan, self._parts, self.caches.moved
+        pixels = self.rows * self.others
+        height = min(pixels, (plan.row_block or pixels) * (self.rows if self.others > 1 else 1))
+        width = min(self.columns, (plan.column_block or 1) * plan.width)
+        down, across = ceil(pixels / height), ceil(self.columns / width)
+        rows = pixels * self.depth * self.other.bits / 8 * self.other_reads
+        panels = self.columns * self.depth * self.panel.bits / 8
+        sums = height * width * self.result_bits / 8
+        row, panel = rows / down, panels / across
+        part = row / parts * self._spread(self.row_step, self.depth // parts * self.other.bits)
+        part += panel / parts
+        part += sums * (
+            1.0 if self.transposed else self._spread(self.result_row, width * self.result_bits)
+        )
+        # Threads share blocks of panels where these are enough, and go through those of rows.
+        by_columns = across >= LEAST_BLOCKS
+        total = moved(rows * (self.panels - across), part)
+        total += moved(rows * (across - 1), panel + sums + (rows if by_columns else row))
+        total += moved(panels * (down - 1), row + sums + (panel if by_columns else panels))
+        total += moved(2 * sums * down * across * (parts - 1), part)
+        pages = self._pages(self.panels, self.depth / parts) * self.others
+        if self.row_step >= PAGE and height > self.target.cost.l1_tlb:
+            pages += ROW_PAGE * pixels * self.panels * parts
+        return total + Moved(pages)
+
+    def _spread(self, step: int, bits: int) -> float:
+        """How many times their own bytes of L2 rows of so many bits take that are so far apart."""
+        return spread(step, bits // 8, self.target)
+
+    def _pages(self, times: int, depth: float) -> float:
+        """The cycles of pages whose addresses the first TLB does not have, where a tile of rows
+        reads so many of K.
+        """
+        if self.apart < PAGE or depth <= self.target.cost.l1_tlb:
+            return 0.0
+        return self.tiles * times * self.depth * TLB_MISS
+
+    @property
+    def _parts(self) -> int:
+        """The blocks of K."""
+        return ceil(self.long / (self.plan.k_block or self.long))
 
     def _packing(self) -> float:
         """The cycles of packing panels in a call."""
@@ -332,15 +398,15 @@ class _Product:
         strided = packing == "strided" or packing == "whole"
         moved = self.panel_bytes / self.target.cost.l2_bandwidth
         if packing in ("whole", "flat"):
-            moved += 2 * self.panel_bytes / self._bandwidth(2 * self.panel_bytes)
+            moved += 2 * self.panel_bytes / self.caches.bandwidth(2 * self.panel_bytes)
         if packing == "whole" and self._is_cold(self.panel_bytes):
             # Lines of panels are read before they are written, and again by the first tiles.
-            moved += 2 * self.panel_bytes / self._bandwidth(2 * self.panel_bytes)
+            moved += 2 * self.panel_bytes / self.caches.bandwidth(2 * self.panel_bytes)
             moved += 2 * PIECE * vectors / PACKED_ROWS
         by_lines = self.plan.terms > 1
         return moved + vectors * (LINE_STORED if by_lines else TRANSPOSED if strided else 1.0)
 
-    def _once(self, panels_first: bool) -> float:
+    def _once(self, panels_first: bool) -> Moved:
         """The cycles in which all operands come from where they are, and the result goes there, a
         piece of a page after another where L2 does not keep it and panels are the loop outside.
         """
@@ -348,8 +414,8 @@ class _Product:
         far = self.result_bytes / self.others > kept_bytes(self.result_row, self.target)
         apart = self.result_row * self.plan.rows >= PAGE and min(self.panels, self.tiles) > 1
         written = 2 * self.result_bytes * (SCATTERED if far and apart and panels_first else 1)
-        moved = (self.panel_bytes + self.other_bytes + written) / self._bandwidth(all_bytes)
-        return moved + self._pieces()
+        moved = self.panel_bytes + self.other_bytes + written
+        return self.caches.moved(moved, all_bytes) + Moved(self._pieces())
 
     def _pieces(self) -> float:
         """The cycles of rows from memory that each come from a place of their own: those of
@@ -379,23 +445,3 @@ class _Product:
     def _is_cold(self, bytes: float) -> bool:
         """Whether that is more than L2 keeps, and comes from memory."""
         return self.cold and bytes > FULL * self.target.l2_bytes
-
-    def _bandwidth(self, bytes: float) -> float:
-        """Bytes a cycle of what is read again after so many other bytes; from L1, more than any
-        tile reads.
-        """
-        target, cost = self.target, self.target.cost
-        if bytes <= FULL * self._capacity(target.l1_bytes, cost.l1_associativity):
-            return inf
-        if bytes <= FULL * self._capacity(target.l2_bytes, cost.l2_associativity):
-            return cost.l2_bandwidth
-        far = bytes > FULL * target.l3_bytes
-        return cost.memory_gbs / cost.ghz if far else cost.l3_bandwidth
-
-    def _capacity(self, size: int, associativity: int) -> float:
-        """The bytes of a cache that rows of a panel fall in which are `step` bytes apart."""
-        if self.step == 0:
-            return size
-        row = max(LINE, self.plan.width * self.panel.bits // 8)
-        apart = max(row, gcd(self.step, size // associativity))
-        return size * row / apart

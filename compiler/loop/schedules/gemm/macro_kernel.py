@@ -12,16 +12,18 @@ from typing import NamedTuple
 
 from xdsl.ir import SSAValue
 
-from weft.compiler.loop.nest import indexed_dims, perfect_nest, stores_in
+from weft.compiler.loop.nest import accesses_to, indexed_dims, perfect_nest, stores_in
 from weft.compiler.loop.primitives import (
+    dim_innermost,
     pack,
     reorder,
+    stage_tile,
     tile,
-    unroll,
-    vectorize,
+    tile_ragged,
 )
 from weft.compiler.loop.schedules.compute_at import fuse_producers
 from weft.compiler.loop.schedules.fuse_nests import fuse_nests
+from weft.compiler.loop.schedules.gemm.blocks import LEAST_BLOCKS
 from weft.compiler.loop.schedules.gemm.gemv import block_columns, stream_rows, vectorize_columns
 from weft.compiler.loop.schedules.gemm.loop_order import (
     choose_parallel,
@@ -31,6 +33,7 @@ from weft.compiler.loop.schedules.gemm.loop_order import (
     order_by_traffic,
 )
 from weft.compiler.loop.schedules.gemm.pack_panels import (
+    column_axis,
     dim_of_terms,
     fill_with_first,
     pack_block,
@@ -47,17 +50,23 @@ from weft.compiler.loop.schedules.gemm.register_tile import (
     pipeline_tiles,
     separate,
     split_tile_rows,
+    store_tiles,
     tile_columns,
     tile_rows,
 )
-from weft.compiler.loop.schedules.gemm.remainders import is_whole, split_columns
+from weft.compiler.loop.schedules.gemm.remainders import (
+    is_whole,
+    split_blocks,
+    split_columns,
+)
 from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_k
+from weft.compiler.loop.schedules.innermost_loops import transpose_copy, vectorize_innermost
 from weft.compiler.loop.schedules.parallel_loops import parallelize_outermost
 from weft.compiler.loop.schedules.simplify import drop_stored_only
 from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
-from weft.dialects.loop.ops import ForOp, LoadOp, enclosing_loops
+from weft.dialects.loop.ops import ForOp, LoadOp, StoreOp, enclosing_loops
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.types import buffer_type_of
 
@@ -166,8 +175,26 @@ def _tile_part(chain: Sequence[ForOp], operands: _Operands) -> list[ForOp]:
     jo, ji = tile_columns(columns, plan)
     around, inside = [*others[:batch], jo], [*others[batch:], ji]
     reorder(*around, *inside)
+    if plan.k_block is not None and plan.row_block is not None:
+        blocks, *left = split_blocks([*around, *inside], len(around), plan.row_block)
+        tops = [_block_k(blocks[: len(around)], blocks[len(around) :], plan.k_block, operands)]
+        for part in left:
+            tops += _tile_rows(part[: len(around)], part[len(around) :], operands)
+        return tops
     if plan.k_block is not None:
         return [_block_k(around, inside, plan.k_block, operands)]
+    return _tile_rows(around, inside, operands)
+
+
+def _tile_rows(
+    around: Sequence[ForOp], inside: Sequence[ForOp], operands: _Operands
+) -> list[ForOp]:
+    """Tiles the rows `inside` of the loops `around` them, which end with that over panels; returns
+    the outer loops.
+    """
+    plan, target, panel, _, result = operands
+    *batch, jo = around
+    ji = inside[-1]
     packing = None
     if panel is not None and plan.packing in ("tile", "strided"):
         packing = pack_panel(panel, jo, ji, plan)
@@ -185,7 +212,8 @@ def _tile_part(chain: Sequence[ForOp], operands: _Operands) -> list[ForOp]:
     tops: list[ForOp] = []
     for part in split_tile_rows([*around, *inside], plan):
         outer = tile_rows(part, plan, target, result, next_panel)
-        tops.append(_order_tiles(outer, part[batch], operands, ordered=next_panel is not None))
+        ordered = next_panel is not None
+        tops.append(_order_tiles(outer, part[len(batch)], operands, ordered=ordered))
     return tops
 
 
@@ -222,23 +250,75 @@ def _block_k(
     around: Sequence[ForOp], inside: Sequence[ForOp], size: int, operands: _Operands
 ) -> ForOp:
     """Splits a long K into blocks, each of which computes all rows with a part of the panel that is
-    packed before; the accumulators are in memory meanwhile. Returns the outer loop.
+    packed before, or a block of rows with parts of a few packed panels, one after the other; the
+    sums are in memory meanwhile. Returns the outer loop.
+
+        for jo:  for io:  for k:  S  ->  for jc:  for ko:  for jo:  for io:  for ki:  S
     """
     plan, target, panel, _, result = operands
     assert panel is not None, "a window has no panel"
-    nests, (long,) = separate(inside, plan, target)
+    around, inside, columns = list(around), list(inside), list[ForOp]()
+    if plan.column_block is not None:
+        around, columns, inside = _blocks(around, inside, plan, plan.column_block)
+        result = _stage_sums(result, around[-1], inside[-1], plan, target)
+    nests, (long, *taps) = separate([*columns, *inside], plan, target)
     (sums,) = [nest for nest in nests if long in enclosing_loops(nest[0])]
     for nest in nests:
         if nest is not sums:
-            unroll(vectorize(nest[-1], plan.lanes))
+            store_tiles(nest, plan, target)
     tiles = tile(long, size)
     blocks = [tiles.outer]
     if tiles.remainder is not None:
         blocks.append(tile(tiles.remainder, tiles.remainder.extent.constant or 1).outer)
     for ko in blocks:
-        ki, *nest = perfect_nest(ko)[1:]
-        reorder(ko, *nest, ki)
-        for part in split_tile_rows([ko, *nest], plan):
-            pack_block(panel, part[0], part[-1], plan.lanes)
-            tile_rows(part, plan, target, result)
+        ki, *nest = perfect_nest(ko)[1 : len(sums) + len(taps) + 2]
+        inner, nest = [ki, *nest[: len(taps)]], nest[len(taps) :]
+        reorder(ko, *nest, *inner)
+        if plan.column_block is None:
+            pack_block(panel, ko, nest[-1], plan.lanes)
+        for part in split_tile_rows(nest[len(columns) :], plan):
+            tile_rows(part, plan, target, result, partial=True)
     return around[0]
+
+
+def _blocks(
+    around: list[ForOp], inside: list[ForOp], plan: Plan, panels: int
+) -> tuple[list[ForOp], list[ForOp], list[ForOp]]:
+    """Blocks of so many panels, and of the plan's rows: the loops around a block, that over its
+    panels, and those inside.
+    """
+    *around, jo = around
+    jc, jo, _ = tile_ragged(jo, panels)
+    around = [*around, jc]
+    if plan.row_block is not None:
+        rows, *others = inside
+        ic, rows, _ = tile(rows, plan.row_block)
+        several = (jc.extent.constant or 0) >= LEAST_BLOCKS
+        around, inside = [*around, ic] if several else [ic, *around], [rows, *others]
+        reorder(*around, jo, *inside)
+    return around, [jo], inside
+
+
+def _stage_sums(
+    result: SSAValue, block: ForOp, columns: ForOp, plan: Plan, target: Target
+) -> SSAValue:
+    """Keeps the sums of a block in memory of their own, columns next to each other, unless the
+    result is just that.
+    """
+    access = accesses_to(result, block)[0]
+    if stride(access, columns) == 1 and not _has_epilogue(columns):
+        return result
+    axis = column_axis(access, columns)
+    if axis is None:
+        raise IllegalSchedule("contraction requires columns that one dim counts, got several")
+    staged = stage_tile(result, block, "scratch")
+    sums = pack(staged.buffer, dim_innermost(buffer_type_of(staged.buffer), axis))
+    if staged.write_back and not transpose_copy(staged.write_back, plan.lanes):
+        vectorize_innermost(staged.write_back[0], target)
+    return sums
+
+
+def _has_epilogue(columns: ForOp) -> bool:
+    """Whether something is done with the sums of a tile, which is not all that is stored."""
+    *_, last = (op for op in columns.body.block.ops if isinstance(op, (ForOp, StoreOp)))
+    return isinstance(last, StoreOp)

@@ -51,6 +51,12 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     per_tile: bool = False
     """Whether a thread computes all rows with a panel, of which it fetches the next ones."""
     k_block: int | None = None
+    column_block: int | None = None
+    """Packed panels that a block of rows is computed with k_block terms at a time, one after
+    another.
+    """
+    row_block: int | None = None
+    """Rows of such a block; None for all of them."""
     sum_block: int = LONGEST_SUM
     widened_panel: bool = False
     """Whether the copy of the panel has the type of the accumulators."""

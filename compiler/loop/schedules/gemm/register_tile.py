@@ -33,6 +33,7 @@ from weft.compiler.loop.primitives import (
     pack,
     pipeline,
     reorder,
+    stage_accumulators,
     stage_tile,
     tile,
     tile_ragged,
@@ -76,9 +77,12 @@ def tile_rows(
     target: Target,
     result: SSAValue,
     next_panel: SSAValue | None = None,
+    *,
+    partial: bool = False,
 ) -> list[ForOp]:
     """Tiles the rows of a nest, the last loop but one, and computes its tiles in registers, while
-    the `next_panel` of a weight is prefetched; returns the loops around a tile.
+    the `next_panel` of a weight is prefetched; `partial` sums are added to what memory holds.
+    Returns the loops around a tile.
     """
     *outer, ji = chain
     inner = [ji]
@@ -93,7 +97,7 @@ def tile_rows(
     if plan.matrix is not None and height >= LEAST_MATRIX_ROWS:
         _multiply_tiles(result, around, inner, plan, target)
         return outer
-    accumulators, staged = _stage_accumulators(result, around, ji, plan.lanes)
+    accumulators, staged = _stage_accumulators(result, around, ji, plan.lanes, partial=partial)
     nests, reductions = separate(inner, plan, target)
     staged += _stage_scattered(nests, around, plan, target)
     partial = block_long_sum(reductions, accumulators, plan.sum_block)
@@ -106,6 +110,19 @@ def tile_rows(
         prefetch_rows(outer[-1])
         prefetch_results(outer[-1])
     return outer
+
+
+def store_tiles(nest: Sequence[ForOp], plan: Plan, target: Target) -> None:
+    """Makes vectors of what is in front of or behind the sums of a block, a tile at a time; what is
+    stored across the columns is transposed in registers, so that its tiles are whole vectors.
+    """
+    across = any(is_strided(each, nest[-1]) for each in stores_in(nest[-1]))
+    for *_, rows, ji in split_rows(nest, plan.lanes if across else plan.rows):
+        io, ii, _ = tile(rows, rows_of_tile(rows, plan.lanes if across else plan.rows))
+        parts = [[ii, ji]]
+        for each in (*parts, *_stage_scattered(parts, io, plan, target)):
+            if not _transpose(each, plan, target):
+                unroll_tile(each, plan.lanes)
 
 
 def _multiply_tiles(
@@ -226,15 +243,22 @@ def _transpose(nest: Sequence[ForOp], plan: Plan, target: Target) -> bool:
 
 
 def _stage_accumulators(
-    result: SSAValue, at: ForOp, ji: ForOp, lanes: int, scope: str = "registers"
+    result: SSAValue,
+    at: ForOp,
+    ji: ForOp,
+    lanes: int,
+    scope: str = "registers",
+    *,
+    partial: bool = False,
 ) -> tuple[SSAValue, list[list[ForOp]]]:
     """Keeps the accumulators of a tile in registers, its columns contiguous; returns them and the
-    nests that load them, where memory holds partial results, and store them. Of columns that may be
+    nests that load them and store them, or set them to zero and add them where they are `partial`
+    results of what memory holds. Of columns that may be
     less than a vector, each row has whole vectors, for registers are not addressed by elements.
     """
     axis = column_axis(accesses_to(result, at)[0], ji)
     assert axis is not None, "the columns index the result"
-    staged = stage_tile(result, at, scope)
+    staged = (stage_accumulators if partial else stage_tile)(result, at, scope)
     multiple = lanes if ji.extent.constant is None else 1
     layout = dim_innermost(buffer_type_of(staged.buffer), axis, multiple)
     accumulators = pack(staged.buffer, layout)

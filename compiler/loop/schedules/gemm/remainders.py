@@ -18,6 +18,12 @@ def split_columns(chain: Sequence[ForOp], size: int) -> list[list[ForOp]]:
     return [perfect_nest(part)[: len(chain)] for part in split_at(loop, whole)]
 
 
+def split_blocks(chain: Sequence[ForOp], n: int, size: int) -> list[list[ForOp]]:
+    """The nest as a main one of whole blocks of its loop `n`, and what is left."""
+    parts = split_columns(reorder(chain[n], *chain[:n], *chain[n + 1 :]), size)
+    return [list(reorder(*part[1 : n + 1], part[0], *part[n + 1 :])) for part in parts]
+
+
 def split_rows(chain: Sequence[ForOp], most: int) -> list[list[ForOp]]:
     """The nest split at the rows, the last loop but one, which become the outermost for that and go
     back: tiles of `most` rows and a remainder, where possible of tiles of one row less. The

@@ -30,6 +30,9 @@ EARLY_OPERANDS = 8
 many accumulators as fit it would have to spill some.
 """
 
+EARLY_FACTORS = 3
+"""More of them that it does so beside a product, whose terms each have two operands."""
+
 LEAST_GAIN = 0.95
 """The share of the cycles of a tile of two vectors below which a wider one is taken."""
 
@@ -165,7 +168,7 @@ def _most_rows(target: Target, vectors: int, unrolled: bool = False) -> int:
     """Rows of accumulators that fit the registers beside a row of vectors and factors, or beside
     what terms that are unrolled load early.
     """
-    beside = EARLY_OPERANDS if unrolled else vectors + target.factor_registers
+    beside = EARLY_OPERANDS + EARLY_FACTORS if unrolled else vectors + target.factor_registers
     return max(1, (target.vector_registers - beside) // vectors)
 
 

@@ -1,0 +1,100 @@
+"""plan -> plan: a long K in blocks. L1 keeps a block's part of a panel while all tiles of rows are
+computed with it, and L2 the rows' part for a block of panels.
+
+    for jo parallel:  for io:  for k:  S(x[io, k], w[k, jo])
+    ->  for jc parallel:  for ko:  for jo:  for io:  for ki:  S(x[io, k], w[k, jo])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from weft.compiler.loop.schedules.gemm.plan import Plan
+from weft.compiler.loop.schedules.gemm.problem import Problem
+from weft.compiler.target.target import LINE, PAGE, Target
+from weft.dialects.expr import product
+
+SHARE_OF_L1 = 0.6
+"""Of a part of a panel and of the rows of a tile."""
+
+COLUMNS = 128
+"""Columns of a block of panels: more are fewer reads of all rows, and fewer blocks for threads."""
+
+ROWS = 256
+"""Rows of a block: more are fewer reads of a panel, and more sums that L2 has to keep."""
+
+FEW_ROWS = 64
+"""The fewest, and those of an unknown number of rows, of which the last ones are no whole block."""
+
+LEAST_BLOCKS = 8
+"""Fewer are too few for threads to share."""
+
+
+def blocked(problem: Problem, plan: Plan, target: Target) -> Plan | None:
+    """The plan with blocks; None for one whose panels are not packed in front of all rows, has too
+    short a K, or too few rows and columns for threads to share.
+    """
+    plain = plan.panel is not None and plan.packing in ("stored", "whole") and plan.has_rows
+    if not plain or plan.batch or plan.narrow or plan.terms > 1 or plan.packed_rows:
+        return None
+    columns, (long, *taps) = problem.extents[plan.column].constant, problem.reductions
+    depth, terms = problem.extents[long].constant, _product(problem, taps)
+    inside = inside_loops(problem, plan)
+    if columns is None or depth is None or terms is None:
+        return None
+    bits = max(each.bits for each in problem.factors) * terms
+    most = int(SHARE_OF_L1 * target.l1_bytes * 8 // ((plan.width + plan.rows) * bits))
+    most = _within_tlb(problem, plan, long, min(most, plan.sum_block // terms), target)
+    size = _part(depth, max(1, most), LINE * 8 // bits if terms == 1 else 1)
+    rows, count = _row_block(problem, inside, plan.rows)
+    block = min(max(1, COLUMNS // plan.width), columns // plan.width * count // LEAST_BLOCKS)
+    if size >= depth or block < 1 or rows == 0:
+        return None
+    return replace(plan, k_block=size, sum_block=size * terms, column_block=block, row_block=rows)
+
+
+def _part(depth: int, most: int, line: int) -> int:
+    """About so many terms, whole lines of them: equal parts where there are such of half as many or
+    more.
+    """
+    sizes = range(most // line * line, most // 2, -line)
+    even = next((size for size in sizes if depth % size == 0), None)
+    return even or -(-depth // (-(-depth // most) * line)) * line
+
+
+def _within_tlb(problem: Problem, plan: Plan, loop: int, most: int, target: Target) -> int:
+    """So many terms, or those whose pages the first TLB has, where they are a page apart."""
+    assert plan.panel is not None, "a panel is packed"
+    step = problem.factors[1 - plan.panel].along[loop].step
+    apart = (0 if step is None else step.constant or 0) * problem.factors[1 - plan.panel].bits // 8
+    return most if apart < PAGE else min(most, target.cost.l1_tlb * 3 // 4)
+
+
+def inside_loops(problem: Problem, plan: Plan) -> list[int]:
+    """The loops inside that over panels, the rows last."""
+    others = [n for n in range(problem.outer) if n not in (plan.column, plan.row, *plan.batch)]
+    return others if plan.row is None else [*others, plan.row]
+
+
+def _row_block(problem: Problem, inside: Sequence[int], height: int) -> tuple[int | None, int]:
+    """The iterations of the outermost loop over rows in a block, and how many blocks there are at
+    least: equal ones of a constant number, None for all of them; of an unknown number few, which
+    are whole tiles. 0 where there are no such blocks.
+    """
+    outer, *others = inside
+    rows, each = problem.extents[outer].constant, _product(problem, others)
+    if rows is None:
+        return (0, 0) if others else (FEW_ROWS // height * height, 1)
+    if each is None:
+        return 0, 0
+    if rows * each <= ROWS:
+        return None, 1
+    sizes = (n for n in range(ROWS // each, 0, -1) if rows % n == 0 and n * each >= FEW_ROWS)
+    size = next(sizes, 0)
+    return size, rows // size if size else 0
+
+
+def _product(problem: Problem, loops: Sequence[int]) -> int | None:
+    return product(problem.extents[n] for n in loops).constant

@@ -1,0 +1,76 @@
+"""bytes, what was read since -> cycles: from which cache something comes again, and how long it
+takes.
+"""
+
+from __future__ import annotations
+
+from math import gcd, inf
+
+from msgspec import Struct
+
+from weft.compiler.target.target import LINE, Target
+
+FULL = 0.75
+"""The share of a cache that keeps what is read again: the rest is in the way of other lines."""
+
+
+class Moved(Struct, frozen=True):
+    """Cycles in which bytes come from L2, and from behind it."""
+
+    near: float = 0.0
+    far: float = 0.0
+
+    def __add__(self, other: Moved) -> Moved:
+        return Moved(self.near + other.near, self.far + other.far)
+
+    def __mul__(self, times: float) -> Moved:
+        return Moved(self.near * times, self.far * times)
+
+    @property
+    def cycles(self) -> float:
+        """All of them."""
+        return self.near + self.far
+
+
+class Caches:
+    """The caches of one core as rows see them that are so many bytes long and `step` bytes apart,
+    which is 0 for what is contiguous: the larger the power of two that divides the step, the fewer
+    sets they fall in.
+    """
+
+    def __init__(self, target: Target, row: int, step: int):
+        self._target = target
+        self._row = max(LINE, row)
+        self._step = step
+        cost = target.cost
+        self._l1 = FULL * self._capacity(target.l1_bytes, cost.l1_associativity)
+        self._l2 = FULL * self._capacity(target.l2_bytes, cost.l2_associativity)
+
+    def moved(self, bytes: float, since: float) -> Moved:
+        """The cycles in which bytes come again after so many others were read."""
+        cycles = bytes / self.bandwidth(since)
+        return Moved(cycles) if since <= self._l2 else Moved(0.0, cycles)
+
+    def bandwidth(self, since: float) -> float:
+        """Bytes a cycle of what is read again after so many other bytes; from L1, more than any
+        tile reads.
+        """
+        target, cost = self._target, self._target.cost
+        if since <= self._l1:
+            return inf
+        if since <= self._l2:
+            return cost.l2_bandwidth
+        far = since > FULL * target.l3_bytes
+        return cost.memory_gbs / cost.ghz if far else cost.l3_bandwidth
+
+    def _capacity(self, size: int, associativity: int) -> float:
+        """The bytes of a cache that the rows fall in."""
+        if self._step == 0:
+            return size
+        return size * self._row / max(self._row, gcd(self._step, size // associativity))
+
+
+def spread(step: int, row: int, target: Target) -> float:
+    """How many times their own bytes of L2 rows take that are so many bytes long, and apart."""
+    way = target.l2_bytes // target.cost.l2_associativity
+    return max(1.0, gcd(step, way) / max(LINE, row))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -166,6 +167,8 @@ def _further_off(
             continue
         size = max(_greatest(true), floor)
         own, eager = (float((x.double() - true.double()).abs().max()) for x in (one, other))
+        if not math.isfinite(eager):  # eager mode has no number where there is one
+            eager = TOLERANCES[other.dtype][0] * size
         if one.shape != other.shape or not own <= 2 * eager + within * size:
             return f"result {position}: off by {own:.3g}, eager by {eager:.3g}, of {size:.3g}"
     return None

@@ -29,6 +29,9 @@ APART = ("linalg.", "fft.", "special.")
 TIES = ("kthvalue", "topk")
 """Operators that return indices of elements, of equal ones that of any."""
 
+EQUAL = ("msort", "topk")
+"""Operators that may exchange equal elements, and with them whose gradients are whose."""
+
 UNSPECIFIED = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided")
 """Operators whose elements may be anything."""
 
@@ -73,6 +76,7 @@ def operator_outcome(name: str, dtype: torch.dtype, samples: int, dynamic: bool)
     given = list(op.sample_inputs("cpu", dtype, requires_grad=backward))
     chosen = random.Random(name).sample(given, min(samples, len(given)))
     flat = [_flat(op, sample) for sample in chosen]
+    flat = [_of_distinct(*each) for each in flat] if name in EQUAL else flat
     halves = dtype in (torch.float16, torch.bfloat16)  # in which eager mode rounds each step
     return _worst(flat, backward=backward, dynamic=dynamic, exact=halves)
 
@@ -174,6 +178,16 @@ def _flat(op: Any, sample: Any) -> tuple[Callable[..., Any], Sequence[Any]]:
         return _elements(first, found, *args, **kwargs) if op.name in TIES else found
 
     return function, [leaves[place] for place in places]
+
+
+def _of_distinct(function: Callable[..., Any], inputs: Sequence[Any]) -> Function:
+    """A function of its first input's distinct elements, whose gradients are those of equal ones
+    together.
+    """
+    x, *rest = inputs
+    values, places = x.detach().unique(return_inverse=True)
+    given = [values.requires_grad_(x.requires_grad), places, *rest]
+    return lambda distinct, at, *others: function(distinct[at], *others), given
 
 
 def _elements(x: torch.Tensor, found: Any, *args: Any, dim: int = -1, **_: Any) -> Any:

@@ -31,6 +31,7 @@ _SIDES: Final = {
     "torchvision.vit_b_16": 224, "torchvision.s3d": 64, "torchvision.mvit_v1_b": 224,
     "torchvision.raft_small": 128, "timm.levit_128s": 224, "timm.shvit_s1": 128,
     "timm.crossvit_tiny_240": 240, "timm.visformer_tiny": 224, "timm.botnet50ts_256": 256,
+    "timm.efficientvit_m1": 224, "timm.inception_v3": 96,
 }  # fmt: skip
 """Where 64 pixels a side are too few; timm's attention models are built for 224."""
 

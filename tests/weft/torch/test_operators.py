@@ -75,6 +75,9 @@ def test_factors_of_matrices():
         )  # fmt: skip
 
     check(functions, torch.randn(2, 4, 4), torch.randn(2, 4, 3))
+    half = torch.tensor([[0.5, 1.0], [0.0, -1.0]]).half()  # of which eager mode makes infinities
+    (found,) = evaluated(lambda a: (torch.linalg.matrix_exp(a),), half)
+    torch.testing.assert_close(found, torch.linalg.matrix_exp(half.float()).half())
     check(
         lambda a, b: (torch.linalg.det(a), torch.linalg.solve_ex(a, b)[0]),
         torch.randn(2, 3, 3, requires_grad=True),
@@ -141,10 +144,51 @@ def test_statistics():
             *torch.histogram(x[:0], 3),
             torch.hash_tensor(x).view(torch.int64), torch.hash_tensor(mask, 1).view(torch.int64),
             torch.linspace(5.7, -4.2, 7, dtype=torch.int64),  # of whole ends
+            *_of_points(x.nan_to_num(0).reshape(4, 2), edges),
+            x.nan_to_num(0).repeat_interleave(torch.tensor([2, 0]), 0, output_size=2),
         )  # fmt: skip
 
     x = torch.tensor([[0.2, 1.4, float("nan"), 0.9], [2.0, 2.1, -1.0, 0.3]])
     check(functions, x, x > 1, torch.tensor([-1.0, 0.0, 1.0, 2.5]))
+
+
+def _of_points(x, edges):
+    """Histograms of points by counts of parts, in a range and by weight, and by edges."""
+    weight = x[:, 0].exp()
+    counted, sides = torch.histogramdd(x, [2, 3], density=True)
+    within, _ = torch.histogramdd(x, [2, 2], range=[0.0, 1.5, -1.0, 2.0], weight=weight)
+    between, _ = torch.histogramdd(x, [edges, edges[1:]], weight=weight)
+    return (counted, *sides, within, between)
+
+
+def test_losses_of_classes_in_parts():
+    torch.manual_seed(0)
+    parts = torch.nn.LinearCrossEntropyOptions(batch_chunk_size=2)
+
+    def functions(x, matrix, bias, classes, weight):
+        given = {"linear_bias": bias, "reduction": "none", "options": parts}
+        loss = functional.linear_cross_entropy
+        return (
+            loss(x, matrix, classes, weight=weight, **given),
+            loss(x, matrix, classes, ignore_index=1, **given),
+        )
+
+    sources = map(torch.randn, ((5, 3), (4, 3), 4))
+    check(functions, *sources, torch.tensor([1, 3, 0, 1, 2]), torch.rand(4))
+
+
+def test_repeats_whose_sum_is_another_size_are_errors_of_the_call():
+    from weft.dialects.errors import InputError
+
+    fast = torch.compile(
+        lambda x, n: x.repeat_interleave(n, 0, output_size=3),
+        backend="weft",
+        options={"fallback": "error"},
+    )
+    x = torch.arange(2.0)
+    torch.testing.assert_close(fast(x, torch.tensor([1, 2])), torch.tensor([0.0, 1.0, 1.0]))
+    with pytest.raises(InputError, match="whose sum is the size of the result"):
+        fast(x, torch.tensor([1, 1]))
 
 
 def test_sizes_that_only_a_part_computes_with():

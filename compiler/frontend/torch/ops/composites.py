@@ -104,6 +104,26 @@ def _softmax(name: str, b: GraphBuilder, x: Term, dim: int, dtype: Attribute | N
     return activation.softmax(name, b, x if dtype is None else x.cast(dtype), dim)
 
 
+def _losses_of_classes(
+    b: GraphBuilder,
+    x: Term,
+    linear_weight: Term,
+    target: Term,
+    linear_bias: Term | None,
+    weight: Term | None,
+    ignore_index: int,
+    *_: object,
+) -> Term:
+    """The cross entropy of each row of a linear layer's results; torch takes rows in parts."""
+    logits = products.linear(b, x, linear_weight, linear_bias)
+    kept = target.equals(ignore_index).math("logical_not")
+    classes = kept.where(target, 0)
+    logs = activation.softmax("log_softmax", b, logits, 1)
+    own = logs.of(b.gather_elements(logs.value, classes.insert(1).value, axis=1))
+    losses = -own.reshape(target.shape)
+    return kept.where(losses if weight is None else losses * weight.take(classes, 0), 0.0)
+
+
 def _flatten(b: GraphBuilder, x: Term, start_dim: int = 0, end_dim: int = -1) -> Term:
     first, last = axis_of(x, start_dim), axis_of(x, end_dim)
     return x.reshape([*x.shape[:first], product(x.shape[first : last + 1]), *x.shape[last + 1 :]])
@@ -182,4 +202,5 @@ TABLE: Final[AtenTable] = {
     **entry(lambda b, x, other: x.reshape(other.shape), "view_as.default", "reshape_as.default"),
     **entry(_narrow, "narrow.default"),
     **entry(_einsum, "einsum.default"),
+    "torch_nn._linear_cross_entropy_batch_chunked_no_reduction.default": _losses_of_classes,
 }

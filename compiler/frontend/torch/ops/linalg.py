@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from weft.compiler.frontend import matrices
@@ -10,6 +11,7 @@ from weft.compiler.frontend.matrices import Loop
 from weft.compiler.frontend.torch.operands import (
     AtenTable,
     broadcast_shape,
+    computed,
     entry,
 )
 from weft.compiler.frontend.torch.ops.views import strided
@@ -344,7 +346,12 @@ _DOUBLINGS: Final = 16
 
 
 def matrix_exp(b: GraphBuilder, x: Term) -> Term:
-    """The exponential, by a series of the matrix halved often enough, and squares of it."""
+    """The exponential; of halves it is computed in f32."""
+    return computed(b, partial(_exponential, b), x)
+
+
+def _exponential(b: GraphBuilder, x: Term) -> Term:
+    """By a series of the matrix halved often enough, and squares of it."""
     _checked(x)
     if 0 in x.shape:
         return x

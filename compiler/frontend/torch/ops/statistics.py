@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -11,16 +12,18 @@ from weft.compiler.frontend.torch.operands import (
     axis_of,
     computed,
     entry,
+    only_static,
     promoted,
     term,
     with_axis,
 )
 from weft.compiler.frontend.torch.ops import indexing, reductions
 from weft.dialects.errors import UnsupportedError
-from weft.dialects.expr import Expr, ExprLike
+from weft.dialects.expr import Expr, ExprLike, product
 from weft.dialects.graph.core.algebra import Term, counted, joined, size_term
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import FLOATS, I32, I64
+from weft.dialects.graph.regions.effects import AssertOp
 
 
 def kthvalue(
@@ -169,16 +172,22 @@ def histc(b: GraphBuilder, x: Term, bins: int = 100, min: float = 0, max: float 
     return hits.cast(element or x.type.element).sum([1])
 
 
+def _parts(b: GraphBuilder, edges: Term, x: Term) -> tuple[Term, Term]:
+    """Between which edges numbers are, the last one included, and whether they are between any."""
+    count = edges.shape[0] - 1
+    part = searchsorted(b, edges, x, right=True) - 1
+    size = size_term(b, count, I64)
+    part = x.equals(edges.part(0, count, 1).reshape([])).where(size - 1, part)
+    return part, (part >= 0) & (part < size)
+
+
 def histogram(
     b: GraphBuilder, x: Term, bins: Term, weight: Term | None = None, density: bool = False
 ) -> tuple[Term, Term]:
     """The weights of elements between edges, both of the last bin's included; and the edges."""
     flat = x.reshape([x.type.size])
     count = bins.shape[0] - 1
-    part = searchsorted(b, bins, flat, right=True) - 1
-    last, size = bins.part(0, count, 1).reshape([]), size_term(b, count, I64)
-    part = flat.equals(last).where(size - 1, part)
-    inside = (part >= 0) & (part < size)
+    part, inside = _parts(b, bins, flat)
     numbers = counted(b, count).insert(1)
     hits = (numbers.equals(part.insert(0)) & inside.insert(0)).cast(x.type.element)
     found = (hits if weight is None else hits * weight.reshape([1, x.type.size])).sum([1])
@@ -186,6 +195,19 @@ def histogram(
         widths = bins.part(0, 1, count) - bins.part(0, 0, count)
         found = found / (found.sum([0]) * widths)
     return found, bins
+
+
+def _edges(x: Term, bins: int, range: Sequence[float]) -> Term:
+    """The edges of equal parts of a range, or from the least to the greatest element."""
+    first, last = range or (0.0, 1.0)
+    if first == last:
+        first, last = first - 0.5, last + 0.5
+    low, high = x.number(first), x.number(last)
+    if not range and x.type.size != 0:
+        low, high = _ends(x, 0.5)
+    step = (high - low) / float(bins)
+    edges = counted(x.b, bins + 1, x.type.element) * step + low
+    return joined([edges.part(0, 0, bins), high.reshape([1])], 0)
 
 
 def histogram_of_range(
@@ -197,16 +219,78 @@ def histogram_of_range(
     density: bool = False,
 ) -> tuple[Term, Term]:
     """The same of equal parts of a range, by default from the least to the greatest element."""
-    first, last = range or (0.0, 1.0)
-    if first == last:
-        first, last = first - 0.5, last + 0.5
-    low, high = x.number(first), x.number(last)
-    if not range and x.type.size != 0:
-        low, high = _ends(x, 0.5)
-    step = (high - low) / float(bins)
-    edges = counted(b, bins + 1, x.type.element) * step + low
-    edges = joined([edges.part(0, 0, bins), high.reshape([1])], 0)
-    return histogram(b, x, edges, weight, density)
+    return histogram(b, x, _edges(x, bins, range or ()), weight, density)
+
+
+def _coordinates(x: Term) -> list[Term]:
+    """The coordinates of points `[..., n]`, an axis each."""
+    (size,) = only_static(x.shape[-1:], "points")
+    points = x.reshape([product(x.shape[:-1]), size])
+    return [points.part(1, axis, 1).reshape(points.shape[:1]) for axis in range(size)]
+
+
+def edges_of_points(
+    b: GraphBuilder, x: Term, bins: Sequence[int], range: Sequence[float] | None = None, **_: object
+) -> list[Term]:
+    """The edges of equal parts of each axis of points `[..., n]`."""
+    ends = range or ()
+    return [
+        _edges(line, count, ends[2 * axis : 2 * axis + 2])
+        for axis, (line, count) in enumerate(zip(_coordinates(x), bins, strict=True))
+    ]
+
+
+def histogram_of_boxes(
+    b: GraphBuilder,
+    x: Term,
+    bins: Sequence[int],
+    range: Sequence[float] | None = None,
+    weight: Term | None = None,
+    density: bool = False,
+) -> Term:
+    """The weights of points in boxes between equal parts of each axis."""
+    return histogram_of_points(b, x, edges_of_points(b, x, bins, range), weight, density)
+
+
+def histogram_of_points(
+    b: GraphBuilder,
+    x: Term,
+    bins: Sequence[Term],
+    weight: Term | None = None,
+    density: bool = False,
+) -> Term:
+    """The weights of points `[..., n]` in boxes between the edges of each of `n` axes."""
+    counts = [edges.shape[0] - 1 for edges in bins]
+    axes, lines = range(len(bins)), _coordinates(x)
+    parts = [_parts(b, edges, line) for edges, line in zip(bins, lines, strict=True)]
+    place, inside = parts[0]
+    for count, (part, held) in zip(counts[1:], parts[1:], strict=True):
+        place, inside = place * size_term(b, count, I64) + part, inside & held
+    ones = x.number(1.0).expand(place.shape) if weight is None else weight
+    given = inside.where(ones.reshape(place.shape), 0.0)
+    into, safe = x.number(0.0).expand([product(counts)]), inside.where(place, 0)
+    total = b.scatter_elements(into.value, safe.value, given.value, axis=0, reduction="add")
+    found = x.of(total).reshape(counts)
+    if density:
+        found = found / found.sum(list(axes))
+        for axis, (edges, count) in enumerate(zip(bins, counts, strict=True)):
+            widths = edges.part(0, 1, count) - edges.part(0, 0, count)
+            found = found / widths.insert(*(each for each in axes if each != axis))
+    return found
+
+
+def repeated(b: GraphBuilder, repeats: Term, output_size: ExprLike | None = None) -> Term:
+    """Each position as often as a number says; all of them have to be `output_size`."""
+    if output_size is None:
+        raise UnsupportedError("requires the size of the result")
+    ends = repeats.cast(I64)
+    ends = ends.of(b.cumsum(ends.value, axis=0, exclusive=False, reverse=False))
+    total = ends.part(0, ends.shape[0] - 1, 1) if ends.type.size != 0 else ends.sum([0])
+    held = total.reshape([]).equals(size_term(b, Expr.of(output_size), I64))
+    rule = "repeat_interleave requires repeats whose sum is the size of the result"
+    b.builder.insert(AssertOp.of(held.value, rule, location=b.location))
+    found = searchsorted(b, ends, counted(b, output_size), right=True)
+    return found.cast(repeats.type.element)
 
 
 TABLE: Final[AtenTable] = {
@@ -221,4 +305,8 @@ TABLE: Final[AtenTable] = {
     **entry(mode, "mode.default"),
     **entry(histogram, "histogram.bins_tensor"),
     **entry(histogram_of_range, "histogram.bin_ct"),
+    **entry(histogram_of_points, "_histogramdd_from_bin_tensors.default"),
+    **entry(histogram_of_boxes, "_histogramdd_from_bin_cts.default"),
+    **entry(edges_of_points, "_histogramdd_bin_edges.default"),
+    **entry(repeated, "repeat_interleave.Tensor"),
 }

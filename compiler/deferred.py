@@ -74,7 +74,7 @@ def quicker_dataclasses() -> Generator[None]:
         return
     inspects = vars(dataclasses).get(_INSPECTS)
     setattr(dataclasses, _CREATE, _CreateLater(create))
-    setattr(dataclasses, _INSPECTS, _NoParameters)
+    setattr(dataclasses, _INSPECTS, _NoParameters(inspects))
     try:
         yield
     finally:
@@ -88,12 +88,20 @@ _LATER: Final = ("__init__", "__eq__", "__hash__", "__repr__", "__setattr__", "_
 
 
 class _NoParameters:
-    """In the place of `inspect`, of which dataclasses ask a text for their classes alone."""
+    """In the place of `inspect`, of which dataclasses ask a text for their classes, and since 3.12
+    their annotations.
+    """
+
+    def __init__(self, inspects: Any):
+        self._inspects = inspects
 
     @staticmethod
     def signature(_: type[Any]) -> str:
         """No parameters."""
         return ""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inspects, name)
 
 
 class _CreateLater:

@@ -1,6 +1,7 @@
 """Dataclasses whose methods are made when they are first called are like any others."""
 
 import dataclasses
+import inspect
 import sys
 from dataclasses import FrozenInstanceError, dataclass, field
 from typing import Any
@@ -95,3 +96,11 @@ def test_within_another_the_outer_one_ends():
             pass
         assert is_deferring()
     assert not is_deferring()
+
+
+def test_all_else_of_inspect_is_there():
+    with quicker_dataclasses():
+        seen_by_dataclasses = vars(dataclasses)["inspect"]
+        assert seen_by_dataclasses is not inspect
+        assert seen_by_dataclasses.get_annotations is inspect.get_annotations
+    assert vars(dataclasses)["inspect"] is inspect

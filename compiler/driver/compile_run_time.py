@@ -96,13 +96,13 @@ class RunTimeTask(Struct, frozen=True):
     def find_prebuilt(self) -> bytes | None:
         """The object, if it comes with weft."""
         comes = self.target in _PREBUILT and self.prefix == ANY_PREFIX and not self.levels
-        return find_prebuilt(*self._place()) if comes else None
+        return find_prebuilt(*self._key()) if comes else None
 
     def write_prebuilt(self) -> None:
         """Has the object come with weft."""
-        write_prebuilt(*self._place(), self.compile_anew())
+        write_prebuilt(*self._key(), self.compile_anew())
 
-    def _place(self) -> tuple[str, str]:
+    def _key(self) -> tuple[str, str]:
         return f"run_time.{self.target.triple}", prebuilt_key([self.keys[0], _digest_of(_SOURCES)])
 
     def remember(self, code: bytes) -> None:

@@ -15,7 +15,7 @@ func.func @main(%x: !graph.tensor<[n, 128, 28, 28], f32>) -> !graph.tensor<[n, 1
 
 // Of few pixels and many weights threads share the columns: each reads half of the weight.
 // CHECK-LABEL: loop.kernel @conv_
-// CHECK: loop.for %jo = 0 to 32 parallel {
+// CHECK: loop.for %joo = 0 to 8 parallel {
 func.func @main(%x: !graph.tensor<[1, 512, 7, 7], f32>) -> !graph.tensor<[1, 512, 7, 7], f32> {
   %f = graph.constant {key = "f", shape = #graph.shape<[512, 512, 1, 1]>, element = f32} : () -> !graph.tensor<[512, 512, 1, 1], f32>
   %y = graph.conv %x, %f {group = 1 : i64} : (!graph.tensor<[1, 512, 7, 7], f32>, !graph.tensor<[512, 512, 1, 1], f32>) -> !graph.tensor<[1, 512, 7, 7], f32>

@@ -87,6 +87,7 @@ def product(
     transposed: bool = False,
     columns_first: bool = False,
     element: Attribute = F32,
+    symbols: Sequence[str] = (),
 ) -> KernelOp:
     """C = A B, or A times the transpose of B, summed up in f32; A may be stored by columns."""
 
@@ -100,7 +101,7 @@ def product(
 
     first = buffer([depth, rows] if columns_first else [rows, depth], element)
     other = buffer([columns, depth] if transposed else [depth, columns], element)
-    return kernel(mm, lhs=first, rhs=other, out=[rows, columns])
+    return kernel(mm, symbols, lhs=first, rhs=other, out=[rows, columns])
 
 
 def turned_product(rows: int, columns: int, depth: int) -> KernelOp:

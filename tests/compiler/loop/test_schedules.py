@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -24,6 +24,7 @@ from weft.compiler.loop.primitives import tile
 from weft.compiler.loop.schedule_file import apply_schedule
 from weft.compiler.loop.schedules import SCHEDULES, Schedule, contraction, schedule_kernel
 from weft.compiler.loop.schedules.contraction import Choose
+from weft.compiler.loop.schedules.gemm import blocks
 from weft.compiler.loop.schedules.gemm.macro_kernel import apply_plan
 from weft.compiler.loop.schedules.gemm.plan import Packing, Plan
 from weft.compiler.loop.schedules.gemm.plans import first_plan, plan_with
@@ -204,6 +205,37 @@ def test_fewer_rows_pay_for_copies_of_panels_whose_terms_crowd(columns: int, sco
     assert list(contraction.apply_all(op, small, first_plan)) == ["contraction"]
     found = {alloc.scope.data for alloc in op.walk() if isinstance(alloc, AllocOp)}
     assert found - {"registers"} == scopes
+
+
+@pytest.mark.parametrize(
+    ("build", "sizes"),
+    [
+        (partial(kernels.product, 12, 40, 21), {}),
+        (partial(kernels.product, 8, 33, 48), {}),
+        (partial(kernels.product, "n", 40, 21, symbols=["n"]), {"n": 11}),
+        (partial(kernels.product, "n", 40, 21, symbols=["n"]), {"n": 3}),
+    ],
+)
+def test_a_long_k_goes_by_blocks(
+    build: Callable[[], KernelOp], sizes: dict[str, int], monkeypatch: pytest.MonkeyPatch
+):
+    smaller = {"ROWS": 6, "FEW_ROWS": 2, "UNKNOWN_ROWS": 6, "COLUMNS": 32, "LEAST_BLOCKS": 1}
+    for name, value in smaller.items():
+        monkeypatch.setattr(blocks, name, value)
+    taken: list[Plan] = []
+
+    def choose(problem: Problem, view: View, target: Target) -> Plan:
+        plan = plan_with(problem, view, target, 3, 2, "whole")
+        found = None if plan is None else blocks.blocked(problem, plan, target)
+        assert found is not None
+        taken.append(found)
+        return found
+
+    op = build()
+    caches = replace(GENERIC, l1_bytes=1024)
+    assert list(contraction.apply_all(op, caches, choose)) == ["contraction"]
+    assert len(taken) == 1
+    kernels.same(build(), op, **sizes)
 
 
 @pytest.mark.parametrize("rows", [16, 17])

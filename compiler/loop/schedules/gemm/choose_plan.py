@@ -19,8 +19,8 @@ from weft.dialects.errors import IllegalSchedule
 from weft.dialects.expr import Expr
 
 LEAST_GAIN = 0.97
-"""The share of the first plan's time that another one has to be below: the order of
-costs that are nearer is not that of the times that were measured.
+"""The share of the first plan's time that another one has to be below: the order of costs that are
+nearer is not that of the times that were measured.
 """
 
 SAMPLES = (8, 32, 128)
@@ -85,12 +85,12 @@ def rated_plans(problem: Problem, view: View, target: Target) -> tuple[Rated, ..
         return tuple(Rated(each, ()) for each in firsts)
     plans = {(view, each): None for each in firsts}
     tiled = list(tile_plans(problem, view, target))
-    # Of an unknown number of rows the tallest tiles that divide a block are those of the first.
-    blocks = [
-        blocked(problem, each, target) for each in tiled if not dynamic or each.rows == first.rows
-    ]
-    own = [*([] if dynamic else tiled), *filter(None, blocks)]
-    plans |= {(view, plan): None for plan in own}
+    if not dynamic:
+        plans |= {(view, plan): None for plan in tiled}
+    for plan in tiled:
+        blocks = blocked(problem, plan, target)
+        if blocks is not None and (not dynamic or plan.rows == first.rows):
+            plans[view, blocks] = None
     for other in others:
         across = [first_plan(problem, other, target)]
         across += [] if dynamic else packed_plans(problem, other, target)

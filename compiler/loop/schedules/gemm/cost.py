@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.compiler.loop.primitives.matrix import TILE_ROWS
-from weft.compiler.loop.schedules.gemm.blocks import LEAST_BLOCKS
+from weft.compiler.loop.schedules.gemm.blocks import LEAST_BLOCKS, inside_loops
 from weft.compiler.loop.schedules.gemm.caches import FULL, Caches, Moved, spread
 from weft.compiler.loop.schedules.gemm.loop_order import SCATTERED, kept_bytes
 from weft.compiler.loop.schedules.gemm.plan import Plan
@@ -142,7 +142,7 @@ class _Product:
 
     def __init__(self, problem: Problem, plan: Plan, target: Target, *, cold: bool):
         sizes = [extent.constant or 0 for extent in problem.extents]
-        if plan.row_block is not None and sizes[plan.row or 0] < plan.row_block:
+        if plan.row_block is not None and sizes[inside_loops(problem, plan)[0]] < plan.row_block:
             plan = replace(plan, k_block=None, column_block=None, row_block=None)
         self.plan = plan
         self.cold = cold

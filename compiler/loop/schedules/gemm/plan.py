@@ -56,7 +56,7 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     another.
     """
     row_block: int | None = None
-    """Rows of such a block; None for all of them."""
+    """Iterations of the outermost loop over rows in such a block; None for all of them."""
     sum_block: int = LONGEST_SUM
     widened_panel: bool = False
     """Whether the copy of the panel has the type of the accumulators."""

@@ -252,9 +252,9 @@ def _stage_accumulators(
     partial: bool = False,
 ) -> tuple[SSAValue, list[list[ForOp]]]:
     """Keeps the accumulators of a tile in registers, its columns contiguous; returns them and the
-    nests that load them and store them, or set them to zero and add them where they are `partial`
-    results of what memory holds. Of columns that may be
-    less than a vector, each row has whole vectors, for registers are not addressed by elements.
+    nests that load them, where memory holds partial results, and store them, or that set them to
+    zero and add them, where they are `partial` results themselves. Of columns that may be less than
+    a vector, each row has whole vectors, for registers are not addressed by elements.
     """
     axis = column_axis(accesses_to(result, at)[0], ji)
     assert axis is not None, "the columns index the result"

@@ -126,10 +126,8 @@ def mobilenet_v2(lib: Library) -> Any:
             hidden, norm = channels * expansion, lib.nn.BatchNorm2d
             self.adds, self.expand = stride == 1 and channels == wider, None
             if expansion > 1:
-                self.expand, self.norm1 = (
-                    lib.nn.Conv2d(channels, hidden, 1, bias=False),
-                    norm(hidden),
-                )
+                self.expand = lib.nn.Conv2d(channels, hidden, 1, bias=False)
+                self.norm1 = norm(hidden)
             self.depth = lib.nn.Conv2d(hidden, hidden, 3, stride, 1, groups=hidden, bias=False)
             self.project = lib.nn.Conv2d(hidden, wider, 1, bias=False)
             self.norm2, self.norm3 = norm(hidden), norm(wider)
@@ -142,10 +140,8 @@ def mobilenet_v2(lib: Library) -> Any:
     class MobileNetV2(lib.module):
         def __init__(self) -> None:
             super().__init__()
-            self.stem, self.norm1 = (
-                lib.nn.Conv2d(3, 32, 3, 2, 1, bias=False),
-                lib.nn.BatchNorm2d(32),
-            )
+            self.stem = lib.nn.Conv2d(3, 32, 3, 2, 1, bias=False)
+            self.norm1 = lib.nn.BatchNorm2d(32)
             blocks: list[Any] = []
             channels = 32
             for expansion, wider, count, stride in (
@@ -156,10 +152,8 @@ def mobilenet_v2(lib: Library) -> Any:
                     blocks.append(Inverted(channels, wider, 1 if number else stride, expansion))
                     channels = wider
             self.blocks = lib.nn.ModuleList(blocks)
-            self.last, self.norm2 = (
-                lib.nn.Conv2d(320, 1280, 1, bias=False),
-                lib.nn.BatchNorm2d(1280),
-            )
+            self.last = lib.nn.Conv2d(320, 1280, 1, bias=False)
+            self.norm2 = lib.nn.BatchNorm2d(1280)
             self.head = lib.nn.Linear(1280, 1000)
 
         def forward(self, x: Any) -> Any:

@@ -208,68 +208,6 @@ threading.Thread(target=work).start()
 """
 
 
-FIRST_CALLS = """
-from weft.jax_plugin import evaluated
-
-jax.config.update("jax_enable_x64", True)
-floats = np.array([0, -0.0, 1, -1, 3, 0.1, np.nan, np.inf, -np.inf, 1e-40, -1e-44, 3e38], "f")
-pairs = [np.repeat(floats, 12), np.tile(floats, 12)]
-whole = np.array([0, 1, -1, 7, 2**31 - 1, -(2**31)], np.int32)
-
-def of_floats(x, y):
-    ordered = jnp.sort(x), jnp.argmax(y), jnp.cumsum(x[:3]), x.reshape(12, 12).T[:, 1:]
-    return x > y, jnp.maximum(x, y), jnp.minimum(x, -y), jnp.where(x != y, x, abs(y)), *ordered
-
-def of_whole(x):
-    shifted = jax.lax.shift_right_logical(x, np.int32(3)), x.astype(np.float32), x.astype(np.int8)
-    picked = x[jnp.array([0, -1, 9])], jax.nn.one_hot(x, 8), jnp.sum(x), jnp.max(x)
-    return x * 3 + x, *shifted, *picked, jnp.concatenate([x, x[::-1]])
-
-cases = [(of_floats, pairs), (of_whole, [whole])]
-for of_two in (jnp.add, jnp.subtract, jnp.multiply, jnp.divide):
-    cases.append((of_two, pairs))
-cases += [(jnp.sqrt, [floats]), (lambda x, y: (x - y) / y, pairs), (lambda x: x / 7, [floats])]
-
-def evaluate(*given, **named):
-    global count
-    count += 1
-    return evaluate_block(*given, **named)
-
-evaluate_block, evaluated.evaluate_block, count = evaluated.evaluate_block, evaluate, 0
-
-def bits():
-    results = jax.tree.leaves([jax.jit(f)(*given) for f, given in cases])
-    return [np.where(x == x, x, 0).tobytes() + (x != x).tobytes() for x in map(np.asarray, results)]
-
-first = bits()
-assert count == len(cases), count
-evaluated.most_bytes = 0
-jax.clear_caches()
-assert bits() == first and count == len(cases)
-
-# what is called often is compiled, another time than what rounds twice; errors are exceptions
-evaluated.most_bytes, count = 1 << 18, 0
-often, twice = jax.jit(lambda x: x + 3), jax.jit(lambda x: x * x + 3)
-for _ in range(evaluated.CALLS + 6):
-    assert np.asarray(often(whole)).tolist() == (whole + 3).tolist()
-    twice(floats)
-assert count == evaluated.CALLS, count
-
-def broken(*given, **named):
-    raise ValueError("no memory")
-
-evaluated.evaluate_block = broken
-try:
-    jax.jit(lambda x: x + 5)(whole)
-except RuntimeError as error:
-    print(error)
-"""
-
-
-def test_first_calls_without_code_have_its_bits():
-    assert run(FIRST_CALLS).splitlines() == ["INTERNAL: ValueError: no memory"]
-
-
 def test_memory_and_platforms_and_the_end():
     assert run(MEMORY, "weft,cpu").splitlines() == ["1.5", "0.739"]
 

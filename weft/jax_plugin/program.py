@@ -7,8 +7,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,6 +17,7 @@ from weft.compiler.deferred import deferred, fewer_collections
 from weft.compiler.driver.options import Options
 from weft.compiler.frontend.stablehlo.jaxlib_text import read_bytecode
 from weft.compiler.frontend.stablehlo.platform import HOST_CALL
+from weft.compiler.machine.artifact.artifact import Compiled
 from weft.compiler.machine.artifact.cache import default_cache
 from weft.compiler.machine.artifact.compiler_digest import compiler_digest
 from weft.compiler.machine.artifact.store import cache_key
@@ -29,21 +29,16 @@ from weft.jax_plugin.description import Description
 from weft.jax_plugin.options import device_counts
 
 if TYPE_CHECKING:
-    from weft.compiler.frontend.imported import ImportedModel
-    from weft.jax_plugin import evaluated
     from weft.jax_plugin import import_program as importing
-
-    Code = Executable | evaluated.Evaluated
 else:
-    evaluated = deferred("weft.jax_plugin.evaluated")
     importing = deferred("weft.jax_plugin.import_program")
 
 
 class Program:
-    """A program, the code that computes it, and its structure in native code."""
+    """A compiled program, and its structure in native code."""
 
-    def __init__(self, described: Description, code: Code) -> None:
-        self._codes: list[tuple[Code, Any]] = []
+    def __init__(self, described: Description, executable: Executable) -> None:
+        self._executable = executable
         self._held: list[Any] = []
         self.structure: Any = OBJECTS["Executable"].structure()
         self.address = ctypes.addressof(self.structure)
@@ -58,29 +53,21 @@ class Program:
         self._set("output_dims", ctypes.c_int64, [dim for each in described.dims for dim in each])
         self._set("output_ranks", ctypes.c_int64, [len(each) for each in described.dims])
         self._set("output_sizes", ctypes.c_int64, described.sizes)
-        donors = {target: source for source, target in code.donated}
+        donors = {target: source for source, target in executable.donated}
         self._set("donors", ctypes.c_int64, [donors.get(at, -1) for at in range(results)])
         self._set("logical_ids", ctypes.c_int32, [0, 0])
-        self.use(code)
-
-    def use(self, code: Code) -> None:
-        """Computes by this from now on, but for calls that have begun."""
-        native = OBJECTS["Code"].structure()
-        native.context, native.run, native.workspace_size = code.native_call()
-        self._codes.append((code, native))
-        self.structure.code = ctypes.addressof(native)
+        native = executable.native_call()
+        owner.context, owner.run, owner.workspace_size = native
 
     def fail(self, status: int) -> None:
         """Raises what a call failed with."""
-        for code, _ in self._codes:
-            code.fail(status)
+        self._executable.fail(status)
 
     def close(self) -> None:
         """Gives back what the structure refers to."""
         libc: Any = ctypes.CDLL(None)
-        for _, native in self._codes:
-            libc.free(ctypes.c_void_p(native.workspace))
-            native.workspace = None
+        libc.free(ctypes.c_void_p(self.structure.workspace))
+        self.structure.workspace = None
 
     def _set(self, member: str, c_type: Any, values: Sequence[int]) -> None:
         array = (c_type * max(1, len(values)))(*values)
@@ -108,40 +95,24 @@ def compile_program(code: bytes, options: bytes) -> Program:
     if counts != (1, 1):
         rule = "a program requires one device"
         raise UnsupportedError(f"{rule}, got {counts[0]} replicas of {counts[1]} partitions")
-    return _found_or_made(*read_bytecode(code, "program"))
+    described, compiled = _found_or_made(*read_bytecode(code, "program"))
+    return Program(described, compiled.executable())
 
 
-@cache
-def _plain_options() -> Options:
-    return Options()
-
-
-def _found_or_made(text: str, arrays: Sequence[Array]) -> Program:
-    """A program with the functions of this process is in no cache. Those whose first calls are
-    evaluated are compiled at once where another process has had them.
-    """
-    store, plain = default_cache(os.environ), _plain_options()
+def _found_or_made(text: str, arrays: Sequence[Array]) -> tuple[Description, Compiled]:
+    """A program with the functions of this process is in no cache."""
+    cache, plain = default_cache(os.environ), Options()
     held = [hashlib.sha256(each.tobytes()).hexdigest() for each in arrays]
     key = cache_key([text, *held, plain.digest, compiler_digest()])
     key = None if HOST_CALL in text else key
-    told = "" if key is None else cache_key([key, "description"])
-    stored = None if key is None else store.find_kernel(told)
-    found = None if key is None or stored is None else store.find(key, plain.target)
-    if stored is not None and found is not None:
-        return Program(msgspec.json.decode(stored, type=Description), found.executable())
-
-    def made(imported: ImportedModel, donated: Mapping[str, str]) -> Executable:
-        options = options_of(imported, plain, donate=donated)
-        return compile_cached(imported, options, store, key=key).executable()
-
+    if key is not None:
+        stored = cache.find_kernel(cache_key([key, "description"]))
+        found = None if stored is None else cache.find(key, plain.target)
+        if stored is not None and found is not None:
+            return msgspec.json.decode(stored, type=Description), found
     imported, donated, described = importing.import_program(text, arrays)
-    if key is not None and stored is None:
-        store.keep_kernel(told, msgspec.json.encode(described))
-    if stored is not None or donated or not evaluated.is_exact(imported):
-        return Program(described, made(imported, donated))
-
-    def compile_() -> None:
-        program.use(made(*importing.import_program(text, arrays)[:2]))
-
-    program = Program(described, evaluated.Evaluated(imported, compile_))
-    return program
+    options = options_of(imported, plain, donate=donated)
+    compiled = compile_cached(imported, options, cache, key=key)
+    if key is not None:
+        cache.keep_kernel(cache_key([key, "description"]), msgspec.json.encode(described))
+    return described, compiled

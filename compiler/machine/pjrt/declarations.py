@@ -180,8 +180,7 @@ Executable references:q is_deleted:b name:p name_size:q one:q num_inputs:q num_o
 code_size:q num_properties:q properties:p output_kinds:p output_kind_sizes:p input_kinds:p \
 input_kind_sizes:p output_types:p output_dims:p output_ranks:p output_sizes:p donors:p \
 fingerprint:p fingerprint_size:q itself:p devices:p num_devices:q logical_ids:p device:p memory:p \
-code:p fail:p
-Code context:p run:p workspace_size:q workspace:p
+context:p run:p workspace_size:q workspace:p fail:p
 Buffer is_deleted:b is_on_cpu:b type:i external:q data:p size:q num_dims:q dims:p nothing:p \
 num_nothing:q device:p memory:p on_delete:p on_delete_arg:p
 Program struct_size:q extensions:p code:p code_size:q format:p format_size:q

@@ -55,8 +55,8 @@ define ptr @LoadedExecutable_Delete(ptr %args) {
 }
 
 ; Memory that starts with room for its own size, behind which so many bytes are aligned.
-define internal ptr @take.workspace(ptr %code, i64 %bytes) {
-  %cell = getelementptr i8, ptr %code, i64 $Code.workspace
+define internal ptr @take.workspace(ptr %executable, i64 %bytes) {
+  %cell = getelementptr i8, ptr %executable, i64 $Executable.workspace
   %spare = atomicrmw xchg ptr %cell, ptr null acquire
   %none = icmp eq ptr %spare, null
   br i1 %none, label %new, label %reuse
@@ -206,10 +206,9 @@ made:
   store ptr %answer, ptr %written.at
   %number.next = add i64 %number, 1
   br label %output
-run: ; by the code that the program has now: another call may give it other code
-  %code = get Executable.code %executable
-  %bytes = get Code.workspace_size %code
-  %workspace = call ptr @take.workspace(ptr %code, i64 %bytes)
+run:
+  %bytes = get Executable.workspace_size %executable
+  %workspace = call ptr @take.workspace(ptr %executable, i64 %bytes)
   %no.workspace = icmp eq ptr %workspace, null
   br i1 %no.workspace, label %poor, label %start
 start:
@@ -228,10 +227,10 @@ start:
   store i64 0, ptr %call.6
   %call.7 = getelementptr %call, ptr %call, i64 0, i32 7
   store i64 0, ptr %call.7
-  %context = get Code.context %code
-  %function = get Code.run %code
+  %context = get Executable.context %executable
+  %function = get Executable.run %executable
   %status = call i32 %function(ptr %context, ptr %call)
-  %cell = getelementptr i8, ptr %code, i64 $Code.workspace
+  %cell = getelementptr i8, ptr %executable, i64 $Executable.workspace
   %other = atomicrmw xchg ptr %cell, ptr %workspace acq_rel
   call void @free(ptr %other)
   %well = icmp eq i32 %status, 0

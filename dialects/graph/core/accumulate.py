@@ -36,22 +36,6 @@ def highest(element: Attribute) -> Number:
     return (1 << (width(element) - (0 if is_unsigned(element) else 1))) - 1
 
 
-def evaluate_mean(x: Array, axes: tuple[int, ...]) -> Array:
-    """The mean in NumPy, rounded towards zero for integers."""
-    total = np.sum(x, axis=axes, keepdims=True, dtype=x.dtype)
-    count = math.prod(x.shape[axis] for axis in axes)
-    if x.dtype.kind == "f":
-        return total / x.dtype.type(count)
-    return np.abs(total) // x.dtype.type(max(count, 1)) * np.sign(total)
-
-
-def evaluate_extremum(x: Array, axes: tuple[int, ...], start: Number, *, least: bool) -> Array:
-    """The greatest or the `least` in NumPy; of zeros of both signs 0 is greater than -0."""
-    found: Array = (np.min if least else np.max)(x, axis=axes, keepdims=True, initial=start)
-    zero = np.any((x == 0) & (np.signbit(x) == least), axis=axes, keepdims=True)
-    return np.where(zero & (found == 0), found.dtype.type(-0.0 if least else 0.0), found)
-
-
 def fill(
     b: LoopBuilder, target: SSAValue, shape: Sequence[ExprLike], value: Number, element: Attribute
 ) -> None:

@@ -12,14 +12,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
 from weft.dialects.expr import Expr, product, row_major_strides
-from weft.dialects.graph.core.accumulate import (
-    evaluate_mean,
-    fill,
-    lowest,
-    round_totals,
-    start_totals,
-    widen,
-)
+from weft.dialects.graph.core.accumulate import fill, lowest, round_totals, start_totals, widen
 from weft.dialects.graph.core.algebra import Term, counted, size_term
 from weft.dialects.graph.core.batching import merged
 from weft.dialects.graph.core.builder import GraphBuilder
@@ -40,6 +33,7 @@ from weft.dialects.graph.ops.reduce import (
     ReduceMaxOp,
     ReduceMeanOp,
     ReductionOp,
+    evaluate_mean,
     mean_of,
 )
 from weft.dialects.graph.ops.search import beats

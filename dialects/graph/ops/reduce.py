@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import partial
@@ -13,15 +14,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from weft.dialects.expr import Expr, maximum, minimum, product
-from weft.dialects.graph.core.accumulate import (
-    evaluate_extremum,
-    evaluate_mean,
-    highest,
-    lowest,
-    magnitude,
-    start_totals,
-    widen,
-)
+from weft.dialects.graph.core.accumulate import highest, lowest, magnitude, start_totals, widen
 from weft.dialects.graph.core.batching import again
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp, ints
@@ -165,6 +158,15 @@ def mean_of(b: LoopBuilder, total: Scalar, count: Expr) -> Scalar:
     return total / b.index(divisor, total.element)
 
 
+def evaluate_mean(x: Array, axes: tuple[int, ...]) -> Any:
+    """The mean in NumPy, rounded towards zero for integers."""
+    total = np.sum(x, axis=axes, keepdims=True, dtype=x.dtype)
+    count = math.prod(x.shape[axis] for axis in axes)
+    if x.dtype.kind == "f":
+        return total / x.dtype.type(count)
+    return np.abs(total) // x.dtype.type(max(count, 1)) * np.sign(total)
+
+
 class ReduceOp(ReductionOp):
     """A reduction over the attribute `axes`: negative ones count from the end, none is allowed.
 
@@ -249,10 +251,6 @@ class ExtremumOp(ReduceOp):
     ELEMENTS: ClassVar[tuple[Attribute, ...]] = (*NUMBERS, BOOL)
     AXES_OF_ONE_VANISH: ClassVar = True
 
-    def evaluate(self, x: Array, axes: tuple[int, ...]) -> Any:
-        start = self.start(self.result_type.element)
-        return evaluate_extremum(x, axes, start, least=self.COMBINATION == "min")
-
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         attained = b.equal(self.operand, self.spread(b, self.result))
         ones, zeros = b.filled(1, self.operand), b.filled(0, self.operand)
@@ -272,6 +270,9 @@ class ReduceMaxOp(ExtremumOp):
     def start(self, element: Attribute) -> Number:
         return lowest(element)
 
+    def evaluate(self, x: Array, axes: tuple[int, ...]) -> Any:
+        return np.max(x, axis=axes, keepdims=True, initial=lowest(self.result_type.element))
+
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
         elements = self.fold_elements(operands[0])
         return [maximum(elements)] if elements else None
@@ -287,6 +288,9 @@ class ReduceMinOp(ExtremumOp):
 
     def start(self, element: Attribute) -> Number:
         return highest(element)
+
+    def evaluate(self, x: Array, axes: tuple[int, ...]) -> Any:
+        return np.min(x, axis=axes, keepdims=True, initial=highest(self.result_type.element))
 
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
         elements = self.fold_elements(operands[0])

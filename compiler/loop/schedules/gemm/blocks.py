@@ -70,8 +70,7 @@ def _part(depth: int, most: int, line: int) -> int:
 def _within_tlb(problem: Problem, plan: Plan, loop: int, most: int, target: Target) -> int:
     """So many terms, or those whose pages the first TLB has, where they are a page apart."""
     assert plan.panel is not None, "a panel is packed"
-    step = problem.factors[1 - plan.panel].along[loop].step
-    apart = (0 if step is None else step.constant or 0) * problem.factors[1 - plan.panel].bits // 8
+    apart = problem.factors[1 - plan.panel].bytes_apart(loop)
     return most if apart < PAGE else min(most, target.cost.l1_tlb * 3 // 4)
 
 

@@ -129,12 +129,6 @@ def may_be_cold(problem: Problem, target: Target) -> bool:
     return any(each.bytes > least[each.is_weight] for each in problem.factors)
 
 
-def _bytes_apart(operand: Operand, loop: int | None) -> int:
-    """How far apart the elements along a loop are; 0 where that varies, or there is no loop."""
-    step = None if loop is None else operand.along[loop].step
-    return 0 if step is None else (step.constant or 0) * operand.bits // 8
-
-
 class _Product:
     """What the terms have in common: the sizes by the parts that loops play in the plan, in
     elements, and the bytes of both factors.
@@ -169,10 +163,10 @@ class _Product:
         self.transposed = problem.result.along[plan.column].lanes != 1
         self.contiguous_rows = self._are_rows_contiguous(problem)
         last, row = problem.reductions[-1], plan.row
-        self.result_row = _bytes_apart(problem.result, row)
-        self.step = _bytes_apart(self.panel, last) if plan.packing == "none" else 0
-        self.row_step = 0 if plan.packed_rows else _bytes_apart(self.other, row)
-        self.apart = _bytes_apart(self.other, last)
+        self.result_row = problem.result.bytes_apart(row)
+        self.step = self.panel.bytes_apart(last) if plan.packing == "none" else 0
+        self.row_step = 0 if plan.packed_rows else self.other.bytes_apart(row)
+        self.apart = self.other.bytes_apart(last)
         self.caches = Caches(target, plan.width * self.panel.bits // 8, self.step)
 
     def _read(self, operand: Operand, sizes: Sequence[int]) -> tuple[float, float]:

@@ -67,6 +67,11 @@ class Operand(Struct, frozen=True, kw_only=True):
         dims = self.along[loop].dims
         return self.is_row_major and len(dims) == 2 and dims[1] == dims[0] + 1
 
+    def bytes_apart(self, loop: int | None) -> int:
+        """How far apart the elements along a loop are; 0 where that varies, or there is no loop."""
+        step = None if loop is None else self.along[loop].step
+        return 0 if step is None else (step.constant or 0) * self.bits // 8
+
     @property
     def bytes(self) -> int:
         """The size in memory; 0 where that is dynamic."""

@@ -13,8 +13,7 @@ def set_conflicts(problem: Problem, panel: Operand, target: Target) -> float:
     """How many times over the elements along K fill the sets of L2 that they fall in: the larger
     the power of two that divides their stride, the fewer sets there are.
     """
-    step = panel.along[problem.outer].step
-    bytes = (0 if step is None else step.constant or 0) * panel.bits // 8
+    bytes = panel.bytes_apart(problem.outer)
     return (problem.depth or 0) * (bytes & -bytes) / target.l2_bytes
 
 

@@ -98,7 +98,7 @@ def apply(nest: ForOp, target: Target) -> None:
             prefetch(load, around[-1], PREFETCH_DISTANCE)
     for loop in _products_of_words(nest):
         _multiply_words(loop, target)
-    pipeline_tiles(nest)
+    pipeline_tiles(nest, target)
     for chain in _products(nest):
         _tile_product(chain, target)
     for loop in loops_in(nest):

@@ -259,7 +259,9 @@ class WordProduct(PanelProduct, frozen=True):
 
     def _kept_rows(self, depth: int) -> int:
         row_bytes = depth * 4 * self.row_parts // WORD_TERMS
-        return min(MOST_ROWS // max(2, self.row_parts), KEPT_WORD_BYTES // row_bytes)
+        # Results of an unknown size go through the caches, and take the place of sums.
+        fewer = 1 if self.rows.constant is not None else 2
+        return min(MOST_ROWS // max(fewer, self.row_parts), KEPT_WORD_BYTES // row_bytes)
 
     def _panel(self, tile: Expr, first: Expr) -> SSAValue:
         b, w, parts = self.b, self.weights, self.weight_parts

@@ -51,7 +51,7 @@ Array = NDArray[Any]
 Run = Callable[[], list[Array]]
 
 SECONDS: Final = 0.4
-"""Processor time that each side is measured for, at least."""
+"""Time that weft is measured for, at least."""
 
 LEAST_ROUNDS: Final = 7
 EXAMPLES: Final = 4
@@ -167,7 +167,7 @@ def in_turns(runs: Mapping[str, Run], threads: int) -> dict[str, float]:
     spent: dict[str, list[float]] = {name: [] for name in runs}
     for run in runs.values():
         run()
-    while min(map(len, spent.values())) < LEAST_ROUNDS or min(map(sum, spent.values())) < SECONDS:
+    while len(spent["weft"]) < LEAST_ROUNDS or sum(spent["weft"]) < SECONDS:
         for name, run in runs.items():
             start = clock()
             run()

@@ -219,7 +219,8 @@ def _is_stored_as_it_is(
     spaced = all(stride(each, columns) == 1 and stride(each, rows) is not None for each in accesses)
     buffer_type = buffer_type_of(result)
     size = buffer_type.size.constant
-    kept = size is not None and size * width(buffer_type.element) // 8 <= target.l2_bytes // 2
+    most = target.l2_bytes * 3 // 8
+    kept = size is not None and size * width(buffer_type.element) // 8 <= most
     return spaced and kept and isinstance(columns.body.block.last_op, ForOp)
 
 

@@ -229,7 +229,8 @@ def _limit(loop: _Loop, threads: int) -> Limit:
     repeats = max(1, _REPEATS // loop.steps)
     x = _ones((threads, loop.rows, loop.x[0]), loop.x[1])
     y = _ones((threads, *loop.y[:2]), loop.y[2])
-    v, again = np.ones((threads, 2, loop.columns), np.float32), np.empty(repeats, np.int8)
+    v = np.ones((threads, 2, max(loop.rows, loop.columns)), np.float32)
+    again = np.empty(repeats, np.int8)
     executable = _compiled(host_target(), loop).executable(threads)
     operations = 2 * threads * loop.rows * loop.columns * loop.terms * repeats
     return Limit(lambda: np.asarray(executable(x, y, v, again)[0]), operations, threads)
@@ -257,7 +258,7 @@ def _compiled(target: Target, loop: _Loop) -> Compiled:
     names = {
         "x": f"!loop.buffer<[threads, {rows}, {loop.x[0]}], {loop.x[1]}>",
         "y": f"!loop.buffer<[threads, {loop.y[0]}, {loop.y[1]}], {loop.y[2]}>",
-        "v": f"!loop.buffer<[threads, 2, {columns}], f32>",
+        "v": f"!loop.buffer<[threads, 2, {max(rows, columns)}], f32>",
         "z": f"!loop.buffer<[threads, {rows}, {columns}], {loop.sum}>",
         "acc": f"!loop.buffer<[{rows}, {columns}], {loop.sum}>",
         "part": f"!loop.buffer<[{rows}, {columns}], i32>",

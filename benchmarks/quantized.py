@@ -178,7 +178,7 @@ def in_turns(runs: Mapping[str, Run], threads: int) -> dict[str, float]:
 def measure_product(size: int, threads: int) -> dict[str, Any]:
     """The row of a product, whose sums are exact: of the loops `tile` stores its sums as well."""
     model, inputs = product(size)
-    return _beside_limits(
+    return _in_turns_with_limits(
         weft.compile(model, threads=threads),
         onnxruntime_run(model, threads),
         inputs,
@@ -213,7 +213,7 @@ def measure_prompt(rows: int, activations: str, threads: int) -> dict[str, Any]:
     limits = {"lanes": block_limit(threads), "multiply_adds": multiply_add_limit(threads)}
     if host_target().has_matrix_products(2):
         limits["tiles"] = bf16_limit(threads)
-    return _beside_limits(
+    return _in_turns_with_limits(
         weft.compile(model, threads=threads),
         onnxruntime_run(model, threads),
         inputs,
@@ -228,7 +228,7 @@ def multiply_add_limit(threads: int) -> Limit:
     return Limit(job.load().call, job.operations, threads)
 
 
-def _beside_limits(
+def _in_turns_with_limits(
     executable: weft.Executable,
     other: Callable[[Inputs], list[Array]],
     inputs: Inputs,

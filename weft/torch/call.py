@@ -16,7 +16,7 @@ from weft.compiler.machine.python.exchange import Exchange, Framework, Made, Ope
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.expr import Expr
 from weft.torch.outputs import Output, View, inverse
-from weft.torch.tensors import to_array, to_tensor
+from weft.torch.tensors import to_array, to_complex, to_tensor
 from weft.torch.walker import Walked
 from weft.torch.writes import Boxed
 
@@ -81,6 +81,8 @@ class CompiledGraph:
         their own, arguments and sizes; else what the executable computes.
         """
         self._bound = executable
+        if not self._walked.of_reals:  # native code takes and makes no complex tensors
+            return
         results = _results(self._walked, executable)
         if results is not None:
             call = executable.call_or(self._by_arrays, None, self._exchange(executable, results))
@@ -136,6 +138,8 @@ class CompiledGraph:
             ]
             arrays += [np.empty((arguments[at], 0), np.bool_) for at in self._walked.hidden]
             found = [to_tensor(each) for each in executable(*arrays)]
+        for at in self._walked.complex_outputs:
+            found[at] = to_complex(found[at])
         return [
             each.permute(self._orders[at]) if at in self._orders else each
             for at, each in enumerate(found)

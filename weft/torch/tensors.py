@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from xdsl.ir import Attribute
 
+from weft.compiler.frontend.torch.ops.complex_numbers import ComplexElement
 from weft.compiler.frontend.torch.sizes import parse_size
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import Expr
@@ -46,14 +47,18 @@ ELEMENTS: Final[dict[Any, Attribute]] = {
 }
 
 
-def element_of(dtype: torch.dtype) -> Attribute:
-    """The element type of a dtype. Raises UnsupportedError for complex numbers and others."""
+def element_of(dtype: torch.dtype) -> Attribute | ComplexElement:
+    """The element type of a dtype. Raises UnsupportedError for what is neither a number nor a bool,
+    as quantised ones.
+    """
+    if dtype.is_complex:
+        return ComplexElement(ELEMENTS[dtype.to_real()])
     if dtype not in ELEMENTS:
-        raise UnsupportedError(f"a tensor requires real numbers or bools, got {dtype}")
+        raise UnsupportedError(f"a tensor requires numbers or bools, got {dtype}")
     return ELEMENTS[dtype]
 
 
-def element_on_cpu(value: torch.Tensor) -> Attribute:
+def element_on_cpu(value: torch.Tensor) -> Attribute | ComplexElement:
     """The element type of a tensor. Raises UnsupportedError for one of another device, and as
     `element_of` does.
     """
@@ -138,10 +143,12 @@ def _ones_in_place(order: list[int], sizes: Sequence[int]) -> list[int]:
 
 def to_array(tensor: torch.Tensor | float) -> Any:
     """A tensor's memory as an array: its own, but for views that torch computes first; a float as
-    an array without axes.
+    an array without axes. A last axis has both parts of complex numbers.
     """
     if isinstance(tensor, int | float):
         return np.array(tensor, np.float64)
+    if tensor.is_complex():
+        return torch.view_as_real(tensor.detach().resolve_conj()).numpy(force=True)
     if tensor.dtype is torch.bfloat16:
         return tensor.view(torch.int16).numpy(force=True).view(ml_dtypes.bfloat16)
     return tensor.numpy(force=True)
@@ -152,3 +159,10 @@ def to_tensor(array: Any) -> torch.Tensor:
     if array.dtype == ml_dtypes.bfloat16:
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)
+
+
+def to_complex(pairs: torch.Tensor) -> torch.Tensor:
+    """The same memory as complex numbers, whose parts a last axis holds."""
+    if not pairs.numel():  # whose strides may be any
+        return pairs.new_empty(pairs.shape[:-1], dtype=pairs.dtype.to_complex())
+    return torch.view_as_complex(pairs)

@@ -12,15 +12,18 @@ from torch._dynamo.source import TensorPropertySource
 from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import GraphModule, Node
+from xdsl.ir import Attribute
 
 from weft.compiler.frontend.imported import ImportedModel
 from weft.compiler.frontend.torch.graph import AtenGraph, Body
+from weft.compiler.frontend.stablehlo.ops.complex_functions import Pair
 from weft.compiler.frontend.torch.operands import AtenTable, term
+from weft.compiler.frontend.torch.ops.complex_numbers import ComplexElement, on_parts, separated
 from weft.dialects.errors import UnsupportedError, WeftError
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.algebra import Term, shape_attr
 from weft.dialects.graph.core.types import BOOL, F64
-from weft.torch.outputs import Output, Outputs
+from weft.torch.outputs import Output, Outputs, inverse
 from weft.torch.tensors import (
     dims_of,
     element_of,
@@ -41,8 +44,9 @@ ITEM: Final = "aten._local_scalar_dense.default"
 
 class Walked(Struct, frozen=True):
     """A graph, its arguments with the orders of their axes, the symbols that integer arguments or
-    axes of arguments are, what is handed back, how many arguments there are, and the positions of
-    floats and of those that the last results are written to.
+    axes of arguments are, what is handed back, how many arguments there are, the positions of
+    floats and of those that the last results are written to, and the outputs of the graph that
+    hold complex numbers; `of_reals` says that there are neither such nor complex arguments.
     """
 
     model: ImportedModel
@@ -54,6 +58,8 @@ class Walked(Struct, frozen=True):
     count: int
     floats: tuple[int, ...]
     written: tuple[int, ...]
+    complex_outputs: tuple[int, ...]
+    of_reals: bool
 
 
 def target_of(node: Node) -> str:
@@ -108,7 +114,7 @@ def call(graph: AtenGraph, node: Node, of: Callable[[Node], Any]) -> Any:
             raise Specialized from error
         raise
     wanted = node.meta.get("val")  # which a check does not have
-    if isinstance(found, Term):
+    if isinstance(found, Term | Pair):
         return _checked(node, found, wanted)
     return [_checked(node, each, want) for each, want in zip(found, wanted, strict=False)]
 
@@ -139,7 +145,7 @@ def _tensors(node: Node, found: Sequence[Any], types: Sequence[Any]) -> list[Ter
     """Results of the types that torch says. Raises UnsupportedError where some are no tensors."""
     pairs = list(zip(found, types, strict=True))
     made = [_checked(node, each, want) for each, want in pairs if isinstance(each, Term)]
-    terms = [each for each in made if each is not None]
+    terms = [each for each in made if isinstance(each, Term)]
     if len(terms) < len(pairs):
         raise UnsupportedError(f"{target_of(node)} requires tensors as results")
     return terms
@@ -158,12 +164,13 @@ def walk_nodes(graph: AtenGraph, gm: GraphModule, values: dict[Node, Any]) -> No
             values[node] = call(graph, node, values.__getitem__)
 
 
-def constant(graph: AtenGraph, node: Node, value: Any) -> Term:
+def constant(graph: AtenGraph, node: Node, value: Any) -> Term | Pair:
     """A tensor with values as a part of the graph, which keeps a copy."""
     if not isinstance(value, torch.Tensor):
         raise UnsupportedError(f"{node.name} requires a tensor, got {type(value).__name__}")
     with unset_fake_temporarily():
-        return graph.constant(node.name, to_array(value.detach().clone().contiguous()))
+        found = graph.constant(node.name, to_array(value.detach().clone().contiguous()))
+    return separated(found) if value.is_complex() else found
 
 
 class Specialized(Exception):
@@ -203,18 +210,25 @@ def _of_numbers(graph: AtenGraph, node: Node, given: Sequence[Any]) -> Term:
     return _NUMBERS[node.target](*(term(b, each, F64) for each in given))
 
 
-def _checked(node: Node, found: Term | None, wanted: Any) -> Term | None:
+def _checked(node: Node, found: Term | Pair | None, wanted: Any) -> Term | Pair | None:
     """The result in the element type that torch says; its dims have to be torch's."""
     if found is None or wanted is None:
         return None
-    dims = dims_of(wanted)
+    dims, element = dims_of(wanted), element_on_cpu(wanted)
+    if isinstance(element, ComplexElement) != isinstance(found, Pair):
+        raise UnsupportedError(f"{target_of(node)} requires elements of {wanted.dtype}")
+    of_parts = element.part if isinstance(element, ComplexElement) else element
+    return on_parts(found, lambda part: _fitted(node, part, dims, of_parts))
+
+
+def _fitted(node: Node, found: Term, dims: list[Expr], element: Attribute) -> Term:
     differences = [one - other for one, other in zip(found.shape, dims, strict=False)]
     if len(dims) != len(found.shape) or any(each.constant for each in differences):
         got = f"{list(map(str, found.shape))}, torch {list(map(str, dims))}"
         raise UnsupportedError(f"{target_of(node)} requires equal shapes, got {got}")
     if any(each.constant is None for each in differences):  # torch knows more of the sizes
         found = found.of(found.b.dynamic_reshape(found.value, shape=shape_attr(dims)))
-    return found.cast(element_on_cpu(wanted))
+    return found.cast(element)
 
 
 def source_line(node: Node) -> str:
@@ -341,7 +355,8 @@ class Walker:
                 if is_symbol(size):
                     self.measured.setdefault(str(dims[axis]), (position, axis))
             if moved and order:
-                found = found.transpose([order.index(axis) for axis in range(len(order))])
+                back = inverse(order)
+                found = on_parts(found, lambda part: part.transpose(back))
             self.values[node] = found
             self.arguments.append((position, tuple(order) if moved and order else None))
         elif isinstance(value, torch.SymFloat):
@@ -372,6 +387,9 @@ class Walker:
         names = self.graph.input_names
         taken = {position: names[number] for number, (position, _) in enumerate(self.arguments)}
         donated = {taken[position]: name for name, position in outputs.donated.items()}
+        terms = outputs.terms.values()
+        pairs = tuple(at for at, each in enumerate(terms) if isinstance(each, Pair))
+        given_pairs = any(isinstance(self.values[node], Pair) for node in self.positions)
         return Walked(
             self.graph.imported(outputs.terms, donated=donated),
             tuple(self.arguments),
@@ -382,6 +400,8 @@ class Walker:
             len(self.positions),
             tuple(self.floats),
             tuple(self.written),
+            pairs,
+            not pairs and not given_pairs,
         )
 
 

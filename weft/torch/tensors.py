@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from operator import truediv
 from typing import Any, Final
+from zlib import crc32
 
 import ml_dtypes
 import numpy as np
 import torch
+from sympy import Symbol, lambdify
 from xdsl.ir import Attribute
 
 from weft.compiler.frontend.torch.ops.complex_numbers import ComplexElement
@@ -67,9 +71,50 @@ def element_on_cpu(value: torch.Tensor) -> Attribute | ComplexElement:
     return element_of(value.dtype)
 
 
+_ROUNDED: Final = {
+    "TruncToInt": math.trunc, "FloorToInt": math.floor, "CeilToInt": math.ceil, "RoundToInt": round,
+    "ToFloat": float, "FloatTrueDiv": truediv, "IntTrueDiv": truediv, "FloatPow": pow,
+}  # fmt: skip
+"""Sympy's functions of which integers are made by way of floats, as Python computes them."""
+
+
 def size_of(value: Any) -> Expr:
-    """An int or SymInt as an expression."""
-    return Expr.of(value) if isinstance(value, int) else parse_size(str(value.node.expr))
+    """An int or SymInt as an expression, in which an integer that floats decide is a symbol."""
+    if isinstance(value, int):
+        return Expr.of(value)
+    return parse_size(str(_with_names(value.node.expr, value.node.shape_env, {})))
+
+
+def rounded_sizes(value: Any) -> dict[str, Callable[..., int]]:
+    """The integers in a SymInt that floats decide, by their symbols: functions of the symbols that
+    their parameters name.
+    """
+    found: dict[str, Any] = {}
+    if is_symbolic(value):
+        _with_names(value.node.expr, value.node.shape_env, found)
+    return {
+        name: lambdify(sorted(part.free_symbols, key=str), part, [_ROUNDED, "math"])
+        for name, part in found.items()
+    }
+
+
+def _with_names(part: Any, env: Any, found: dict[str, Any]) -> Any:
+    """An expression with such integers as symbols, which are added to those found."""
+    text = str(part)
+    if type(part).__name__ in _ROUNDED and not _parses(text) and env.bound_sympy(part).lower >= 0:
+        name = f"rounded_{crc32(text.encode()):08x}"
+        found[name] = part
+        return Symbol(name, integer=True, nonnegative=True)
+    args = [_with_names(each, env, found) for each in part.args]
+    return part.func(*args) if args and args != list(part.args) else part
+
+
+def _parses(text: str) -> bool:
+    try:
+        parse_size(text)
+    except UnsupportedError:
+        return False
+    return True
 
 
 def dims_of(value: torch.Tensor) -> list[Expr]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from typing import Any, Final
 
 import torch
@@ -31,6 +32,7 @@ from weft.torch.tensors import (
     is_symbol,
     is_symbolic,
     memory_order,
+    rounded_sizes,
     size_of,
     to_array,
 )
@@ -46,7 +48,8 @@ class Walked(Struct, frozen=True):
     """A graph, its arguments with the orders of their axes, the symbols that integer arguments or
     axes of arguments are, what is handed back, how many arguments there are, the positions of
     floats and of those that the last results are written to, and the outputs of the graph that
-    hold complex numbers; `of_reals` says that there are neither such nor complex arguments.
+    hold complex numbers; `of_reals` says that there are neither such nor complex arguments. Behind
+    the arguments there are sizes that are functions of symbols.
     """
 
     model: ImportedModel
@@ -60,6 +63,7 @@ class Walked(Struct, frozen=True):
     written: tuple[int, ...]
     complex_outputs: tuple[int, ...]
     of_reals: bool
+    rounded: tuple[Callable[..., int], ...]
 
 
 def target_of(node: Node) -> str:
@@ -331,9 +335,26 @@ class Walker:
         for position, node in enumerate(placeholders):
             self.positions[node] = position
             self._input(node, position)
+        rounded = self._rounded(len(placeholders))
         hidden = self._bind_symbols()
         walk_nodes(self.graph, self.gm, self.values)
-        return self._outputs(hidden)
+        return self._outputs(hidden, rounded)
+
+    def _rounded(self, count: int) -> tuple[Callable[..., int], ...]:
+        """Sizes that floats decide are arguments behind the others."""
+        found: dict[str, Callable[..., int]] = {}
+        for node in self.gm.graph.nodes:
+            value = node.meta.get("val")
+            for each in value.shape if isinstance(value, torch.Tensor) else (value,):
+                found |= rounded_sizes(each)
+        own = {name: function for name, function in found.items() if name not in self.bound}
+        known = self.measured.keys() | self.symbols.keys()
+        for function in own.values():
+            lacking = set(signature(function).parameters) - known
+            if lacking:
+                raise UnsupportedError(f"a size requires symbols of arguments, got {lacking}")
+        self.symbols |= {name: count + number for number, name in enumerate(own)}
+        return tuple(own.values())
 
     def _input(self, node: Node, position: int) -> None:
         value = node.meta.get("val")
@@ -375,7 +396,9 @@ class Walker:
                 hidden.append(position)
         return tuple(hidden)
 
-    def _outputs(self, hidden: tuple[int, ...]) -> Walked:
+    def _outputs(
+        self, hidden: tuple[int, ...], rounded: tuple[Callable[..., int], ...]
+    ) -> Walked:
         (node,) = self.gm.graph.find_nodes(op="output")
         given = node.args[0]
         several = isinstance(given, list | tuple)
@@ -397,11 +420,12 @@ class Walker:
             found,
             not several,
             hidden,
-            len(self.positions),
+            len(self.positions) + len(rounded),
             tuple(self.floats),
             tuple(self.written),
             pairs,
             not pairs and not given_pairs,
+            rounded,
         )
 
 

@@ -214,13 +214,17 @@ def compare_generation(
 
 
 def passes_without_weft(
-    function: Callable[..., Any], inputs: Sequence[Any], *, backward: bool
+    function: Callable[..., Any],
+    inputs: Sequence[Any],
+    *,
+    backward: bool,
+    dynamic: bool | None = None,
 ) -> bool:
     """Whether AOTAutograd alone compiles a function to what eager mode computes."""
     _forget()
     try:
         wanted = run(function, inputs, backward=backward)
-        compiled = torch.compile(function, backend="aot_eager")
+        compiled = torch.compile(function, backend="aot_eager", dynamic=dynamic)
         return difference(run(compiled, inputs, backward=backward), wanted) is None
     except Exception:  # such an entry is not counted
         return False

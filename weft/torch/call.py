@@ -84,8 +84,8 @@ class CompiledGraph:
         self.__call__ = self._with_rounded(call) if self._walked.rounded else call
 
     def _native(self, executable: Executable) -> Boxed:
-        """All of a call, where results are tensors in memory of their own, arguments and sizes; else
-        what the executable computes; complex tensors are taken and made by Python.
+        """All of a call, where results are tensors in memory of their own, arguments and sizes;
+        else what the executable computes. Complex tensors are taken and made by Python.
         """
         if not self._walked.of_reals:
             return self._by_arrays

@@ -16,8 +16,8 @@ from torch.fx import GraphModule, Node
 from xdsl.ir import Attribute
 
 from weft.compiler.frontend.imported import ImportedModel
-from weft.compiler.frontend.torch.graph import AtenGraph, Body
 from weft.compiler.frontend.stablehlo.ops.complex_functions import Pair
+from weft.compiler.frontend.torch.graph import AtenGraph, Body
 from weft.compiler.frontend.torch.operands import AtenTable, term
 from weft.compiler.frontend.torch.ops.complex_numbers import ComplexElement, on_parts, separated
 from weft.dialects.errors import UnsupportedError, WeftError
@@ -396,9 +396,7 @@ class Walker:
                 hidden.append(position)
         return tuple(hidden)
 
-    def _outputs(
-        self, hidden: tuple[int, ...], rounded: tuple[Callable[..., int], ...]
-    ) -> Walked:
+    def _outputs(self, hidden: tuple[int, ...], rounded: tuple[Callable[..., int], ...]) -> Walked:
         (node,) = self.gm.graph.find_nodes(op="output")
         given = node.args[0]
         several = isinstance(given, list | tuple)

@@ -14,8 +14,8 @@ import numpy as np
 from xdsl.ir import Attribute
 
 from weft.compiler.frontend.imported import ImportedModel
-from weft.compiler.frontend.torch.graph import AtenGraph, Body
 from weft.compiler.frontend.stablehlo.ops.complex_functions import Pair
+from weft.compiler.frontend.torch.graph import AtenGraph, Body
 from weft.compiler.frontend.torch.operands import AtenTable
 from weft.compiler.frontend.torch.ops.complex_numbers import ComplexElement, on_parts
 from weft.compiler.frontend.torch.sizes import parse_size

@@ -4,7 +4,6 @@ parts alike are the table's on each, the others have a form of their own.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -19,11 +18,9 @@ from weft.compiler.frontend.stablehlo.ops.elementwise import atan2
 from weft.compiler.frontend.torch.operands import (
     AtenFunction,
     AtenTable,
-    axis_of,
     broadcast_shape,
     entry,
     promoted,
-    wide,
 )
 from weft.compiler.frontend.torch.ops import views
 from weft.dialects.errors import UnsupportedError
@@ -70,7 +67,7 @@ def interleaved(z: Pair) -> Term:
 
 
 def _part(value: Any, at: int, counts: bool) -> Any:
-    """What one of the two computations takes: reals that count as complex have no imaginary part."""
+    """What one of both computations takes: reals that count as complex have no imaginary part."""
     if isinstance(value, list | tuple):
         return [_part(each, at, counts) for each in value]
     if isinstance(value, ComplexElement):
@@ -121,7 +118,7 @@ def _lifted(b: GraphBuilder, *given: Complex) -> list[Pair]:
     return [Pair(*flat[at : at + 2]) for at in range(0, len(flat), 2)]
 
 
-def _formula(function: Callable[..., Pair]) -> AtenFunction:
+def _formula(function: Callable[..., Pair]) -> Callable[..., Pair]:
     """A function of complex numbers, in f64 and rounded once."""
 
     def build(b: GraphBuilder, *given: Complex) -> Pair:
@@ -182,6 +179,17 @@ def _bilinear(of_reals: AtenFunction, b: GraphBuilder, x: Complex, other: Comple
     )
 
 
+def _of_magnitudes(of_reals: AtenFunction, b: GraphBuilder, z: Pair, *given: Any) -> Any:
+    return of_reals(b, functions.magnitude(z), *given)
+
+
+def _either(of_reals: AtenFunction, b: GraphBuilder, z: Pair) -> Any:
+    first, second = of_reals(b, z.real), of_reals(b, z.imag)
+    assert isinstance(first, Term), "it says of each element whether it holds"
+    assert isinstance(second, Term), "it says of each element whether it holds"
+    return first | second
+
+
 def _converted(
     of_reals: AtenFunction, b: GraphBuilder, x: Complex, dtype: Any = None, **_: object
 ) -> Any:
@@ -212,46 +220,63 @@ def _angle(z: Pair) -> Term:
 # Fourier transforms ---------------------------------------------------------------------------
 
 Stored = Callable[[Array], Term]
+"""Makes a tensor of a table of numbers."""
 
 
-def _transform(parts: Sequence[Term], stored: Stored, axes: Sequence[int], sign: int, kept: Sequence[Expr]) -> Sequence[Term]:  # fmt: skip
+def _transformed(
+    stored: Stored, parts: Sequence[Term], axes: Sequence[int], sign: int, kept: Sequence[Expr]
+) -> Sequence[Term]:
     transform = Transform(stored, parts[0].type.element, sign)
     for axis, count in zip(axes, kept, strict=True):
         parts = transform(parts, count, axis)
     return parts
 
 
-def _normalized(parts: Sequence[Term], sizes: Sequence[Expr], normalization: int) -> Sequence[Term]:
+def _normalized(parts: Sequence[Term], sizes: Sequence[Expr], normalization: int) -> list[Term]:
     """Divided by the root of the number of elements (1), or by it (2)."""
     if not normalization:
-        return parts
+        return list(parts)
     count = size_term(parts[0].b, product(sizes), parts[0].type.element)
     by = count.math("sqrt") if normalization == 1 else count
     return [each / by for each in parts]
 
 
-def _forward(b: GraphBuilder, x: Term, dim: Sequence[int], normalization: int, onesided: bool, stored: Stored) -> Pair:  # fmt: skip
-    """Of reals: of the last axis the frequencies up to the middle one, or all."""
-    axes = [axis_of(x, each) for each in reversed(dim)]
-    sizes = [x.shape[axis] for axis in axes]
+def _axes_and_sizes(z: Pair | Term, dim: Sequence[int]) -> tuple[list[int], list[Expr]]:
+    """The last one first, of which half of the frequencies may do."""
+    axes = [each % len(z.shape) for each in reversed(dim)]
+    return axes, [z.shape[axis] for axis in axes]
+
+
+def _of_reals(
+    stored: Stored, _: GraphBuilder, x: Term, dim: Sequence[int], normalization: int, onesided: bool
+) -> Pair:
+    """Of the last axis the frequencies up to the middle one, or all."""
+    axes, sizes = _axes_and_sizes(x, dim)
     kept = [sizes[0] // 2 + 1 if onesided else sizes[0], *sizes[1:]]
-    found = _transform([x.cast(wide(x.type.element))], stored, axes, -1, kept)
+    found = _transformed(stored, [x], axes, -1, kept)
     return Pair(*_normalized(found, sizes, normalization))
 
 
-def _both(b: GraphBuilder, z: Pair, dim: Sequence[int], normalization: int, forward: bool, stored: Stored) -> Pair:  # fmt: skip
-    axes = [axis_of(z.real, each) for each in reversed(dim)]
-    sizes = [z.real.shape[axis] for axis in axes]
-    found = _transform((z.real, z.imag), stored, axes, -1 if forward else 1, sizes)
+def _of_pairs(
+    stored: Stored, _: GraphBuilder, z: Pair, dim: Sequence[int], normalization: int, forward: bool
+) -> Pair:
+    axes, sizes = _axes_and_sizes(z, dim)
+    found = _transformed(stored, (z.real, z.imag), axes, -1 if forward else 1, sizes)
     return Pair(*_normalized(found, sizes, normalization))
 
 
-def _backward(b: GraphBuilder, z: Pair, dim: Sequence[int], normalization: int, last_dim_size: ExprLike, stored: Stored) -> Term:  # fmt: skip
-    """Reals, of the frequencies up to the middle one of the last axis."""
-    *others, last = [axis_of(z.real, each) for each in dim]
-    rank, size = len(z.real.shape), Expr.of(last_dim_size)
-    sizes = [z.real.shape[axis] for axis in others]
-    parts = _transform((z.real, z.imag), stored, others, 1, sizes)
+def _to_reals(
+    stored: Stored,
+    b: GraphBuilder,
+    z: Pair,
+    dim: Sequence[int],
+    normalization: int,
+    last_dim_size: ExprLike,
+) -> Term:
+    """Of the frequencies up to the middle one of the last axis."""
+    (last, *others), (_, *sizes) = _axes_and_sizes(z, dim)
+    rank, size = len(z.shape), Expr.of(last_dim_size)
+    parts = _transformed(stored, (z.real, z.imag), others, 1, sizes)
     order = [*(axis for axis in range(rank) if axis != last), last]
     transform = Transform(stored, parts[0].type.element, 1)
     found = transform.real_inverse([each.transpose(order) for each in parts], size)
@@ -260,12 +285,11 @@ def _backward(b: GraphBuilder, z: Pair, dim: Sequence[int], normalization: int, 
     return scaled.transpose([order.index(axis) for axis in range(rank)])
 
 
-FOURIER: Final[Mapping[str, Callable[..., Any]]] = {
-    "aten._fft_r2c.default": _forward,
-    "aten._fft_c2c.default": _both,
-    "aten._fft_c2r.default": _backward,
+_FOURIER: Final[Mapping[str, Callable[..., Any]]] = {
+    "aten._fft_r2c.default": _of_reals,
+    "aten._fft_c2c.default": _of_pairs,
+    "aten._fft_c2r.default": _to_reals,
 }
-"""Transforms, which take besides what stores a table of numbers."""
 
 # The tables -----------------------------------------------------------------------------------
 
@@ -310,12 +334,10 @@ _OF_REALS: Final[Mapping[str, Callable[..., Any]]] = {
     "mul.Tensor": _multiplied, "mul.Scalar": _multiplied, "_to_copy.default": _converted,
     "div.Tensor": partial(_scaled, _formula(functions.quotient)),
     "div.Scalar": partial(_scaled, _formula(functions.quotient)),
-    "linalg_vector_norm.default": lambda of_reals, b, z, *given, **named: of_reals(
-        b, functions.magnitude(z), *given, **named
-    ),
+    "linalg_vector_norm.default": _of_magnitudes,
     **dict.fromkeys(_PRODUCTS, _bilinear),
     **dict.fromkeys(_REAL_ALONE, _without_imaginary),
-    **dict.fromkeys(_EITHER, lambda of_reals, b, z: of_reals(b, z.real) | of_reals(b, z.imag)),
+    **dict.fromkeys(_EITHER, _either),
     "prims.convert_element_type.default": _converted,
 }  # fmt: skip
 """Operators that are made of those on reals, which come first."""
@@ -324,7 +346,7 @@ _COMPLEX: Final[Mapping[str, AtenFunction]] = {
     **{f"aten.{name}.default": _formula(function) for name, function in _FORMULAS.items()},
     **entry(_of_parts, "complex.default"),
     **entry(_polar, "polar.default"),
-    **entry(lambda b, x: separated(x), "view_as_complex.default"),
+    **entry(lambda _, x: separated(x), "view_as_complex.default"),
     **entry(partial(_unary, interleaved), "view_as_real.default"),
     **entry(partial(_unary, lambda z: z.real), "real.default"),
     **entry(partial(_unary, lambda z: z.imag), "imag.default"),
@@ -344,7 +366,7 @@ _COMPLEX: Final[Mapping[str, AtenFunction]] = {
 """Operators that have forms of their own."""
 
 OF_PAIRS: Final = frozenset((
-    *FOURIER, "aten.complex.default", "aten.polar.default", "aten.view_as_complex.default",
+    *_FOURIER, "aten.complex.default", "aten.polar.default", "aten.view_as_complex.default",
 ))  # fmt: skip
 """Operators of which a form is complex whatever their arguments are."""
 
@@ -354,8 +376,8 @@ def complex_form(target: str, table: AtenTable, stored: Stored) -> AtenFunction:
     tensor of a table of numbers. Raises UnsupportedError where weft has none.
     """
     name = target.removeprefix("aten.")
-    if target in FOURIER:
-        return partial(FOURIER[target], stored=stored)
+    if target in _FOURIER:
+        return partial(_FOURIER[target], stored)
     if target in _COMPLEX:
         return _COMPLEX[target]
     if target in table and name in _OF_REALS:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from operator import truediv
+from collections.abc import Callable, Mapping, Sequence
+from operator import floordiv, mod, truediv
 from typing import Any, Final
 from zlib import crc32
 
 import ml_dtypes
 import numpy as np
 import torch
-from sympy import Symbol, lambdify
+from sympy import Function, Symbol, lambdify
 from xdsl.ir import Attribute
 
 from weft.compiler.frontend.torch.ops.complex_numbers import ComplexElement
@@ -71,11 +71,16 @@ def element_on_cpu(value: torch.Tensor) -> Attribute | ComplexElement:
     return element_of(value.dtype)
 
 
-_ROUNDED: Final = {
+_ROUNDINGS: Final = ("TruncToInt", "FloorToInt", "CeilToInt", "RoundToInt")
+"""Sympy's functions that make integers of floats."""
+
+_FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "TruncToInt": math.trunc, "FloorToInt": math.floor, "CeilToInt": math.ceil, "RoundToInt": round,
     "ToFloat": float, "FloatTrueDiv": truediv, "IntTrueDiv": truediv, "FloatPow": pow,
+    "FloorDiv": floordiv, "CleanDiv": floordiv, "Mod": mod, "PythonMod": mod, "Max": max,
+    "Min": min, "PowByNatural": pow,
 }  # fmt: skip
-"""Sympy's functions of which integers are made by way of floats, as Python computes them."""
+"""What such numbers are made of, as Python computes it."""
 
 
 def size_of(value: Any) -> Expr:
@@ -93,28 +98,36 @@ def rounded_sizes(value: Any) -> dict[str, Callable[..., int]]:
     if is_symbolic(value):
         _with_names(value.node.expr, value.node.shape_env, found)
     return {
-        name: lambdify(sorted(part.free_symbols, key=str), part, [_ROUNDED, "math"])
+        name: lambdify(sorted(part.free_symbols, key=str), part, [dict(_FUNCTIONS)])
         for name, part in found.items()
     }
 
 
 def _with_names(part: Any, env: Any, found: dict[str, Any]) -> Any:
     """An expression with such integers as symbols, which are added to those found."""
-    text = str(part)
-    if type(part).__name__ in _ROUNDED and not _parses(text) and env.bound_sympy(part).lower >= 0:
-        name = f"rounded_{crc32(text.encode()):08x}"
+    if _is_decided_by_floats(part, env):
+        name = f"rounded_{crc32(str(part).encode()):08x}"
         found[name] = part
         return Symbol(name, integer=True, nonnegative=True)
     args = [_with_names(each, env, found) for each in part.args]
     return part.func(*args) if args and args != list(part.args) else part
 
 
-def _parses(text: str) -> bool:
-    try:
-        parse_size(text)
-    except UnsupportedError:
+def _is_decided_by_floats(part: Any, env: Any) -> bool:
+    """Whether it is an integer that no expression of sizes is, of sizes of arguments, and not less
+    than 0.
+    """
+    if type(part).__name__ not in _ROUNDINGS:
         return False
-    return True
+    names = {type(each).__name__ for each in part.atoms(Function)}
+    given = all(env.var_to_sources.get(symbol) for symbol in part.free_symbols)
+    if not given or not names <= _FUNCTIONS.keys() or not env.bound_sympy(part).lower >= 0:
+        return False
+    try:
+        parse_size(str(part))
+    except UnsupportedError:
+        return True
+    return False
 
 
 def dims_of(value: torch.Tensor) -> list[Expr]:

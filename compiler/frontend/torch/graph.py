@@ -158,8 +158,10 @@ class AtenGraph:
             raise UnsupportedError(f"{target} requires an operator that weft has")
         b = self.builder(line)
         try:
-            stored = partial(self.constant, "roots")
-            form = complex_form(target, self.table, stored) if pairs else self.table[target]
+            if pairs:
+                form = complex_form(target, self.table, partial(self.constant, "roots"))
+            else:
+                form = self.table[target]
             return form(b, *_bound(b, list(arguments)), **_bound(b, dict(named)))
         except WeftError as error:
             raise type(error)(f"{target}: {error}") from error

@@ -79,8 +79,8 @@ def test_functions(check):
 def test_products_parts_and_places(check):
     def functions(z, w, x):
         return (
-            z @ w, z @ w.conj(), z.sum(0), z.mean(),
-            z.cumsum(1), torch.cat([z, w.T]), torch.stack([z, w.mH], 1), z[1:, ::2], z.T, z[[2, 0]],
+            z @ w, z @ w.conj(), z.sum(0), z.mean(), z.cumsum(1), x.sum(0, dtype=z.dtype),
+            torch.cat([z, w.T]), torch.stack([z, w.mH], 1), z[1:, ::2], z.T, z[[2, 0]],
             torch.where(x > 0, z, 1.0), z.masked_fill(x > 0, 2j), torch.full((2,), 1 + 2j),
             torch.ones_like(z), z.index_add(0, torch.tensor([1]), w.T[:1]), torch.complex(x, x[:1]),
             torch.polar(x, x[0]), torch.view_as_real(z), z.conj().imag, z.to(torch.complex128),
@@ -104,6 +104,8 @@ def test_fourier_transforms(check):
 def test_what_weft_lacks_names_complex_numbers():
     with pytest.raises(Exception, match="aten.prod.default .* requires real numbers, got complex"):
         compiled(lambda x: x.prod())(drawn(3))
+    with pytest.raises(Exception, match="aten.add.Tensor .* requires a real number, got 2j"):
+        compiled(lambda x: torch.add(x, x, alpha=2j))(drawn(3))
 
 
 def rotated(x, angles):

@@ -72,6 +72,8 @@ def _part(value: Any, at: int, counts: bool) -> Any:
         return [_part(each, at, counts) for each in value]
     if isinstance(value, ComplexElement):
         return value.part
+    if isinstance(value, complex) and not counts:
+        raise UnsupportedError(f"requires a real number, got {value}")
     if isinstance(value, Pair | complex):
         return value.imag if at else value.real
     if not at or not counts or value is None:
@@ -136,7 +138,7 @@ def _scaled(
     """A product or quotient, whose second operand may be real."""
     if is_complex(other):
         return function(b, x, other)
-    return _by_parts(of_reals)(b, x, other)
+    return _by_parts(of_reals, (0,))(b, x, other)
 
 
 def _product(b: GraphBuilder, x: Complex, other: Complex) -> Pair:
@@ -307,17 +309,17 @@ _FORMULAS: Final[Mapping[str, Callable[..., Pair]]] = {
 _COUNTING: Final[Mapping[str, Sequence[int]]] = {
     "add.Tensor": (0, 1), "add.Scalar": (0, 1), "sub.Tensor": (0, 1), "sub.Scalar": (0, 1),
     "rsub.Scalar": (0, 1), "rsub.Tensor": (0, 1), "cat.default": (0,), "stack.default": (0,),
-    "constant_pad_nd.default": (2,), "copy.default": (1,), "cumsum.default": (),
+    "constant_pad_nd.default": (2,), "copy.default": (1,), "cumsum.default": (0,),
     "empty.memory_format": (), "empty_like.default": (), "empty_permuted.default": (),
     "empty_strided.default": (), "fill.Scalar": (1,), "fill.Tensor": (1,), "full.default": (1,),
     "full_like.default": (1,), "gather.default": (), "index.Tensor": (), "index_add.default": (3,),
     "index_copy.default": (3,), "index_put.default": (2,), "index_select.default": (),
-    "masked_fill.Scalar": (2,), "masked_fill.Tensor": (2,), "mean.default": (), "mean.dim": (),
+    "masked_fill.Scalar": (2,), "masked_fill.Tensor": (2,), "mean.default": (0,), "mean.dim": (0,),
     "neg.default": (), "new_empty.default": (), "new_empty_strided.default": (),
     "new_full.default": (2,), "new_zeros.default": (), "scalar_tensor.default": (0,),
     "scatter.src": (3,), "scatter.value": (3,), "scatter_add.default": (3,),
     "select_scatter.default": (1,), "slice_scatter.default": (1,), "diagonal_scatter.default": (1,),
-    "sum.default": (), "sum.dim_IntList": (), "triu.default": (), "tril.default": (),
+    "sum.default": (0,), "sum.dim_IntList": (0,), "triu.default": (), "tril.default": (),
     "where.self": (1, 2), "where.ScalarOther": (1, 2), "where.ScalarSelf": (1, 2),
     "where.Scalar": (1, 2), "zeros.default": (), "zeros_like.default": (),
     "as_strided_scatter.default": (1,), "unfold_backward.default": (), "_unsafe_index.Tensor": (),

@@ -38,9 +38,14 @@ def run(function: Callable[..., Any], inputs: Sequence[Any], *, backward: bool) 
     found: list[Any] = [y.detach() for y in results]
     if backward and ends and wanted:
         generator = torch.Generator().manual_seed(1)
-        slopes = [torch.randn(y.shape, generator=generator).to(y.dtype) for y in ends]
+        slopes = [_slope(y, generator) for y in ends]
         found += torch.autograd.grad(ends, wanted, slopes, allow_unused=True)
     return found
+
+
+def _slope(y: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    drawn = torch.complex64 if y.is_complex() else torch.float32
+    return torch.randn(y.shape, generator=generator, dtype=drawn).to(y.dtype)
 
 
 def difference(found: Sequence[Any], wanted: Sequence[Any]) -> str | None:
@@ -55,8 +60,9 @@ def difference(found: Sequence[Any], wanted: Sequence[Any]) -> str | None:
         if one.shape != other.shape or one.dtype != other.dtype:
             types = [f"{each.dtype} {list(each.shape)}" for each in (one, other)]
             return f"result {position}: {types[0]} for {types[1]}"
-        relative, absolute = TOLERANCES.get(one.dtype, (0, 0))
-        if other.dtype.is_floating_point:  # sums round by their greatest parts
+        floats = other.is_floating_point() or other.is_complex()
+        relative, absolute = TOLERANCES[one.dtype.to_real()] if floats else (0, 0)
+        if floats:  # sums round by their greatest parts
             absolute *= max(
                 1.0, float(other.abs().nan_to_num(0, 0, 0).max()) if other.numel() else 1
             )
@@ -166,9 +172,10 @@ def _further_off(
         if one is None or other is None or not one.numel():
             continue
         size = max(_greatest(true), floor)
-        own, eager = (float((x.double() - true.double()).abs().max()) for x in (one, other))
+        wide = torch.promote_types(true.dtype, torch.float64)
+        own, eager = (float((x.to(wide) - true.to(wide)).abs().max()) for x in (one, other))
         if not math.isfinite(eager):  # eager mode has no number where there is one
-            eager = TOLERANCES[other.dtype][0] * size
+            eager = TOLERANCES[other.dtype.to_real()][0] * size
         if one.shape != other.shape or not own <= 2 * eager + within * size:
             return f"result {position}: off by {own:.3g}, eager by {eager:.3g}, of {size:.3g}"
     return None
@@ -207,13 +214,17 @@ def compare_generation(
 
 
 def passes_without_weft(
-    function: Callable[..., Any], inputs: Sequence[Any], *, backward: bool
+    function: Callable[..., Any],
+    inputs: Sequence[Any],
+    *,
+    backward: bool,
+    dynamic: bool | None = None,
 ) -> bool:
     """Whether AOTAutograd alone compiles a function to what eager mode computes."""
     _forget()
     try:
         wanted = run(function, inputs, backward=backward)
-        compiled = torch.compile(function, backend="aot_eager")
+        compiled = torch.compile(function, backend="aot_eager", dynamic=dynamic)
         return difference(run(compiled, inputs, backward=backward), wanted) is None
     except Exception:  # such an entry is not counted
         return False

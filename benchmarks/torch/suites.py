@@ -105,7 +105,7 @@ def _worst(
         except Exception as error:  # eager mode itself
             return {"status": "not counted", "error": f"eager: {str(error)[:200]}"}
         if found["status"] in ("error", "wrong") and not passes_without_weft(
-            function, inputs, backward=backward
+            function, inputs, backward=backward, dynamic=dynamic or None
         ):
             return {"status": "not counted", "error": "aot_eager fails too"}
         return found

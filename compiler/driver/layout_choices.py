@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 from msgspec import Struct
 from xdsl.context import Context
@@ -40,10 +42,10 @@ class TargetLayouts(Struct):
     def wants(self, kernel: KernelOp) -> bool:
         return reads_windows(kernel)
 
-    def cost(self, kernel: KernelOp, buffer_types: BufferTypes) -> float:
+    def cost(self, kernel: KernelOp, blocked: Sequence[bool]) -> float:
         if kernel not in self._traffic:
             self._traffic[kernel] = Traffic(kernel, self.target)
-        return self._traffic[kernel].cost(buffer_types)
+        return self._traffic[kernel].cost(blocked)
 
     def conversion(self, buffer_type: BufferType) -> float:
         return conversion_traffic(buffer_type)

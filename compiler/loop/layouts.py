@@ -7,7 +7,7 @@ vectors, and windows and elementwise operators have full vectors whatever the im
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from math import prod
@@ -110,30 +110,40 @@ def with_layouts(kernel: KernelOp, buffer_types: Sequence[BufferType], target: T
     """
     copy = kernel.clone()
     changed: dict[SSAValue, BufferType] = dict(zip(copy.body.block.args, buffer_types, strict=True))
-    changed |= _temporaries(_links(_accesses_of(copy)), changed, target)
+    reached = [v for v, each in changed.items() if not isinstance(each.layout, NoneAttr)]
+    links = _links(_accesses_of(copy))
+    changed |= _temporaries(links, reached, partial(_candidate, target))
     for value, buffer_type in changed.items():
         if value.type != buffer_type:
             Rewriter.replace_value_with_new_type(value, buffer_type)
     return copy
 
 
+def _candidate(target: Target, value: SSAValue) -> BufferType | None:
+    return blocked(buffer_type_of(value), target)
+
+
 def _temporaries(
     links: Mapping[SSAValue, Sequence[SSAValue]],
-    arguments: Mapping[SSAValue, BufferType],
-    target: Target,
+    arguments: Iterable[SSAValue],
+    candidate: Callable[[SSAValue], BufferType | None],
 ) -> dict[SSAValue, BufferType]:
     """The types of the temporaries that follow blocked arguments."""
-    reached = [v for v, each in arguments.items() if not isinstance(each.layout, NoneAttr)]
+    reached = list(arguments)
     found: dict[SSAValue, BufferType] = {}
     while reached:
         for other in links.get(reached.pop(), ()):
             if not isinstance(other.owner, AllocOp) or other in found:
                 continue
-            buffer_type = blocked(buffer_type_of(other), target)
+            buffer_type = candidate(other)
             if buffer_type is not None:
                 found[other] = buffer_type
                 reached.append(other)
     return found
+
+
+def _has_layout(value: SSAValue) -> bool:
+    return not isinstance(buffer_type_of(value).layout, NoneAttr)
 
 
 def _links(reads: Mapping[StoreOp, Sequence[AccessOp]]) -> dict[SSAValue, list[SSAValue]]:
@@ -189,16 +199,16 @@ class Traffic:
         weights = weight_arguments(self.kernel)
         weights |= {store.buffer for store, each in reads.items() if _is_of(weights, store, each)}
         costs = cache(partial(_vector_costs, weights, cache(subscripts)))
+        self.candidate = cache(partial(_candidate, self.target))
         self.statements = [
             _Statement.of(store, accesses, costs, self.target) for store, accesses in reads.items()
         ]
 
-    def cost(self, buffer_types: Sequence[BufferType]) -> float:
-        """The traffic with arguments of these types, row-major or blocked."""
-        arguments = zip(self.kernel.body.block.args, buffer_types, strict=True)
-        types: dict[SSAValue, BufferType] = dict(arguments)
-        types |= _temporaries(self.links, types, self.target)
-        known = {v for v, each in types.items() if not isinstance(each.layout, NoneAttr)}
+    def cost(self, in_blocks: Sequence[bool]) -> float:
+        """The traffic with these arguments blocked and the others row-major."""
+        given = zip(self.kernel.body.block.args, in_blocks, strict=True)
+        known = {value for value, is_blocked in given if is_blocked or _has_layout(value)}
+        known |= _temporaries(self.links, known, self.candidate).keys()
         return sum(statement.cost(known) for statement in self.statements)
 
 

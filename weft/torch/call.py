@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +17,7 @@ from weft.compiler.machine.python.exchange import Exchange, Framework, Made, Ope
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.expr import Expr
 from weft.torch.outputs import Output, View, inverse
-from weft.torch.tensors import to_array, to_tensor
+from weft.torch.tensors import to_array, to_complex, to_tensor
 from weft.torch.walker import Walked
 from weft.torch.writes import Boxed
 
@@ -77,22 +78,44 @@ class CompiledGraph:
         return found
 
     def _bind(self, executable: Executable) -> None:
-        """Has native code take the calls: all of a call, where results are tensors in memory of
-        their own, arguments and sizes; else what the executable computes.
-        """
+        """Has native code take the calls."""
         self._bound = executable
+        call = self._native(executable)
+        self.__call__ = self._with_rounded(call) if self._walked.rounded else call
+
+    def _native(self, executable: Executable) -> Boxed:
+        """All of a call, where results are tensors in memory of their own, arguments and sizes;
+        else what the executable computes. Complex tensors are taken and made by Python.
+        """
+        if not self._walked.of_reals:
+            return self._by_arrays
         results = _results(self._walked, executable)
         if results is not None:
             call = executable.call_or(self._by_arrays, None, self._exchange(executable, results))
-            self.__call__ = call or self._by_arrays
-            return
+            return call or self._by_arrays
         lent = {out: self._walked.arguments[source][0] for source, out in executable.donated}
         values = [
             Result("argument", lent[number]) if number in lent else Result("output", number)
             for number in range(len(executable.outputs))
         ]
         call = executable.call_or(self._values, None, self._exchange(executable, values))
-        self.__call__, self._run = self._by_values, call or self._values
+        self._run = call or self._values
+        return self._by_values
+
+    def _with_rounded(self, function: Boxed) -> Boxed:
+        """A call whose last arguments are sizes that floats decide."""
+        rounded = self._walked.rounded
+        names = [tuple(signature(each).parameters) for each in rounded]
+        symbols = {name: self._walked.symbols[name] for own in names for name in own}
+
+        def call(arguments: list[Any]) -> Any:
+            sizes = _sizes(symbols, arguments)
+            given = [each(*map(sizes.get, own)) for each, own in zip(rounded, names, strict=True)]
+            whole = [*arguments, *given]
+            arguments.clear()
+            return function(whole)
+
+        return call
 
     def _exchange(self, executable: Executable, results: Sequence[Result]) -> Exchange:
         walked, floats = self._walked, set(self._walked.floats)
@@ -136,6 +159,8 @@ class CompiledGraph:
             ]
             arrays += [np.empty((arguments[at], 0), np.bool_) for at in self._walked.hidden]
             found = [to_tensor(each) for each in executable(*arrays)]
+        for at in self._walked.complex_outputs:
+            found[at] = to_complex(found[at])
         return [
             each.permute(self._orders[at]) if at in self._orders else each
             for at, each in enumerate(found)
@@ -145,10 +170,7 @@ class CompiledGraph:
         """The results, of what the executable computed; inputs are written that did not give their
         memory.
         """
-        sizes = {
-            name: arguments[position] if axis is None else arguments[position].shape[axis]
-            for name, (position, axis) in self._walked.symbols.items()
-        }
+        sizes = _sizes(self._walked.symbols, arguments)
         results = [finish(arguments, tensors, sizes) for finish in self._finish]
         outputs = self._walked.outputs[len(results) :]
         for position, output in zip(self._walked.written, outputs, strict=True):
@@ -157,6 +179,16 @@ class CompiledGraph:
             if found is not given and found.data_ptr() != given.data_ptr():
                 given.copy_(found)
         return results
+
+
+def _sizes(
+    symbols: Mapping[str, tuple[int, int | None]], arguments: Sequence[Any]
+) -> dict[str, int]:
+    """The numbers that symbols stand for in a call."""
+    return {
+        name: arguments[position] if axis is None else arguments[position].shape[axis]
+        for name, (position, axis) in symbols.items()
+    }
 
 
 def _results(walked: Walked, executable: Executable) -> list[Result] | None:

@@ -9,6 +9,8 @@ import torch
 from msgspec import Struct
 from torch.fx import Graph, Node
 
+from weft.compiler.frontend.stablehlo.ops.complex_functions import Pair
+from weft.compiler.frontend.torch.ops.complex_numbers import on_parts
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.algebra import Term
 from weft.torch.tensors import dims_of, memory_order, repeated_axes, size_of
@@ -52,14 +54,14 @@ class Outputs:
         arguments: Mapping[Node, int],
         written: Mapping[int, int],
     ) -> None:
-        self.terms: dict[str, Term] = {}
+        self.terms: dict[str, Term | Pair] = {}
         self.donated: dict[str, int] = {}
         self._values, self._arguments, self._written = values, arguments, written
         self._numbers: dict[Node, int] = {}
         self._inputs = {
             storage: node
             for node in arguments
-            if (storage := _storage(node)) is not None and not node.meta["val"].is_neg()
+            if (storage := _storage(node)) is not None and _is_plain(node.meta["val"])
         }
         self._graph = graph
 
@@ -98,7 +100,7 @@ class Outputs:
         name = f"{node.name}_written_{argument}"
         value = self._values[node]
         moved = order is not None and order != list(range(len(order)))
-        self.terms[name] = value.transpose(order) if moved and order else value
+        self.terms[name] = _moved(value, order) if moved and order else value
         self.donated[name] = argument
         laid_out = inverse(order) if moved and order else None
         return Output(position=len(self.terms) - 1, argument=argument, order=laid_out)
@@ -115,6 +117,8 @@ class Outputs:
             return Output(position=self._number(node, value), number=True)
         storage = _storage(node)
         assert storage is not None, "what is no number is a tensor"
+        if not _is_plain(wanted):
+            return self._own(node)
         source, base = self._inputs.get(storage), self._bases.get(storage, node)
         if source is not None and source.meta["val"].dtype == wanted.dtype:
             start = size_of(source.meta["val"].storage_offset())
@@ -128,18 +132,18 @@ class Outputs:
         """A result in memory of its own: axes in torch's order, repeated ones once."""
         value, wanted = self._values[node], node.meta["val"]
         for axis in repeated_axes(wanted):
-            value = value.part(axis, 0, 1)
+            value = _first(value, axis)
         order = memory_order(wanted)
         view = _view(wanted, size_of(wanted.storage_offset()))
         if order is None:
             return Output(position=self._number(node, value), view=view, copied=True)
         moved = order != list(range(len(order)))
-        position = self._number(node, value.transpose(order) if moved else value)
+        position = self._number(node, _moved(value, order) if moved else value)
         if view.strides != _dense(value.shape, order):
             return Output(position=position, view=view)
         return Output(position=position, order=inverse(order) if moved else None)
 
-    def _number(self, node: Node, term: Term) -> int:
+    def _number(self, node: Node, term: Term | Pair) -> int:
         """Where the executable gives a node's value."""
         if node not in self._numbers:
             self._numbers[node] = len(self.terms)
@@ -150,6 +154,19 @@ class Outputs:
 def _storage(node: Node) -> int | None:
     value = node.meta.get("val")
     return value.untyped_storage()._cdata if isinstance(value, torch.Tensor) else None
+
+
+def _is_plain(value: torch.Tensor) -> bool:
+    """Whether its memory has a tensor's elements, not their negatives or conjugates."""
+    return not value.is_neg() and not value.is_conj()
+
+
+def _moved(value: Term | Pair, order: Sequence[int]) -> Term | Pair:
+    return on_parts(value, lambda part: part.transpose(order))
+
+
+def _first(value: Term | Pair, axis: int) -> Term | Pair:
+    return on_parts(value, lambda part: part.part(axis, 0, 1))
 
 
 def _fills(value: torch.Tensor) -> bool:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from operator import floordiv, mod, truediv
 from typing import Any, Final
+from zlib import crc32
 
 import ml_dtypes
 import numpy as np
 import torch
+from sympy import Function, Symbol, lambdify
 from xdsl.ir import Attribute
 
+from weft.compiler.frontend.torch.ops.complex_numbers import ComplexElement
 from weft.compiler.frontend.torch.sizes import parse_size
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import Expr
@@ -46,14 +51,18 @@ ELEMENTS: Final[dict[Any, Attribute]] = {
 }
 
 
-def element_of(dtype: torch.dtype) -> Attribute:
-    """The element type of a dtype. Raises UnsupportedError for complex numbers and others."""
+def element_of(dtype: torch.dtype) -> Attribute | ComplexElement:
+    """The element type of a dtype. Raises UnsupportedError for what is neither a number nor a bool,
+    as quantised ones.
+    """
+    if dtype.is_complex:
+        return ComplexElement(ELEMENTS[dtype.to_real()])
     if dtype not in ELEMENTS:
-        raise UnsupportedError(f"a tensor requires real numbers or bools, got {dtype}")
+        raise UnsupportedError(f"a tensor requires numbers or bools, got {dtype}")
     return ELEMENTS[dtype]
 
 
-def element_on_cpu(value: torch.Tensor) -> Attribute:
+def element_on_cpu(value: torch.Tensor) -> Attribute | ComplexElement:
     """The element type of a tensor. Raises UnsupportedError for one of another device, and as
     `element_of` does.
     """
@@ -62,9 +71,63 @@ def element_on_cpu(value: torch.Tensor) -> Attribute:
     return element_of(value.dtype)
 
 
+_ROUNDINGS: Final = ("TruncToInt", "FloorToInt", "CeilToInt", "RoundToInt")
+"""Sympy's functions that make integers of floats."""
+
+_FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
+    "TruncToInt": math.trunc, "FloorToInt": math.floor, "CeilToInt": math.ceil, "RoundToInt": round,
+    "ToFloat": float, "FloatTrueDiv": truediv, "IntTrueDiv": truediv, "FloatPow": pow,
+    "FloorDiv": floordiv, "CleanDiv": floordiv, "Mod": mod, "PythonMod": mod, "Max": max,
+    "Min": min, "PowByNatural": pow,
+}  # fmt: skip
+"""What such numbers are made of, as Python computes it."""
+
+
 def size_of(value: Any) -> Expr:
-    """An int or SymInt as an expression."""
-    return Expr.of(value) if isinstance(value, int) else parse_size(str(value.node.expr))
+    """An int or SymInt as an expression, in which an integer that floats decide is a symbol."""
+    if isinstance(value, int):
+        return Expr.of(value)
+    return parse_size(str(_with_names(value.node.expr, value.node.shape_env, {})))
+
+
+def rounded_sizes(value: Any) -> dict[str, Callable[..., int]]:
+    """The integers in a SymInt that floats decide, by their symbols: functions of the symbols that
+    their parameters name.
+    """
+    found: dict[str, Any] = {}
+    if is_symbolic(value):
+        _with_names(value.node.expr, value.node.shape_env, found)
+    return {
+        name: lambdify(sorted(part.free_symbols, key=str), part, [dict(_FUNCTIONS)])
+        for name, part in found.items()
+    }
+
+
+def _with_names(part: Any, env: Any, found: dict[str, Any]) -> Any:
+    """An expression with such integers as symbols, which are added to those found."""
+    if _is_decided_by_floats(part, env):
+        name = f"rounded_{crc32(str(part).encode()):08x}"
+        found[name] = part
+        return Symbol(name, integer=True, nonnegative=True)
+    args = [_with_names(each, env, found) for each in part.args]
+    return part.func(*args) if args and args != list(part.args) else part
+
+
+def _is_decided_by_floats(part: Any, env: Any) -> bool:
+    """Whether it is an integer that no expression of sizes is, of sizes of arguments, and not less
+    than 0.
+    """
+    if type(part).__name__ not in _ROUNDINGS:
+        return False
+    names = {type(each).__name__ for each in part.atoms(Function)}
+    given = all(env.var_to_sources.get(symbol) for symbol in part.free_symbols)
+    if not given or not names <= _FUNCTIONS.keys() or not env.bound_sympy(part).lower >= 0:
+        return False
+    try:
+        parse_size(str(part))
+    except UnsupportedError:
+        return True
+    return False
 
 
 def dims_of(value: torch.Tensor) -> list[Expr]:
@@ -138,10 +201,12 @@ def _ones_in_place(order: list[int], sizes: Sequence[int]) -> list[int]:
 
 def to_array(tensor: torch.Tensor | float) -> Any:
     """A tensor's memory as an array: its own, but for views that torch computes first; a float as
-    an array without axes.
+    an array without axes. A last axis has both parts of complex numbers.
     """
     if isinstance(tensor, int | float):
         return np.array(tensor, np.float64)
+    if tensor.is_complex():
+        return torch.view_as_real(tensor.detach().resolve_conj()).numpy(force=True)
     if tensor.dtype is torch.bfloat16:
         return tensor.view(torch.int16).numpy(force=True).view(ml_dtypes.bfloat16)
     return tensor.numpy(force=True)
@@ -152,3 +217,10 @@ def to_tensor(array: Any) -> torch.Tensor:
     if array.dtype == ml_dtypes.bfloat16:
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)
+
+
+def to_complex(pairs: torch.Tensor) -> torch.Tensor:
+    """The same memory as complex numbers, whose parts a last axis holds."""
+    if not pairs.numel():  # whose strides may be any
+        return pairs.new_empty(pairs.shape[:-1], dtype=pairs.dtype.to_complex())
+    return torch.view_as_complex(pairs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from typing import Any, Final
 
 import torch
@@ -12,15 +13,18 @@ from torch._dynamo.source import TensorPropertySource
 from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import GraphModule, Node
+from xdsl.ir import Attribute
 
 from weft.compiler.frontend.imported import ImportedModel
+from weft.compiler.frontend.stablehlo.ops.complex_functions import Pair
 from weft.compiler.frontend.torch.graph import AtenGraph, Body
 from weft.compiler.frontend.torch.operands import AtenTable, term
+from weft.compiler.frontend.torch.ops.complex_numbers import ComplexElement, on_parts, separated
 from weft.dialects.errors import UnsupportedError, WeftError
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.algebra import Term, shape_attr
 from weft.dialects.graph.core.types import BOOL, F64
-from weft.torch.outputs import Output, Outputs
+from weft.torch.outputs import Output, Outputs, inverse
 from weft.torch.tensors import (
     dims_of,
     element_of,
@@ -28,6 +32,7 @@ from weft.torch.tensors import (
     is_symbol,
     is_symbolic,
     memory_order,
+    rounded_sizes,
     size_of,
     to_array,
 )
@@ -41,8 +46,10 @@ ITEM: Final = "aten._local_scalar_dense.default"
 
 class Walked(Struct, frozen=True):
     """A graph, its arguments with the orders of their axes, the symbols that integer arguments or
-    axes of arguments are, what is handed back, how many arguments there are, and the positions of
-    floats and of those that the last results are written to.
+    axes of arguments are, what is handed back, how many arguments there are, the positions of
+    floats and of those that the last results are written to, and the outputs of the graph that
+    hold complex numbers; `of_reals` says that there are neither such nor complex arguments. Behind
+    the arguments there are sizes that are functions of symbols.
     """
 
     model: ImportedModel
@@ -54,6 +61,9 @@ class Walked(Struct, frozen=True):
     count: int
     floats: tuple[int, ...]
     written: tuple[int, ...]
+    complex_outputs: tuple[int, ...]
+    of_reals: bool
+    rounded: tuple[Callable[..., int], ...]
 
 
 def target_of(node: Node) -> str:
@@ -108,7 +118,7 @@ def call(graph: AtenGraph, node: Node, of: Callable[[Node], Any]) -> Any:
             raise Specialized from error
         raise
     wanted = node.meta.get("val")  # which a check does not have
-    if isinstance(found, Term):
+    if isinstance(found, Term | Pair):
         return _checked(node, found, wanted)
     return [_checked(node, each, want) for each, want in zip(found, wanted, strict=False)]
 
@@ -139,7 +149,7 @@ def _tensors(node: Node, found: Sequence[Any], types: Sequence[Any]) -> list[Ter
     """Results of the types that torch says. Raises UnsupportedError where some are no tensors."""
     pairs = list(zip(found, types, strict=True))
     made = [_checked(node, each, want) for each, want in pairs if isinstance(each, Term)]
-    terms = [each for each in made if each is not None]
+    terms = [each for each in made if isinstance(each, Term)]
     if len(terms) < len(pairs):
         raise UnsupportedError(f"{target_of(node)} requires tensors as results")
     return terms
@@ -158,12 +168,13 @@ def walk_nodes(graph: AtenGraph, gm: GraphModule, values: dict[Node, Any]) -> No
             values[node] = call(graph, node, values.__getitem__)
 
 
-def constant(graph: AtenGraph, node: Node, value: Any) -> Term:
+def constant(graph: AtenGraph, node: Node, value: Any) -> Term | Pair:
     """A tensor with values as a part of the graph, which keeps a copy."""
     if not isinstance(value, torch.Tensor):
         raise UnsupportedError(f"{node.name} requires a tensor, got {type(value).__name__}")
     with unset_fake_temporarily():
-        return graph.constant(node.name, to_array(value.detach().clone().contiguous()))
+        found = graph.constant(node.name, to_array(value.detach().clone().contiguous()))
+    return separated(found) if value.is_complex() else found
 
 
 class Specialized(Exception):
@@ -203,18 +214,25 @@ def _of_numbers(graph: AtenGraph, node: Node, given: Sequence[Any]) -> Term:
     return _NUMBERS[node.target](*(term(b, each, F64) for each in given))
 
 
-def _checked(node: Node, found: Term | None, wanted: Any) -> Term | None:
+def _checked(node: Node, found: Term | Pair | None, wanted: Any) -> Term | Pair | None:
     """The result in the element type that torch says; its dims have to be torch's."""
     if found is None or wanted is None:
         return None
-    dims = dims_of(wanted)
+    dims, element = dims_of(wanted), element_on_cpu(wanted)
+    if isinstance(element, ComplexElement) != isinstance(found, Pair):
+        raise UnsupportedError(f"{target_of(node)} requires elements of {wanted.dtype}")
+    of_parts = element.part if isinstance(element, ComplexElement) else element
+    return on_parts(found, lambda part: _fitted(node, part, dims, of_parts))
+
+
+def _fitted(node: Node, found: Term, dims: list[Expr], element: Attribute) -> Term:
     differences = [one - other for one, other in zip(found.shape, dims, strict=False)]
     if len(dims) != len(found.shape) or any(each.constant for each in differences):
         got = f"{list(map(str, found.shape))}, torch {list(map(str, dims))}"
         raise UnsupportedError(f"{target_of(node)} requires equal shapes, got {got}")
     if any(each.constant is None for each in differences):  # torch knows more of the sizes
         found = found.of(found.b.dynamic_reshape(found.value, shape=shape_attr(dims)))
-    return found.cast(element_on_cpu(wanted))
+    return found.cast(element)
 
 
 def source_line(node: Node) -> str:
@@ -317,9 +335,26 @@ class Walker:
         for position, node in enumerate(placeholders):
             self.positions[node] = position
             self._input(node, position)
+        rounded = self._rounded(len(placeholders))
         hidden = self._bind_symbols()
         walk_nodes(self.graph, self.gm, self.values)
-        return self._outputs(hidden)
+        return self._outputs(hidden, rounded)
+
+    def _rounded(self, count: int) -> tuple[Callable[..., int], ...]:
+        """Sizes that floats decide are arguments behind the others."""
+        found: dict[str, Callable[..., int]] = {}
+        for node in self.gm.graph.nodes:
+            value = node.meta.get("val")
+            for each in value.shape if isinstance(value, torch.Tensor) else (value,):
+                found |= rounded_sizes(each)
+        own = {name: function for name, function in found.items() if name not in self.bound}
+        known = self.measured.keys() | self.symbols.keys()
+        for function in own.values():
+            lacking = set(signature(function).parameters) - known
+            if lacking:
+                raise UnsupportedError(f"a size requires symbols of arguments, got {lacking}")
+        self.symbols |= {name: count + number for number, name in enumerate(own)}
+        return tuple(own.values())
 
     def _input(self, node: Node, position: int) -> None:
         value = node.meta.get("val")
@@ -341,7 +376,8 @@ class Walker:
                 if is_symbol(size):
                     self.measured.setdefault(str(dims[axis]), (position, axis))
             if moved and order:
-                found = found.transpose([order.index(axis) for axis in range(len(order))])
+                back = inverse(order)
+                found = on_parts(found, lambda part: part.transpose(back))
             self.values[node] = found
             self.arguments.append((position, tuple(order) if moved and order else None))
         elif isinstance(value, torch.SymFloat):
@@ -360,7 +396,7 @@ class Walker:
                 hidden.append(position)
         return tuple(hidden)
 
-    def _outputs(self, hidden: tuple[int, ...]) -> Walked:
+    def _outputs(self, hidden: tuple[int, ...], rounded: tuple[Callable[..., int], ...]) -> Walked:
         (node,) = self.gm.graph.find_nodes(op="output")
         given = node.args[0]
         several = isinstance(given, list | tuple)
@@ -372,6 +408,9 @@ class Walker:
         names = self.graph.input_names
         taken = {position: names[number] for number, (position, _) in enumerate(self.arguments)}
         donated = {taken[position]: name for name, position in outputs.donated.items()}
+        terms = outputs.terms.values()
+        pairs = tuple(at for at, each in enumerate(terms) if isinstance(each, Pair))
+        given_pairs = any(isinstance(self.values[node], Pair) for node in self.positions)
         return Walked(
             self.graph.imported(outputs.terms, donated=donated),
             tuple(self.arguments),
@@ -379,9 +418,12 @@ class Walker:
             found,
             not several,
             hidden,
-            len(self.positions),
+            len(self.positions) + len(rounded),
             tuple(self.floats),
             tuple(self.written),
+            pairs,
+            not pairs and not given_pairs,
+            rounded,
         )
 
 

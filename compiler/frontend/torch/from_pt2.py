@@ -14,8 +14,10 @@ import numpy as np
 from xdsl.ir import Attribute
 
 from weft.compiler.frontend.imported import ImportedModel
+from weft.compiler.frontend.stablehlo.ops.complex_functions import Pair
 from weft.compiler.frontend.torch.graph import AtenGraph, Body
 from weft.compiler.frontend.torch.operands import AtenTable
+from weft.compiler.frontend.torch.ops.complex_numbers import ComplexElement, on_parts
 from weft.compiler.frontend.torch.sizes import parse_size
 from weft.compiler.frontend.torch.table import ATEN
 from weft.dialects.errors import ModelError, UnsupportedError, WeftError
@@ -40,8 +42,9 @@ from weft.dialects.weights import Array
 SCHEMA: Final = 8
 """The major version of the program's schema."""
 
-_ELEMENTS: Final[Mapping[int, Attribute]] = {
+_ELEMENTS: Final[Mapping[int, Attribute | ComplexElement]] = {
     1: UI8, 2: I8, 3: I16, 4: I32, 5: I64, 6: F16, 7: F32, 8: F64, 12: BOOL, 13: BF16, 28: UI16,
+    9: ComplexElement(F16), 10: ComplexElement(F32), 11: ComplexElement(F64),
 }  # fmt: skip
 _IGNORED: Final = ("device", "layout", "pin_memory", "memory_format", "non_blocking", "implicit")
 _CHECKS: Final = (
@@ -125,7 +128,7 @@ class _Reader:
         if self._failures:
             listed = "; ".join(dict.fromkeys(self._failures))
             raise UnsupportedError(f"{self._name}: {len(self._failures)} nodes: {listed}")
-        outputs: dict[str, Term] = {}
+        outputs: dict[str, Term | Pair] = {}
         donated: dict[str, str] = {}
         for spec in sorted(signature["output_specs"], key=lambda each: "user_output" not in each):
             self._output(spec, outputs, donated)
@@ -180,7 +183,10 @@ class _Reader:
         raise ModelError(f"{self._name} requires a value of {key}, got none")
 
     def _strided(self, key: str, data: bytes, meta: Mapping[str, Any]) -> Array:
-        dtype = numpy_dtype(self._element(meta["dtype"]))
+        element = self._element(meta["dtype"])
+        if isinstance(element, ComplexElement):
+            raise UnsupportedError(f"{self._name} requires weights of reals, got complex {key}")
+        dtype = numpy_dtype(element)
         sizes = [each["as_int"] for each in meta["sizes"]]
         steps = [each["as_int"] for each in meta["strides"]]
         offset = meta["storage_offset"]["as_int"]
@@ -198,13 +204,13 @@ class _Reader:
         strides = [step * dtype.itemsize for step in steps]
         return np.lib.stride_tricks.as_strided(flat[offset:], sizes, strides, writeable=False)
 
-    def _element(self, number: int) -> Attribute:
+    def _element(self, number: int) -> Attribute | ComplexElement:
         if number not in _ELEMENTS:
-            rule = "requires real numbers or bools"
+            rule = "requires numbers or bools"
             raise UnsupportedError(f"{self._name} {rule}, got torch's type {number}")
         return _ELEMENTS[number]
 
-    def _type(self, name: str) -> tuple[list[Expr], Attribute]:
+    def _type(self, name: str) -> tuple[list[Expr], Attribute | ComplexElement]:
         meta = self._graph["tensor_values"][name]
         return [self._size(each) for each in meta["sizes"]], self._element(meta["dtype"])
 
@@ -240,7 +246,7 @@ class _Reader:
                 if overload.startswith(_CONTROL)
                 else self._out.call(overload, given, named, node["name"])
             )
-            results = [found] if isinstance(found, Term) else list(found)
+            results = [found] if isinstance(found, Term | Pair) else list(found)
             for name, value in zip(names, results, strict=False):
                 if name is not None and value is not None:
                     self._values[name] = self._checked(name, value)
@@ -273,13 +279,16 @@ class _Reader:
                 f"{target} requires a program without writes into {written} ({advice})"
             )
 
-    def _checked(self, name: str, found: Term) -> Term:
+    def _checked(self, name: str, found: Term | Pair) -> Term | Pair:
         dims, element = self._type(name)
         pairs = zip(found.shape, dims, strict=False)
         if len(dims) != len(found.shape) or any((one - other).constant for one, other in pairs):
             got = f"{list(map(str, found.shape))}, torch {list(map(str, dims))}"
             raise UnsupportedError(f"{name} requires equal shapes, got {got}")
-        return found.cast(element)
+        if isinstance(element, ComplexElement) != isinstance(found, Pair):
+            raise UnsupportedError(f"{name} requires the elements that the program says")
+        of_parts = element.part if isinstance(element, ComplexElement) else element
+        return on_parts(found, lambda part: part.cast(of_parts))
 
     def _argument(self, argument: Mapping[str, Any]) -> Any:
         (sort, value), *_ = argument.items()
@@ -335,7 +344,7 @@ class _Reader:
         return self._values[value["as_name"]] if "as_name" in value else value["as_int"]
 
     def _output(
-        self, spec: Mapping[str, Any], outputs: dict[str, Term], donated: dict[str, str]
+        self, spec: Mapping[str, Any], outputs: dict[str, Term | Pair], donated: dict[str, str]
     ) -> None:
         (sort, content), *_ = spec.items()
         if sort in ("buffer_mutation", "user_input_mutation"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from xdsl.dialects.builtin import (
@@ -21,7 +22,17 @@ from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.rewriter import InsertPoint
 
 from weft.compiler.frontend.imported import MAIN, ImportedModel
+from weft.compiler.frontend.stablehlo.ops.complex_functions import Pair
 from weft.compiler.frontend.torch.operands import AtenTable, Results
+from weft.compiler.frontend.torch.ops.complex_numbers import (
+    OF_PAIRS,
+    ComplexElement,
+    complex_form,
+    interleaved,
+    is_complex,
+    on_parts,
+    separated,
+)
 from weft.compiler.frontend.torch.table import ATEN
 from weft.dialects.errors import UnsupportedError, WeftError
 from weft.dialects.expr import Expr
@@ -62,8 +73,10 @@ class AtenGraph:
         location: LocationAttr | None = NameLoc(StringAttr(line), NoneAttr()) if line else None
         return GraphBuilder(InsertPoint.at_end(self._block), _OPS, location)
 
-    def input(self, name: str, element: Attribute, dims: Sequence[Expr]) -> Term:
-        """A further input."""
+    def input(self, name: str, element: Attribute | ComplexElement, dims: Sequence[Expr]) -> Any:
+        """A further input, a term; of complex numbers a pair of those that its last axis holds."""
+        if isinstance(element, ComplexElement):
+            return separated(self.input(name, element.part, [*dims, Expr.of(2)]))
         value = self._block.insert_arg(tensor(dims, element), len(self._block.args))
         value.name_hint = re.sub(r"[^A-Za-z0-9_$.-]", "_", name)
         self.input_names.append(name)
@@ -140,11 +153,16 @@ class AtenGraph:
         self, target: str, arguments: Sequence[Any], named: Mapping[str, Any], line: str = ""
     ) -> Results:
         """What an overload gives. Raises WeftError that names it and the rule."""
-        if target not in self.table:
+        pairs = target in OF_PAIRS or is_complex([*arguments, *named.values()])
+        if not pairs and target not in self.table:
             raise UnsupportedError(f"{target} requires an operator that weft has")
         b = self.builder(line)
         try:
-            return self.table[target](b, *_bound(b, list(arguments)), **_bound(b, dict(named)))
+            if pairs:
+                form = complex_form(target, self.table, partial(self.constant, "roots"))
+            else:
+                form = self.table[target]
+            return form(b, *_bound(b, list(arguments)), **_bound(b, dict(named)))
         except WeftError as error:
             raise type(error)(f"{target}: {error}") from error
         except TypeError as error:
@@ -154,18 +172,16 @@ class AtenGraph:
 
     def imported(
         self,
-        outputs: Mapping[str, Term],
+        outputs: Mapping[str, Term | Pair],
         bounds: Mapping[str, tuple[int, int]] | None = None,
         donated: Mapping[str, str] | None = None,
     ) -> ImportedModel:
         """The graph as front ends hand it on: with the least and greatest value of sizes, and the
-        inputs whose memory outputs take.
+        inputs whose memory outputs take. Complex outputs hold both parts along a last axis.
         """
-        self._block.add_op(ReturnOp(*(each.value for each in outputs.values())))
-        types = (
-            [arg.type for arg in self._block.args],
-            [each.value.type for each in outputs.values()],
-        )
+        found = [interleaved(e) if isinstance(e, Pair) else e for e in outputs.values()]
+        self._block.add_op(ReturnOp(*(each.value for each in found)))
+        types = [arg.type for arg in self._block.args], [each.value.type for each in found]
         main = FuncOp(MAIN, types, Region(self._block))
         main.attributes["input_names"] = _strings(self.input_names)
         main.attributes["output_names"] = _strings(list(outputs))
@@ -190,8 +206,8 @@ def _bound(b: GraphBuilder, value: Any) -> Any:
     """Arguments whose tensors insert what is computed from them at this operator; sizes that do not
     vary are ints.
     """
-    if isinstance(value, Term):
-        return Term(b, value.value)
+    if isinstance(value, Term | Pair):
+        return on_parts(value, lambda part: Term(b, part.value))
     if isinstance(value, Expr) and value.constant is not None:
         return value.constant
     if isinstance(value, list | tuple):

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from xdsl.ir import Attribute
 
+from weft.compiler.frontend.stablehlo.ops.complex_functions import Pair
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.algebra import Term, size_term
@@ -17,10 +18,11 @@ from weft.dialects.loop.scalar import width
 Number = float | Expr
 Operand = Term | Number
 
-Results = Term | Sequence[Term | None]
+Results = Term | Pair | Sequence[Term | Pair | None]
 AtenFunction = Callable[..., Results]
 """Writes the graph operators of an ATen operator: `function(b, *arguments)`. Tensors are terms,
-sizes expressions or ints, dtypes element types. Returns its result, or its results.
+sizes expressions or ints, dtypes element types. Returns its result, or its results; complex ones
+are pairs.
 """
 
 AtenTable = Mapping[str, AtenFunction]

@@ -46,8 +46,8 @@ class LayoutChoices(Protocol):
         """
         ...
 
-    def cost(self, kernel: KernelOp, buffer_types: BufferTypes) -> float:
-        """What a kernel costs with arguments of these types."""
+    def cost(self, kernel: KernelOp, blocked: Sequence[bool]) -> float:
+        """What a kernel costs with these arguments in their other layout."""
         ...
 
     def conversion(self, buffer_type: BufferType) -> float:
@@ -153,9 +153,7 @@ class _Search:
         blocked = tuple(value in chosen for value in call.arguments)
         key = (call.kernel, blocked)
         if key not in self.known:
-            kernel = self.table[call.kernel]
-            buffer_types = tuple(_argument_types(kernel, blocked, self.choices))
-            self.known[key] = self.choices.cost(kernel, buffer_types)
+            self.known[key] = self.choices.cost(self.table[call.kernel], blocked)
         return self.known[key]
 
 

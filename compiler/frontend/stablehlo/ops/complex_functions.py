@@ -14,7 +14,7 @@ from weft.compiler.frontend.stablehlo.ops.elementwise import (
     is_negative,
 )
 from weft.dialects.graph.core.algebra import Term
-from weft.dialects.graph.core.types import F32
+from weft.dialects.graph.core.types import F32, Shape
 
 
 class Pair(Struct, frozen=True, eq=False):
@@ -22,6 +22,11 @@ class Pair(Struct, frozen=True, eq=False):
 
     real: Term
     imag: Term
+
+    @property
+    def shape(self) -> Shape:
+        """The tensor's dims."""
+        return self.real.shape
 
     def __add__(self, other: Pair) -> Pair:
         return Pair(self.real + other.real, self.imag + other.imag)

@@ -336,7 +336,7 @@ TABLE: Final[AtenTable] = _table() | {
     **entry(round_decimals, "round.decimals"),
     **entry(absolute, "abs.default"),
     **entry(sign, "sign.default", "sgn.default"),
-    **entry(negative, "neg.default"),
+    **entry(negative, "neg.default", "_neg_view.default"),
     **entry(reciprocal, "reciprocal.default"),
     **entry(logit, "logit.default"),
     **entry(partial(extremum, "max"), "maximum.default"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -127,7 +127,11 @@ class RunTimeTask(Struct, frozen=True):
 
     def object_for(self, prefix: str) -> bytes:
         """The object with the symbols of a model."""
-        return rename_symbols(self.compile().code, self.prefix, prefix)
+        return _renamed(self.compile().code, self.prefix, prefix)
+
+
+_renamed = lru_cache(maxsize=8)(rename_symbols)
+"""Kept for the next model of the prefix."""
 
 
 _OBJECTS: Final[dict[RunTimeTask, bytes]] = {}

@@ -8,7 +8,7 @@ import ctypes
 import hashlib
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from weft.jax_plugin import import_program as importing
 else:
     importing = deferred("weft.jax_plugin.import_program")
+
+
+_PREFIX: Final = "jax"
+"""Of the symbols of all programs, which share what was read of the run time."""
 
 
 class Program:
@@ -111,7 +115,7 @@ def _found_or_made(text: str, arrays: Sequence[Array]) -> tuple[Description, Com
         if stored is not None and found is not None:
             return msgspec.json.decode(stored, type=Description), found
     imported, donated, described = importing.import_program(text, arrays)
-    options = options_of(imported, plain, donate=donated)
+    options = options_of(imported, plain, donate=donated, prefix=_PREFIX)
     compiled = compile_cached(imported, options, cache, key=key)
     if key is not None:
         cache.keep_kernel(cache_key([key, "description"]), msgspec.json.encode(described))

@@ -17,6 +17,7 @@ from msgspec.structs import asdict
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, ModuleOp, StringAttr
 from xdsl.utils.hints import isa
 
+from weft.compiler.driver.compile_kernels import level_of
 from weft.compiler.driver.compile_run_time import features, identity, run_time_tasks
 from weft.compiler.driver.derive_weights import DerivedWeights
 from weft.compiler.driver.options import Options
@@ -249,7 +250,11 @@ def _level_objects(
             level.program, own.target, prefix=own.prefix, weights=weights, numbers=numbers
         )
     )
-    code = {name: compile_object(text, own.target, PROGRAM_LEVEL) for name, text in texts.items()}
+    levels = {"program": level_of(level.program)} if not programs else {}
+    code = {
+        name: compile_object(text, own.target, levels.get(name, PROGRAM_LEVEL))
+        for name, text in texts.items()
+    }
     code |= {**level.code, **_native_objects(level)}
     start = f"{own.target.name}." if options.artifact.isa else ""
     return {f"{start}{name}": data for name, data in code.items()}

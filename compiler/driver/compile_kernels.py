@@ -37,6 +37,12 @@ from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.loop.primitives.recording import looking, record, stop_recording
 from weft.compiler.loop.schedules import READS_CORES, Scheduled, schedule_kernel
 from weft.compiler.loop_to_llvm.kernel import emit_kernel
+from weft.compiler.machine.codegen.code_generator import (
+    BRIEF_LEVEL,
+    CODEGEN_LEVEL,
+    PROGRAM_LEVEL,
+    Level,
+)
 from weft.compiler.machine.codegen.object_code import compile_object
 from weft.compiler.program.kernel_summary import kernel_summary, summarize_body
 from weft.compiler.target.target import Target
@@ -44,7 +50,7 @@ from weft.compiler.target.usable_cores import usable_cores
 from weft.compiler.validation.in_place import prove_claims
 from weft.dialects.context import parse_module
 from weft.dialects.expr import forget_expressions
-from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.program import BRIEF, KernelOp, ProgramOp
 from weft.dialects.module_attributes import CodeOptions
 
 if TYPE_CHECKING:
@@ -102,7 +108,7 @@ class KernelTask(Struct, frozen=True):
             guarded=bool(options.guarded),
         )
         emitted = time.perf_counter()
-        code = compile_object(ir, target)
+        code = compile_object(ir, target, level_of(kernel))
         seconds = {
             "schedule": done - parsed,
             "validation": proved - done,
@@ -110,7 +116,7 @@ class KernelTask(Struct, frozen=True):
             "llvm": time.perf_counter() - emitted,
         }
         shown = ir if self.keep_texts else None
-        texts = None if seen is None else seen.texts(scheduled, ir, target)
+        texts = None if seen is None else seen.texts(scheduled, ir, target, level_of(kernel))
         return KernelCode(code, text, scheduled.used, scheduled.refused, shown, seconds, texts)
 
     @property
@@ -184,6 +190,13 @@ def choose_schedule(
     if options.naive:
         return Scheduled(["naive"], [], ())
     return schedule_kernel(kernel, target, recorded=recorded)
+
+
+def level_of(function: KernelOp | ProgramOp) -> Level:
+    """How much LLVM does for the code of a kernel or a program."""
+    if BRIEF in function.attributes:
+        return BRIEF_LEVEL
+    return CODEGEN_LEVEL if isinstance(function, KernelOp) else PROGRAM_LEVEL
 
 
 def parse_kernel(text: str) -> KernelOp:

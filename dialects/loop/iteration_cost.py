@@ -21,6 +21,11 @@ fork and join.
 CHUNKS_PER_THREAD = 8
 """How many chunks a parallel loop has for each thread at most."""
 
+BRIEF_OPERATIONS = 16384
+"""How many operations of naive kernels, which become vectors of them, take a program less time than
+its call does: a microsecond.
+"""
+
 FUNCTION_OPERATIONS = 12
 """What a call of a mathematical function counts as."""
 
@@ -92,13 +97,18 @@ def _section(op: ForOp, runs: Expr) -> Section | None:
     return Section(times, count, -(-GRAIN_OPERATIONS // cost), times * count * cost)
 
 
+def block_cost(block: Block) -> Expr:
+    """About how many operations a block runs."""
+    return _block_cost(block, {})
+
+
 def iteration_cost(loop: ForOp) -> Expr:
     """About how many operations one iteration runs, at least 1; a vector operation counts once.
 
     Where an inner loop's extent depends on an index of the nest, that index counts as its upper
     bound.
     """
-    return _block_cost(loop.body.block, {}) + 1
+    return block_cost(loop.body.block) + 1
 
 
 def _block_cost(block: Block, greatest: dict[Atom, Expr]) -> Expr:

@@ -38,10 +38,9 @@ from weft.compiler.machine.python.entry_memory import MEMORY_IR, PLACEHOLDERS, S
 from weft.compiler.target.target import Target
 
 if TYPE_CHECKING:
-    from weft.compiler.machine.codegen import code_generator, object_code
+    from weft.compiler.machine.codegen import object_code
     from weft.compiler.target import features
 else:
-    code_generator = deferred("weft.compiler.machine.codegen.code_generator")
     object_code = deferred("weft.compiler.machine.codegen.object_code")
     features = deferred("weft.compiler.target.features")
 
@@ -114,9 +113,7 @@ def write_prebuilt_plugin(target: Target) -> None:
 
 
 def _compile(text: str, target: Target) -> bytes:
-    # Nothing loops over elements: what LLVM's usual level gains is not worth the four times.
-    level = code_generator.PROGRAM_LEVEL
-    return object_code.compile_object(text, features.baseline(target), level)
+    return object_code.compile_object(text, features.baseline(target))
 
 
 def _prebuilt_name(target: Target) -> str:

@@ -24,7 +24,7 @@ from weft.compiler.driver.options import Artifact, Options
 from weft.compiler.driver.pipeline import compile_model, read_graph
 from weft.compiler.driver.session import Session
 from weft.compiler.graph.bound_sizes import graph_function
-from weft.compiler.machine.codegen.code_generator import PROGRAM_LEVEL
+from weft.compiler.machine.codegen.code_generator import Level
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.codegen.object_code import compile_object
 from weft.compiler.machine.elf.rename_symbols import ANY_PREFIX, rename_symbols
@@ -70,20 +70,20 @@ def test_the_rest_of_the_passes_gives_the_same_code(
     texts = sorted(folder.glob(f"*-{name}.mlir"))[int(number or 1) - 1 :]
     module = parse_module(run_opt([str(texts[0]), "--start-after", stage]), stage)
     code = {
-        "program" if name == "main" else name: compiled(text, target_of(module), name != "main")
-        for name, text in llvm_modules(module)
+        "program" if name == "main" else name: compiled(text, target_of(module), level)
+        for name, text, level in llvm_modules(module)
     }
     assert code == {
         name: objects[name] for name in objects if name not in ("runtime", "levels", "facts")
     }
 
 
-def compiled(text: str, target: Target, is_kernel: bool) -> bytes:
+def compiled(text: str, target: Target, level: Level) -> bytes:
     """The object of a part of a model; kernels are compiled for models of any prefix."""
-    if not is_kernel:
-        return compile_object(text, target, PROGRAM_LEVEL)
+    if ".check_sizes" in text:
+        return compile_object(text, target, level)
     prefix, *_ = re.findall(r'define hidden .*@"(\w+)\.', text)
-    code = compile_object(text.replace(f'@"{prefix}.', f'@"{ANY_PREFIX}.'), target)
+    code = compile_object(text.replace(f'@"{prefix}.', f'@"{ANY_PREFIX}.'), target, level)
     return rename_symbols(code, ANY_PREFIX, prefix)
 
 

@@ -94,7 +94,10 @@ class KernelTask(Struct, frozen=True):
         target, options = self.target, self.options
         seen = kernel_texts.ObservedSteps(kernel) if self.observed else None
         with nullcontext() if seen is None else looking(seen.look):
-            scheduled = choose_schedule(kernel, target, options, recorded=seen is not None)
+            scheduled = choose_schedule(
+                kernel, target, options,
+                recorded=seen is not None, naive=partial(parse_kernel, self.text),
+            )  # fmt: skip
         summarize_body(kernel)
         text = str(kernel if self.keep_texts else kernel_summary(kernel))
         done = time.perf_counter()
@@ -174,9 +177,16 @@ def options_of_kernel(options: CodeOptions, name: str) -> CodeOptions:
 
 
 def choose_schedule(
-    kernel: KernelOp, target: Target, options: CodeOptions, *, recorded: bool = True
+    kernel: KernelOp,
+    target: Target,
+    options: CodeOptions,
+    *,
+    recorded: bool = True,
+    naive: Callable[[], KernelOp] | None = None,
 ) -> Scheduled:
-    """Schedules a kernel as it is told to, else as weft thinks best; `recorded` asks for steps."""
+    """Schedules a kernel as it is told to, else as weft thinks best; `recorded` asks for steps, and
+    `naive` makes the kernel anew.
+    """
     name = kernel.sym_name.data
     if name in options.schedules:
         from weft.compiler.loop.schedule_file import apply_schedule  # few kernels need all passes
@@ -189,7 +199,7 @@ def choose_schedule(
         return Scheduled([kernel_texts.FORCED], [], forced.steps)
     if options.naive:
         return Scheduled(["naive"], [], ())
-    return schedule_kernel(kernel, target, recorded=recorded)
+    return schedule_kernel(kernel, target, recorded=recorded, naive=naive)
 
 
 def level_of(function: KernelOp | ProgramOp) -> Level:

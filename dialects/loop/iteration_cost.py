@@ -72,14 +72,19 @@ def _parts(block: Block, runs: Expr) -> Iterator[Section | int | None]:
     """The sections of a block that runs so often, and the operations beside them; None for those
     that are not known.
     """
+    beside = Expr.of(0)
+    single = 0
     for op in block.ops:
-        if isinstance(op, ForOp) and op.parallel is not None:
+        if not op.regions:
+            single += _operation_cost(op)
+        elif isinstance(op, ForOp) and op.parallel is not None:
             yield _section(op, runs)
         elif isinstance(op, ForOp) and _has_sections(op):
             extent = (op.upper - op.lower).ceildiv(op.step.data)
             yield from _parts(op.body.block, runs * extent)
         else:
-            yield (runs * _cost(op, {})).constant
+            beside = beside + _cost(op, {})
+    yield (runs * (beside + single)).constant
 
 
 def _has_sections(op: ForOp) -> bool:
@@ -112,13 +117,13 @@ def iteration_cost(loop: ForOp) -> Expr:
 
 
 def _block_cost(block: Block, greatest: dict[Atom, Expr]) -> Expr:
-    total = Expr.of(0)
-    for op in block.ops:
-        total = total + _cost(op, greatest)
-    return total
+    with_regions = (_cost(op, greatest) for op in block.ops if op.regions)
+    single = sum(_operation_cost(op) for op in block.ops if not op.regions)
+    return sum(with_regions, Expr.of(single))
 
 
 def _cost(op: Operation, greatest: dict[Atom, Expr]) -> Expr:
+    """What an operation with regions costs."""
     if isinstance(op, ForOp):
         return _loop_cost(op, greatest)
     inside = (_block_cost(region.block, greatest) for region in op.regions)

@@ -67,8 +67,9 @@ class Cache(Store, frozen=True, dict=True):
         return None if data is None else _read(data, target)
 
     def keep(self, key: str, compiled: Compiled) -> Compiled:
-        """Stores a compiled model; returns it as the cache has it, or as it was, with a
-        CacheWarning, where it cannot be stored. What only this process can run is not.
+        """Stores a compiled model; returns it as the cache has it, whose weights are in the file,
+        or as it was where it has none, or with a CacheWarning where it cannot be stored. What only
+        this process can run is not.
         """
         if compiled.only_here:
             return compiled
@@ -80,6 +81,8 @@ class Cache(Store, frozen=True, dict=True):
             with replacing(path) as out:
                 _write(compiled, out)
             self.keep_limit(path)
+            if not compiled.weights.sources:
+                return compiled
             with path.open("rb") as file:
                 self._know(path, file)
                 data = _map(file)
@@ -90,14 +93,18 @@ class Cache(Store, frozen=True, dict=True):
         return _read(data, compiled.target)
 
     def _is_known(self, path: Path, file: BinaryIO) -> bool:
-        """Whether this entry was written in whole, and not since the machine was started."""
+        """Whether this large entry was written in whole, and not since the machine was started."""
+        if os.fstat(file.fileno()).st_size < LARGE:
+            return False
         key = file_key("entry", path, os.fstat(file.fileno()))
         return key is not None and self.find_kernel(key) is not None
 
     def _know(self, path: Path, file: BinaryIO) -> None:
-        """Remembers an entry that was written in whole. Its time is set back, so that whatever is
-        written into it from now on gives it another.
+        """Remembers a large entry that was written in whole. Its time is set back, so that whatever
+        is written into it from now on gives it another.
         """
+        if os.fstat(file.fileno()).st_size < LARGE:
+            return
         now = time.time_ns()
         os.utime(path, ns=(now, now - TICK))
         key = file_key("entry", path, os.fstat(file.fileno()))

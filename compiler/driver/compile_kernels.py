@@ -286,8 +286,9 @@ def kernel_compiler(
     """A compiler for about so many kernels, whose workers start now and are given up with the
     block: with this process one for each core, of those that the process may use by default.
     """
-    others = (cores or usable_cores()) - 1
-    count = min(others, kernels // KERNELS_PER_WORKER)
+    most = kernels // KERNELS_PER_WORKER
+    others = (cores or usable_cores()) - 1 if most else 0
+    count = min(others, most)
     started: list[Worker] = []
     if count and can_fork():
         started += [ForkedWorker() for _ in range(count)]

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pytest
 from msgspec.structs import replace
 from onnx import ModelProto
@@ -373,7 +372,7 @@ def test_workers_start_for_groups_that_no_compilation_has_had(monkeypatch: pytes
 
     monkeypatch.setattr(pipeline, "kernel_compiler", noted)
     store = Memory()
-    for model in (two_layers(8), two_layers(8, bias=1.0), two_layers(9), add_model()):
+    for model in (two_layers(8), two_layers(8, scale=2.0), two_layers(9), add_model()):
         options = options_of(model)
         pipeline.compile_model(model, options, Session(options, cores=1, store=store))
     first, other_weights, other_sizes, alone = expected
@@ -381,12 +380,12 @@ def test_workers_start_for_groups_that_no_compilation_has_had(monkeypatch: pytes
     assert other_weights == alone == 0
 
 
-def two_layers(rows: int, bias: float = 0.0) -> ModelProto:
+def two_layers(rows: int, scale: float = 1.0) -> ModelProto:
     """y = relu(relu(x W + b) V)."""
     net = GraphWriter("layers", seed=1)
     x = net.input("x", (rows, 16))
     product = net.op("MatMul", x, net.weight("first", (16, 16), 0.1))
-    added = net.op("Add", product, net.stored("bias", np.full(16, bias, "f4")))
+    added = net.op("Add", product, net.weight("bias", (16,), scale))
     hidden = net.op("Relu", added)
     net.output(net.op("MatMul", hidden, net.weight("second", (16, 16), 0.1)), "y", (rows, 16))
     return net.model

@@ -383,11 +383,12 @@ def test_workers_start_for_groups_that_no_compilation_has_had(monkeypatch: pytes
 def two_layers(rows: int, scale: float = 1.0) -> ModelProto:
     """y = relu(relu(x W + b) V)."""
     net = GraphWriter("layers", seed=1)
-    x = net.input("x", (rows, 16))
-    product = net.op("MatMul", x, net.weight("first", (16, 16), 0.1))
-    added = net.op("Add", product, net.weight("bias", (16,), scale))
+    x = net.input("x", (rows, 80))
+    product = net.op("MatMul", x, net.weight("first", (80, 80), 0.1))
+    added = net.op("Add", product, net.weight("bias", (80,), scale))
     hidden = net.op("Relu", added)
-    net.output(net.op("MatMul", hidden, net.weight("second", (16, 16), 0.1)), "y", (rows, 16))
+    product = net.op("MatMul", hidden, net.weight("second", (80, 80), 0.1))
+    net.output(net.op("Relu", product), "y", (rows, 80))
     return net.model
 
 

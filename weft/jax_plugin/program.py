@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from weft.compilation import compile_cached
 from weft.compiler.deferred import deferred, fewer_collections
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 else:
     importing = deferred("weft.jax_plugin.import_program")
 
+
+_DESCRIBED: Final = "jax"
+"""The key of a program's description in the metadata that the cache has."""
 
 _PREFIX: Final = "jax"
 """Of the symbols of all programs, which share what was read of the run time."""
@@ -118,13 +122,13 @@ def _found_or_made(text: str, arrays: Sequence[Array]) -> tuple[Description, Com
     key = cache_key([text, *held, digest, compiler_digest()])
     key = None if HOST_CALL in text else key
     if key is not None:
-        stored = cache.find_kernel(cache_key([key, "description"]))
-        found = None if stored is None else cache.find(key, plain.target)
-        if stored is not None and found is not None:
-            return msgspec.json.decode(stored, type=Description), found
+        found = cache.find(key, plain.target)
+        if found is not None:
+            return msgspec.convert(found.metadata[_DESCRIBED], Description), found
     imported, donated, described = importing.import_program(text, arrays)
     options = plain.changed(donate=donated) if donated else plain
-    compiled = compile_cached(imported, options, cache, key=key)
+    compiled = compile_cached(imported, options, cache)
     if key is not None:
-        cache.keep_kernel(cache_key([key, "description"]), msgspec.json.encode(described))
+        metadata = {**compiled.metadata, _DESCRIBED: msgspec.to_builtins(described)}
+        compiled = cache.keep(key, replace(compiled, metadata=metadata))
     return described, compiled

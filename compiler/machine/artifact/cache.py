@@ -19,6 +19,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
@@ -81,10 +82,10 @@ class Cache(Store, frozen=True, dict=True):
             with replacing(path) as out:
                 _write(compiled, out)
             self.keep_limit(path)
-            if not compiled.weights.sources:
-                return compiled
             with path.open("rb") as file:
                 self._know(path, file)
+                if not compiled.weights.sources:
+                    return compiled
                 data = _map(file)
         except (OSError, ArtifactError) as error:
             rule = "cache requires a folder that can be written"
@@ -93,9 +94,7 @@ class Cache(Store, frozen=True, dict=True):
         return _read(data, compiled.target)
 
     def _is_known(self, path: Path, file: BinaryIO) -> bool:
-        """Whether this large entry was written in whole, and not since the machine was started."""
-        if os.fstat(file.fileno()).st_size < LARGE:
-            return False
+        """Whether this entry was written in whole, and not since the machine was started."""
         key = file_key("entry", path, os.fstat(file.fileno()))
         return key is not None and self.find_kernel(key) is not None
 
@@ -114,7 +113,13 @@ class Cache(Store, frozen=True, dict=True):
 
 def default_cache(environment: Mapping[str, str]) -> Cache:
     """The user's cache. Raises OptionError as `store_settings` does."""
-    return Cache(*store_settings(environment))
+    return _cache_of(*store_settings(environment))
+
+
+@lru_cache(maxsize=8)
+def _cache_of(folder: Path, limit: int) -> Cache:
+    """One for all compilations of a process, which asks once whether it is to be trusted."""
+    return Cache(folder, limit)
 
 
 def _map(file: BinaryIO) -> memoryview:

@@ -28,6 +28,7 @@ from xdsl.irdl.operations import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.utils import hints
 
 _item = tuple[Any, ...].__getitem__  # that of SSAValues looks at the kind of an index first
 
@@ -168,6 +169,22 @@ def _once_for_each(constraint_of: Callable[..., AttrConstraint]) -> Any:
 
 
 irdl.irdl_to_attr_constraint = _once_for_each(irdl.irdl_to_attr_constraint)
+
+
+def _but_for_none(isa: Callable[[Any, Any], bool]) -> Any:
+    """xDSL's `isa`, which finds out what a hint is before it looks at what is mostly None: whether
+    an attribute that is not there is an `ArrayAttr[StringAttr]`.
+    """
+
+    kinds = (GenericAlias, type(SSAValue[Attribute]))  # of a class of attributes, no union
+
+    def of_hint(arg: Any, hint: Any) -> bool:
+        return (arg is not None or type(hint) not in kinds) and isa(arg, hint)
+
+    return of_hint
+
+
+hints.isa = _but_for_none(hints.isa)
 
 
 def _has_defaults(operation: type[IRDLOperation]) -> bool:

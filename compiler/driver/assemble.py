@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import asdict
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, ModuleOp, StringAttr
 from xdsl.utils.hints import isa
 
+from weft.compiler.driver.compile_kernels import level_of
 from weft.compiler.driver.compile_run_time import features, identity, run_time_tasks
 from weft.compiler.driver.derive_weights import DerivedWeights
 from weft.compiler.driver.options import Options
@@ -31,6 +34,7 @@ from weft.compiler.driver.report import Report
 from weft.compiler.frontend.model_version import described_version
 from weft.compiler.frontend.string_outputs import described_strings
 from weft.compiler.loop_to_llvm.data import data_ir
+from weft.compiler.loop_to_llvm.kernel import kernel_symbol
 from weft.compiler.loop_to_llvm.program.dispatch import bucket_prefix, emit_choice
 from weft.compiler.loop_to_llvm.program.emit import (
     WeightKey,
@@ -44,6 +48,7 @@ from weft.compiler.loop_to_llvm.runtime.external_weights import (
     ExternalWeights,
     external_weight_exports,
 )
+from weft.compiler.loop_to_llvm.runtime.profile import name_symbol
 from weft.compiler.loop_to_llvm.runtime.self_test import self_test_exports
 from weft.compiler.loop_to_llvm.runtime.standalone import (
     emit_standalone,
@@ -53,12 +58,13 @@ from weft.compiler.loop_to_llvm.runtime.standalone import (
 from weft.compiler.machine.artifact.artifact import Compiled, check_runs_on
 from weft.compiler.machine.artifact.model_table import model_table
 from weft.compiler.machine.artifact.signature import Signature, TensorSpec
-from weft.compiler.machine.codegen.code_generator import PROGRAM_LEVEL
+from weft.compiler.machine.codegen.code_generator import Level
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.codegen.object_code import compile_object
 from weft.compiler.machine.elf.data_object import data_object
 from weft.compiler.machine.elf.link import undefined_symbols
 from weft.compiler.machine.elf.native_object import C_FUNCTIONS, own_object, taken_from_libc
+from weft.compiler.machine.elf.rename_symbols import renamed
 from weft.compiler.machine.weights.prepare import Weights
 from weft.compiler.machine.weights.prepared import weight_offsets
 from weft.compiler.program.describe import (
@@ -70,6 +76,7 @@ from weft.compiler.program.describe import (
 from weft.compiler.program.parallelize_calls import describe_concurrent
 from weft.compiler.program.time_calls import timed_calls
 from weft.compiler.target.features import baseline
+from weft.compiler.target.target import Target
 from weft.dialects.errors import ArtifactError, OptionError
 from weft.dialects.expr import Expr, maximum
 from weft.dialects.graph.core.dtypes import numpy_dtype
@@ -148,7 +155,8 @@ def assemble(
         metadata["self_test"] = golden.identity()
     outside = external_weights(prepared, derived, metadata, options)
     with report.stage("run time"):
-        objects = _common_objects(signature, prepared, metadata, outside, options, golden)
+        names = _kernel_names(levels)
+        objects = _common_objects(signature, prepared, metadata, outside, names, options, golden)
     objects |= transform_objects(keys, derived, options)
     with report.stage("program code"):
         for level in levels:
@@ -187,11 +195,12 @@ def _common_objects(
     weights: Weights,
     metadata: dict[str, object],
     outside: ExternalWeights | None,
+    names: Mapping[str, bytes],
     options: Options,
     golden: GoldenRun | None,
 ) -> dict[str, bytes]:
     """Machine code by name of what no level has for itself, for any processor of the
-    architecture.
+    architecture; `names` are those of kernels.
     """
     target, prefix, bare = options.target, options.prefix, options.artifact.bare
     counts = Counts(
@@ -201,7 +210,7 @@ def _common_objects(
     text = "{}" if bare else json.dumps(metadata, sort_keys=True)
     table = model_table(_bare(metadata) if bare else metadata)
     offsets = [None if outside else offset for offset in weight_offsets(weights)]
-    data = {"facts": metadata_of(prefix, text, table, counts, offsets)}
+    data = {"facts": {**metadata_of(prefix, text, table, counts, offsets), **names}}
     texts: dict[str, str] = {}
     if outside is not None:
         texts["external_weights"] = emit_external_weights(target, prefix, outside)
@@ -249,10 +258,51 @@ def _level_objects(
             level.program, own.target, prefix=own.prefix, weights=weights, numbers=numbers
         )
     )
-    code = {name: compile_object(text, own.target, PROGRAM_LEVEL) for name, text in texts.items()}
+    quality = level_of(level.program)
+    code = {
+        name: program_object(text, level.kernels, own.prefix, own.target, quality)
+        for name, text in texts.items()
+    }
     code |= {**level.code, **_native_objects(level)}
     start = f"{own.target.name}." if options.artifact.isa else ""
     return {f"{start}{name}": data for name, data in code.items()}
+
+
+def _kernel_names(levels: Sequence[CompiledLevel]) -> dict[str, bytes]:
+    """The names of kernels as programs refer to them."""
+    return {
+        name_symbol(level.options.prefix, kernel): f"{kernel}\0".encode()
+        for level in levels
+        for kernel in level.kernels
+    }
+
+
+def program_object(
+    text: str, kernels: Iterable[str], prefix: str, target: Target, quality: Level
+) -> bytes:
+    """The object of a program's IR. Programs that are alike but for the names of their kernels are
+    compiled once in a process, with numbers for names.
+    """
+    if is_standalone(target) or len(text) > _SHORT:
+        return compile_object(text, target, quality)
+    own = {symbol(prefix, each) for each in kernels for symbol in (kernel_symbol, name_symbol)}
+    numbers: dict[str, str] = {}
+
+    def numbered(found: re.Match[str]) -> str:
+        name = found[0]
+        return numbers.setdefault(name, f"<{len(numbers)}>") if name in own else name
+
+    code = _compiled(_SYMBOL.sub(numbered, text), target, quality)
+    back = {number: name for name, number in numbers.items()}
+    return renamed(code, lambda name: back.get(name, name))
+
+
+_compiled = lru_cache(maxsize=64)(compile_object)
+
+_SHORT: Final = 1 << 14
+"""Characters of programs of which others may be alike."""
+
+_SYMBOL: Final = re.compile(r'(?<=@")[^"]+')
 
 
 def _native_objects(level: CompiledLevel) -> dict[str, bytes]:

@@ -37,6 +37,12 @@ from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.loop.primitives.recording import looking, record, stop_recording
 from weft.compiler.loop.schedules import READS_CORES, Scheduled, schedule_kernel
 from weft.compiler.loop_to_llvm.kernel import emit_kernel
+from weft.compiler.machine.codegen.code_generator import (
+    BRIEF_LEVEL,
+    CODEGEN_LEVEL,
+    PROGRAM_LEVEL,
+    Level,
+)
 from weft.compiler.machine.codegen.object_code import compile_object
 from weft.compiler.program.kernel_summary import kernel_summary, summarize_body
 from weft.compiler.target.target import Target
@@ -44,7 +50,7 @@ from weft.compiler.target.usable_cores import usable_cores
 from weft.compiler.validation.in_place import prove_claims
 from weft.dialects.context import parse_module
 from weft.dialects.expr import forget_expressions
-from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.program import BRIEF, KernelOp, ProgramOp
 from weft.dialects.module_attributes import CodeOptions
 
 if TYPE_CHECKING:
@@ -88,7 +94,10 @@ class KernelTask(Struct, frozen=True):
         target, options = self.target, self.options
         seen = kernel_texts.ObservedSteps(kernel) if self.observed else None
         with nullcontext() if seen is None else looking(seen.look):
-            scheduled = choose_schedule(kernel, target, options, recorded=seen is not None)
+            scheduled = choose_schedule(
+                kernel, target, options,
+                recorded=seen is not None, naive=partial(parse_kernel, self.text),
+            )  # fmt: skip
         summarize_body(kernel)
         text = str(kernel if self.keep_texts else kernel_summary(kernel))
         done = time.perf_counter()
@@ -102,7 +111,7 @@ class KernelTask(Struct, frozen=True):
             guarded=bool(options.guarded),
         )
         emitted = time.perf_counter()
-        code = compile_object(ir, target)
+        code = compile_object(ir, target, level_of(kernel))
         seconds = {
             "schedule": done - parsed,
             "validation": proved - done,
@@ -110,7 +119,7 @@ class KernelTask(Struct, frozen=True):
             "llvm": time.perf_counter() - emitted,
         }
         shown = ir if self.keep_texts else None
-        texts = None if seen is None else seen.texts(scheduled, ir, target)
+        texts = None if seen is None else seen.texts(scheduled, ir, target, level_of(kernel))
         return KernelCode(code, text, scheduled.used, scheduled.refused, shown, seconds, texts)
 
     @property
@@ -168,9 +177,16 @@ def options_of_kernel(options: CodeOptions, name: str) -> CodeOptions:
 
 
 def choose_schedule(
-    kernel: KernelOp, target: Target, options: CodeOptions, *, recorded: bool = True
+    kernel: KernelOp,
+    target: Target,
+    options: CodeOptions,
+    *,
+    recorded: bool = True,
+    naive: Callable[[], KernelOp] | None = None,
 ) -> Scheduled:
-    """Schedules a kernel as it is told to, else as weft thinks best; `recorded` asks for steps."""
+    """Schedules a kernel as it is told to, else as weft thinks best; `recorded` asks for steps, and
+    `naive` makes the kernel anew.
+    """
     name = kernel.sym_name.data
     if name in options.schedules:
         from weft.compiler.loop.schedule_file import apply_schedule  # few kernels need all passes
@@ -183,7 +199,14 @@ def choose_schedule(
         return Scheduled([kernel_texts.FORCED], [], forced.steps)
     if options.naive:
         return Scheduled(["naive"], [], ())
-    return schedule_kernel(kernel, target, recorded=recorded)
+    return schedule_kernel(kernel, target, recorded=recorded, naive=naive)
+
+
+def level_of(function: KernelOp | ProgramOp) -> Level:
+    """How much LLVM does for the code of a kernel or a program."""
+    if BRIEF in function.attributes:
+        return BRIEF_LEVEL
+    return CODEGEN_LEVEL if isinstance(function, KernelOp) else PROGRAM_LEVEL
 
 
 def parse_kernel(text: str) -> KernelOp:
@@ -263,8 +286,9 @@ def kernel_compiler(
     """A compiler for about so many kernels, whose workers start now and are given up with the
     block: with this process one for each core, of those that the process may use by default.
     """
-    others = (cores or usable_cores()) - 1
-    count = min(others, kernels // KERNELS_PER_WORKER)
+    most = kernels // KERNELS_PER_WORKER
+    others = (cores or usable_cores()) - 1 if most else 0
+    count = min(others, most)
     started: list[Worker] = []
     if count and can_fork():
         started += [ForkedWorker() for _ in range(count)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.compiler.abi.constants import ABI_VERSION
+from weft.compiler.deferred import deferred
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.workers import KernelCode
 from weft.compiler.loop_to_llvm.run_time import emit_levels, emit_run_time
@@ -34,6 +35,9 @@ from weft.compiler.version import VERSION
 
 if TYPE_CHECKING:
     from weft.compiler.driver.compile_kernels import KernelStore
+    from weft.compiler.machine.pjrt import code as plugin
+else:
+    plugin = deferred("weft.compiler.machine.pjrt.code")
 
 _MOST_OBJECTS: Final = 64
 
@@ -123,7 +127,11 @@ class RunTimeTask(Struct, frozen=True):
 
     def object_for(self, prefix: str) -> bytes:
         """The object with the symbols of a model."""
-        return rename_symbols(self.compile().code, self.prefix, prefix)
+        return _renamed(self.compile().code, self.prefix, prefix)
+
+
+_renamed = lru_cache(maxsize=8)(rename_symbols)
+"""Kept for the next model of the prefix."""
 
 
 _OBJECTS: Final[dict[RunTimeTask, bytes]] = {}
@@ -160,10 +168,11 @@ def compiled_prefix(prefix: str, target: Target) -> str:
 
 def write_prebuilt_objects() -> None:
     """Has all code that is the same for all models come with weft: the run time, and what Python
-    calls models by.
+    and JAX call models by.
     """
     for target in _PREBUILT:
         RunTimeTask(target, ANY_PREFIX).write_prebuilt()
+        plugin.write_prebuilt_plugin(target)
         for tensors in (False, True):
             write_prebuilt_entry(target, tensors=tensors)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
+from weft.compiler.driver.compile_kernels import level_of
 from weft.compiler.driver.pipeline import import_model, plan_model, read_graph
 from weft.compiler.driver.session import Session
 from weft.compiler.frontend.from_graph_file import graph_text, has_weights, write_weights
@@ -15,7 +16,7 @@ from weft.compiler.frontend.imported import ImportedModel, Source
 from weft.compiler.loop_to_llvm.kernel import emit_kernel
 from weft.compiler.loop_to_llvm.program.emit import emit_program
 from weft.compiler.machine.artifact.replace_file import replacing
-from weft.compiler.machine.codegen.code_generator import CODEGEN_LEVEL, PROGRAM_LEVEL
+from weft.compiler.machine.codegen.code_generator import Level
 from weft.compiler.machine.codegen.object_code import compile_assembly
 from weft.compiler.target.module_target import target_of
 from weft.dialects.errors import OptionError
@@ -40,17 +41,15 @@ def emit_text(source: Source, level: str, session: Session) -> str:
 
 def llvm_text(module: ModuleOp) -> str:
     """The LLVM IR of each kernel and program of a module, for its target and by its options."""
-    return "\n".join(f"; {name}\n{text}\n" for name, text in llvm_modules(module))
+    return "\n".join(f"; {name}\n{text}\n" for name, text, _ in llvm_modules(module))
 
 
 def assembly_text(module: ModuleOp) -> str:
     """The assembly of each kernel and program of a module, for its target and by its options."""
     target = target_of(module)
-    programs = {op.sym_name.data for op in module.ops if isinstance(op, ProgramOp)}
     return "\n".join(
         f"# {name}\n{compile_assembly(text, target, level)}\n"
-        for name, text in llvm_modules(module)
-        for level in (PROGRAM_LEVEL if name in programs else CODEGEN_LEVEL,)
+        for name, text, level in llvm_modules(module)
     )
 
 
@@ -76,15 +75,17 @@ def save_graph(
         out.write(graph_text(imported.module, digest, optimised=optimised).encode())
 
 
-def llvm_modules(module: ModuleOp) -> Iterator[tuple[str, str]]:
-    """The LLVM IR of each kernel and program by name, for the module's target."""
+def llvm_modules(module: ModuleOp) -> Iterator[tuple[str, str, Level]]:
+    """The LLVM IR of each kernel and program by name, for the module's target, and the level at
+    which LLVM generates its code.
+    """
     target, options = target_of(module), code_options(module)
     numbers = number_calls(op for op in module.ops if isinstance(op, ProgramOp))
     for op in module.ops:
         if isinstance(op, ProgramOp):
             text = emit_program(op, target, prefix=options.prefix, numbers=numbers)
-            yield op.sym_name.data, text
+            yield op.sym_name.data, text, level_of(op)
         elif isinstance(op, KernelOp):
             guarded, strict = bool(options.guarded), options.strict_fp
             text = emit_kernel(op, target, prefix=options.prefix, strict_fp=strict, guarded=guarded)
-            yield op.sym_name.data, text
+            yield op.sym_name.data, text, level_of(op)

@@ -19,6 +19,7 @@ from weft.compiler.driver.bucket_programs import (
     require_independent_rows,
 )
 from weft.compiler.driver.compile_kernels import (
+    KERNELS_PER_WORKER,
     KernelCompiler,
     infrequent_collections,
     kernel_compiler,
@@ -160,11 +161,13 @@ def _simplified(module: ModuleOp, weights: WeightStore) -> ModuleOp:
 @contextmanager
 def _kernel_compiler(graphs: Sequence[ModuleOp], session: Session) -> Generator[KernelCompiler]:
     """A compiler for the kernels of optimised graphs: workers start before these are known. So the
-    store remembers which groups of operators compilations have had to the end.
+    store remembers which groups of operators compilations have had to the end, unless there are so
+    few that no worker would start.
     """
     store = session.store if session.observer is None else None  # who looks wants all of it
     groups = _group_keys(graphs, session.options)
-    new = [each for each in groups if store is None or store.find_kernel(each) is None]
+    asked = groups if len(groups) >= KERNELS_PER_WORKER else []
+    new = [each for each in asked if store is None or store.find_kernel(each) is None]
     with kernel_compiler(len(new), session.cores, store) as compiler:
         yield compiler
     if store is not None:

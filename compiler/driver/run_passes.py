@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache, partial
+from typing import Final
 
 from msgspec.structs import fields
 from xdsl.dialects.builtin import ModuleOp
@@ -19,21 +20,30 @@ from weft.dialects.graph import CallOp, ControlOp, FusedOp, GraphOp
 from weft.dialects.loop.program import KernelOp, ProgramOp
 from weft.dialects.module_attributes import CodeOptions, set_code_options
 
+_NOTED: Final = [each.name for each in fields(CodeOptions) if each.name != "schedules"]
+
 
 def note_options(module: ModuleOp, options: Options) -> None:
     """Puts the target and the options that decide code on a module, for passes to read."""
     schedules = {each.kernel: each.steps for each in (*options.tuned, *options.schedule)}
-    names = [each.name for each in fields(CodeOptions) if each.name != "schedules"]
-    own = CodeOptions(**{name: getattr(options, name) for name in names}, schedules=schedules)
+    own = CodeOptions(**{name: getattr(options, name) for name in _NOTED}, schedules=schedules)
     set_target(module, options.target.exact() if options.strict_fp else options.target)
     set_code_options(module, own)
 
 
-@contextmanager
-def running(session: Session, name: str, module: ModuleOp, notes: list[str]) -> Generator[None]:
+def running(
+    session: Session, name: str, module: ModuleOp, notes: list[str]
+) -> AbstractContextManager[None]:
     """Around the run of a pass, to whose `notes` it adds: records what it did, then verifies, shows
     and dumps the module as the session says.
     """
+    if session.is_watched:
+        return _watched(session, name, module, notes)
+    return session.report.stage(name)
+
+
+@contextmanager
+def _watched(session: Session, name: str, module: ModuleOp, notes: list[str]) -> Generator[None]:
     with session.report.module_pass(name, module, partial(operators_of, module), notes):
         yield
     if session.verify_each:

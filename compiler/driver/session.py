@@ -64,6 +64,12 @@ class Session:
     verifier: ChangeVerifier | None = None
     observer: Observer | None = None
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether anybody looks at what single passes do."""
+        observed = self.observer is not None or self.dump_dir is not None
+        return self.report.reads_passes or self.verify_each or observed
+
     def level(self, options: Options) -> Session:
         """The session for one CPU level, from the optimised graph on, with a report of its own but
         for the times.

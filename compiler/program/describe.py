@@ -11,13 +11,20 @@ from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, NameLoc, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from weft.compiler.program.memory.plan_memory import buffer_bytes, lifetimes, number_operations
+from weft.compiler.program.memory.plan_memory import (
+    buffer_bytes,
+    kernels_of,
+    lifetimes,
+    number_operations,
+)
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.loop.arithmetic import GeluOp, is_function
 from weft.dialects.loop.communication import WaitOp, communications
 from weft.dialects.loop.dynamic import weight_of
+from weft.dialects.loop.iteration_cost import BRIEF_OPERATIONS, block_cost
 from weft.dialects.loop.ops import ForOp, WhileOp
 from weft.dialects.loop.program import (
+    BRIEF,
     FLOPS,
     REPEATS,
     SHARES,
@@ -43,19 +50,36 @@ _GELU_FLOPS = 5
 
 
 class NoteKernelsPass(ModulePass):
-    """Notes on each naive kernel what a call of it computes, and on each program whether it may run
-    something as often as values say, for those who see nothing but declarations of kernels.
+    """Notes on each naive kernel what a call of it computes, and whether its program computes next
+    to nothing; and on each program whether it may run something as often as values say, for those
+    who see nothing but declarations of kernels.
     """
 
     name = "weft-note-kernels"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         repeated = _repeats(op)
+        brief = not repeated and _is_brief(op)
         for each in op.ops:
             if isinstance(each, KernelOp):
                 each.attributes.setdefault(FLOPS, ExprsAttr((kernel_flops(each),)))
-            elif isinstance(each, ProgramOp) and repeated:
-                each.attributes[REPEATS] = UnitAttr()
+                if brief:
+                    each.attributes[BRIEF] = UnitAttr()
+            elif isinstance(each, ProgramOp) and (repeated or brief):
+                each.attributes[REPEATS if repeated else BRIEF] = UnitAttr()
+
+
+def _is_brief(module: ModuleOp) -> bool:
+    """Whether all that programs of naive kernels do are calls of few operations altogether."""
+    kernels, left = kernels_of(module), BRIEF_OPERATIONS
+    programs = [op for op in module.ops if isinstance(op, ProgramOp)]
+    for op in (op for program in programs for op in program.body.block.ops):
+        if isinstance(op, CallOp):
+            cost = block_cost(kernels[op.kernel].body.block).constant
+            left -= left if cost is None else cost
+        if op.regions or left <= 0:
+            return False
+    return bool(programs)
 
 
 def kernel_flops(kernel: KernelOp) -> Expr:

@@ -21,6 +21,11 @@ fork and join.
 CHUNKS_PER_THREAD = 8
 """How many chunks a parallel loop has for each thread at most."""
 
+BRIEF_OPERATIONS = 16384
+"""How many operations of naive kernels, which become vectors of them, take a program less time than
+its call does: a microsecond.
+"""
+
 FUNCTION_OPERATIONS = 12
 """What a call of a mathematical function counts as."""
 
@@ -67,14 +72,19 @@ def _parts(block: Block, runs: Expr) -> Iterator[Section | int | None]:
     """The sections of a block that runs so often, and the operations beside them; None for those
     that are not known.
     """
+    beside = Expr.of(0)
+    single = 0
     for op in block.ops:
-        if isinstance(op, ForOp) and op.parallel is not None:
+        if not op.regions:
+            single += _operation_cost(op)
+        elif isinstance(op, ForOp) and op.parallel is not None:
             yield _section(op, runs)
         elif isinstance(op, ForOp) and _has_sections(op):
             extent = (op.upper - op.lower).ceildiv(op.step.data)
             yield from _parts(op.body.block, runs * extent)
         else:
-            yield (runs * _cost(op, {})).constant
+            beside = beside + _cost(op, {})
+    yield (runs * (beside + single)).constant
 
 
 def _has_sections(op: ForOp) -> bool:
@@ -92,23 +102,28 @@ def _section(op: ForOp, runs: Expr) -> Section | None:
     return Section(times, count, -(-GRAIN_OPERATIONS // cost), times * count * cost)
 
 
+def block_cost(block: Block) -> Expr:
+    """About how many operations a block runs."""
+    return _block_cost(block, {})
+
+
 def iteration_cost(loop: ForOp) -> Expr:
     """About how many operations one iteration runs, at least 1; a vector operation counts once.
 
     Where an inner loop's extent depends on an index of the nest, that index counts as its upper
     bound.
     """
-    return _block_cost(loop.body.block, {}) + 1
+    return block_cost(loop.body.block) + 1
 
 
 def _block_cost(block: Block, greatest: dict[Atom, Expr]) -> Expr:
-    total = Expr.of(0)
-    for op in block.ops:
-        total = total + _cost(op, greatest)
-    return total
+    with_regions = (_cost(op, greatest) for op in block.ops if op.regions)
+    single = sum(_operation_cost(op) for op in block.ops if not op.regions)
+    return sum(with_regions, Expr.of(single))
 
 
 def _cost(op: Operation, greatest: dict[Atom, Expr]) -> Expr:
+    """What an operation with regions costs."""
     if isinstance(op, ForOp):
         return _loop_cost(op, greatest)
     inside = (_block_cost(region.block, greatest) for region in op.regions)

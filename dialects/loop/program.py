@@ -70,6 +70,11 @@ FLOPS = "flops"
 over its sizes, as it was before it was scheduled.
 """
 
+BRIEF = "brief"
+"""The attribute of a program that computes for less time than its call takes, and of its kernels:
+how well their code is generated is not seen in a call, how fast is in the first one.
+"""
+
 REPEATS = "repeats"
 """The attribute of a program that says that it may run something as often as values say."""
 

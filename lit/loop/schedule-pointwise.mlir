@@ -71,8 +71,22 @@ func.func @main(%x: !graph.tensor<[64, 20], f32>) -> !graph.tensor<[64, 16], f32
 
 // A vector holds 4 of the widest elements that take part.
 // CHECK-LABEL: loop.kernel @cast_
-// CHECK-NEXT: loop.for %{{[a-z]+}} = 0 to 4 parallel {
+// CHECK-NEXT: loop.for %{{[a-z]+}} = 0 to 8 parallel {
 // CHECK-NEXT: loop.for %{{[a-z]+}} = 0 to 16 unroll vector(4) {
+func.func @main(%x: !graph.tensor<[128], f32>) -> !graph.tensor<[128], f64> {
+  %y = graph.cast %x {to = f64} : (!graph.tensor<[128], f32>) -> !graph.tensor<[128], f64>
+  func.return %y : !graph.tensor<[128], f64>
+}
+
+// -----
+
+// As few elements as fill 16 vectors are one loop, of one vector after another: more code takes longer to compile than it saves.
+// CHECK-LABEL: loop.kernel @cast_
+// CHECK-NEXT: loop.for %{{[a-z]+}} = 0 to 64 vector(4) {
+// CHECK-NEXT: loop.load
+// CHECK-NEXT: arith.extf
+// CHECK-NEXT: loop.store
+// CHECK-NEXT: }
 func.func @main(%x: !graph.tensor<[64], f32>) -> !graph.tensor<[64], f64> {
   %y = graph.cast %x {to = f64} : (!graph.tensor<[64], f32>) -> !graph.tensor<[64], f64>
   func.return %y : !graph.tensor<[64], f64>

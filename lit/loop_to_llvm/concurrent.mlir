@@ -8,12 +8,12 @@
 // CHECK: icmp ule i64 %[[N]], 4
 // CHECK: call void @"weft.parallel_for"(ptr %".1", i64 2, i64 1, void (ptr, i64, i64)* @"weft.program.branches", ptr %{{.*}})
 // CHECK: call void @"weft.k"(ptr %".1"
-// CHECK-NEXT: call void @"weft.profile.enter"(ptr %".1", i32 1, ptr @"profile.name.l")
+// CHECK-NEXT: call void @"weft.profile.enter"(ptr %".1", i32 1, ptr @"weft.name.l")
 // CHECK-NEXT: call void @"weft.l"(ptr %".1"
 // CHECK-NEXT: call void @"weft.profile.enter"(ptr %".1", i32 -2, ptr @"profile.name.other")
 // CHECK-LABEL: define internal void @"weft.program.branches"
 // CHECK: switch i64
-// CHECK: call void @"weft.profile.enter"(ptr %[[CONTEXT:.*]], i32 0, ptr @"profile.name.k")
+// CHECK: call void @"weft.profile.enter"(ptr %[[CONTEXT:.*]], i32 0, ptr @"weft.name.k")
 // CHECK-NEXT: call void @"weft.k"(ptr null
 // CHECK-NEXT: call void @"weft.profile.enter"(ptr %[[CONTEXT]], i32 -2
 // CHECK: call void @"weft.profile.enter"(ptr %[[CONTEXT]], i32 1

@@ -87,7 +87,7 @@ loop.kernel @pair(%x: !loop.buffer<[2], f32>, %y: !loop.buffer<[2], f32>) {
 // CHECK:       ret i64 96
 // CHECK:       define hidden i32 @"weft.program"
 // CHECK:       %[[T:.*]] = getelementptr i8, ptr %{{.*}}, i64 64
-// CHECK-NEXT:  call void @"weft.profile.enter"(ptr %".1", i32 0, ptr @"profile.name.k")
+// CHECK-NEXT:  call void @"weft.profile.enter"(ptr %".1", i32 0, ptr @"weft.name.k")
 // CHECK-NEXT:  call void @"weft.k"(ptr %{{.*}}, ptr %{{.*}}, ptr %[[T]])
 // CHECK-NEXT:  call void @"weft.profile.enter"(ptr %".1", i32 -2, ptr @"profile.name.other")
 loop.program @main(%x: !loop.buffer<[8], f32>, %y: !loop.buffer<[8], f32>) inputs 1 {

@@ -5,16 +5,18 @@ calls.
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
-from weft.compilation import compile_cached, options_of
+from weft.compilation import compile_cached
 from weft.compiler.deferred import deferred, fewer_collections
-from weft.compiler.driver.options import Options
+from weft.compiler.driver.options import Artifact, Options
 from weft.compiler.frontend.stablehlo.jaxlib_text import read_bytecode
 from weft.compiler.frontend.stablehlo.platform import HOST_CALL
 from weft.compiler.machine.artifact.artifact import Compiled
@@ -32,6 +34,13 @@ if TYPE_CHECKING:
     from weft.jax_plugin import import_program as importing
 else:
     importing = deferred("weft.jax_plugin.import_program")
+
+
+_DESCRIBED: Final = "jax"
+"""The key of a program's description in the metadata that the cache has."""
+
+_PREFIX: Final = "jax"
+"""Of the symbols of all programs, which share what was read of the run time."""
 
 
 class Program:
@@ -99,20 +108,27 @@ def compile_program(code: bytes, options: bytes) -> Program:
     return Program(described, compiled.executable())
 
 
+@functools.cache
+def _common_options() -> tuple[Options, str]:
+    """The options of all programs but for what they donate, and their hash."""
+    plain = Options(artifact=Artifact(prefix=_PREFIX))
+    return plain, plain.digest
+
+
 def _found_or_made(text: str, arrays: Sequence[Array]) -> tuple[Description, Compiled]:
     """A program with the functions of this process is in no cache."""
-    cache, plain = default_cache(os.environ), Options()
+    cache, plain, digest = default_cache(os.environ), *_common_options()
     held = [hashlib.sha256(each.tobytes()).hexdigest() for each in arrays]
-    key = cache_key([text, *held, plain.digest, compiler_digest()])
+    key = cache_key([text, *held, digest, compiler_digest()])
     key = None if HOST_CALL in text else key
     if key is not None:
-        stored = cache.find_kernel(cache_key([key, "description"]))
-        found = None if stored is None else cache.find(key, plain.target)
-        if stored is not None and found is not None:
-            return msgspec.json.decode(stored, type=Description), found
+        found = cache.find(key, plain.target)
+        if found is not None:
+            return msgspec.convert(found.metadata[_DESCRIBED], Description), found
     imported, donated, described = importing.import_program(text, arrays)
-    options = options_of(imported, plain, donate=donated)
-    compiled = compile_cached(imported, options, cache, key=key)
+    options = plain.changed(donate=donated) if donated else plain
+    compiled = compile_cached(imported, options, cache)
     if key is not None:
-        cache.keep_kernel(cache_key([key, "description"]), msgspec.json.encode(described))
+        metadata = {**compiled.metadata, _DESCRIBED: msgspec.to_builtins(described)}
+        compiled = cache.keep(key, replace(compiled, metadata=metadata))
     return described, compiled

@@ -16,6 +16,7 @@ from weft.compiler.loop.pseudocode import pseudocode
 from weft.compiler.loop.schedules import Scheduled, contraction
 from weft.compiler.loop.schedules.gemm.choose_plan import Rated
 from weft.compiler.loop.schedules.planned import Explanation, explain
+from weft.compiler.machine.codegen.code_generator import Level
 from weft.compiler.machine.codegen.object_code import compile_assembly
 from weft.compiler.target.target import Target
 from weft.dialects.loop.program import KernelOp
@@ -89,8 +90,8 @@ class ObservedSteps:
         self._last = steps_of(kernel)
         self._texts[self._last] = pseudocode(kernel)
 
-    def texts(self, scheduled: Scheduled, ir: str, target: Target) -> KernelTexts:
-        """How the kernel was made, once it is."""
+    def texts(self, scheduled: Scheduled, ir: str, target: Target, level: Level) -> KernelTexts:
+        """How the kernel was made, once it is, by LLVM at a level."""
         has_plans = not {contraction.NAME, FORCED}.isdisjoint(scheduled.used)
         plans = tuple(map(plans_of, explain(self.naive, target))) if has_plans else ()
         # A plan that is forced in place of steps is made of some.
@@ -100,7 +101,7 @@ class ObservedSteps:
             Step(call, tuple(edits_between(before, after)))
             for call, before, after in zip(calls, texts[:-1], texts[1:], strict=True)
         )
-        assembly = compile_assembly(ir, target, comments=True)
+        assembly = compile_assembly(ir, target, level, comments=True)
         return KernelTexts(texts[0], steps, plans, ir, assembly)
 
 

@@ -28,7 +28,13 @@ _SMALL: Final = 1 << 16
 """Bytes of an artifact below which it shares a context with others: one keeps constants for good.
 """
 
-_SHARDING: Final = "sdy.sharding"
+_NOTES: Final = (
+    "sdy.sharding",
+    "mhlo.num_partitions",
+    "mhlo.num_replicas",
+    "jax.result_info",
+)
+"""Attributes that nothing here depends on."""
 
 
 def read_bytecode(data: bytes, name: str) -> tuple[str, list[Array]]:
@@ -68,51 +74,53 @@ def _common_context() -> Any:
 
 
 def text_of(module: Any) -> tuple[str, list[Array]]:
-    """The text of a module of jaxlib, and the constants that it leaves out."""
+    """The text of a module of jaxlib, and the constants that it leaves out. What JAX notes of
+    devices and of the names of results, which no importer reads, goes from the module.
+    """
     ir: Any = import_module("jaxlib.mlir.ir")
     arrays: list[Array] = []
+    shardings: list[Any] = []
 
     def visit(op: Any) -> Any:
-        if op.name == "stablehlo.constant":
+        name = op.name
+        if name == "stablehlo.constant":
             array = _complex_array(op) if "complex<" in str(op.results[0].type) else _array(op)
             if array is not None:
                 arrays.append(array)
-        return ir.WalkResult.ADVANCE
-
-    _drop_shardings(module)
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    text = module.operation.get_asm(large_elements_limit=MOST_WRITTEN, enable_debug_info=False)
-    return text, arrays
-
-
-def _drop_shardings(module: Any) -> None:
-    """Erases what says how tensors lie on devices, which JAX says even of one device."""
-    ir: Any = import_module("jaxlib.mlir.ir")
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name in ("sdy.mesh", "sdy.sharding_constraint"):
-            found.append(op)
-        if _SHARDING in op.attributes:
-            del op.attributes[_SHARDING]
-        for name in ("arg_attrs", "res_attrs"):
-            if name in op.attributes:
-                dictionaries = [_without_sharding(each) for each in op.attributes[name]]
-                op.attributes[name] = ir.ArrayAttr.get(dictionaries)
+        elif name in ("sdy.mesh", "sdy.sharding_constraint"):
+            shardings.append(op)
+        else:
+            _drop_notes(op)
         return ir.WalkResult.ADVANCE
 
     with module.context:
         module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    for op in found:
+    for op in shardings:
         for result, operand in zip(op.results, op.operands, strict=True):
             result.replace_all_uses_with(operand)
         op.erase()
+    text = module.operation.get_asm(large_elements_limit=MOST_WRITTEN, enable_debug_info=False)
+    return text, arrays
 
 
-def _without_sharding(dictionary: Any) -> Any:
+def _drop_notes(op: Any) -> None:
+    """Erases what says how tensors lie on devices, which JAX says even of one device."""
     ir: Any = import_module("jaxlib.mlir.ir")
-    kept = {each.name: each.attr for each in dictionary if each.name != _SHARDING}
-    return ir.DictAttr.get(kept)
+    attributes = op.attributes
+    for name in _NOTES:
+        if name in attributes:
+            del attributes[name]
+    for name in ("arg_attrs", "res_attrs"):
+        if name in attributes:
+            kept = [_without_notes(each) for each in attributes[name]]
+            if any(kept):
+                attributes[name] = ir.ArrayAttr.get([ir.DictAttr.get(each) for each in kept])
+            else:
+                del attributes[name]
+
+
+def _without_notes(dictionary: Any) -> dict[str, Any]:
+    return {each.name: each.attr for each in dictionary if each.name not in _NOTES}
 
 
 def _array(op: Any) -> Array | None:

@@ -86,19 +86,21 @@ def schedule_kernel(
     schedules: Sequence[Schedule] = SCHEDULES,
     *,
     recorded: bool = True,
+    naive: Callable[[], KernelOp] | None = None,
 ) -> Scheduled:
     """Schedules one kernel in place. A schedule that finds a step illegal is left out, or takes its
     next plan: what was done until then is undone, and done again without it.
 
     Recording the steps takes about a third of the time; without it there are none in the result.
+    `naive` makes the kernel as it was, of which a copy is kept otherwise.
     """
     if recorded:
         record(kernel, ())
-    naive = kernel.clone()
+    anew = kernel.clone().clone if naive is None or recorded else naive
     refused: dict[Schedule | Plan, str] = {}
     # A copy in front of each schedule would save the others' work where one refuses, which few do.
     while (used := _apply(kernel, target, schedules, refused)) is None:
-        _restore(kernel, naive.clone())
+        _restore(kernel, anew())
     reasons = [
         f"{each.name if isinstance(each, Schedule) else contraction.NAME}: {reason}"
         for each, reason in refused.items()

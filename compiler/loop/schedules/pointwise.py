@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from math import prod
+from typing import Final
 
 from weft.compiler.loop.matchers import is_straight_line
 from weft.compiler.loop.nest import accesses_in, perfect_nest, stores_in
@@ -31,6 +33,11 @@ NAME = "pointwise"
 
 VECTORS = 4
 """Vectors per tile: enough independent work for the units, and no long remainder.
+"""
+
+
+SHORT: Final = 16
+"""Vectors that take so little time one after another that more code for it is not worth compiling.
 """
 
 
@@ -61,10 +68,12 @@ def apply(loop: ForOp, target: Target) -> None:
         parallelize_outermost(nest[0])
         return
     _stream_stores(inner, target)
-    tiled = len(nest) == 1 and (inner.extent.constant or 2**62) > VECTORS * lanes
+    elements = prod(each.extent.constant or 2**62 for each in nest)
+    short = elements <= SHORT * lanes
+    tiled = len(nest) == 1 and not short
     tiles = tile(inner, VECTORS * lanes) if tiled else None
     if tiles is None:
-        inner = vectorize(inner, interleaved_lanes(inner, lanes, target))
+        inner = vectorize(inner, lanes if short else interleaved_lanes(inner, lanes, target))
         parallelize_outermost(nest[0])
         _hoist_row_index(inner)
         return

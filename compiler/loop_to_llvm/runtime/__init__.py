@@ -159,8 +159,9 @@ class Runtime:
         """
         profile = self.pool.profile
         if profile.is_available:
+            text = profile.kernel_name(name) if number >= 0 else profile.name(name)
             with Code.continuing(builder) as code:
-                code.call(profile.enter, [context, i32(number), profile.name(name)])
+                code.call(profile.enter, [context, i32(number), text])
 
     def weight_pointer(self, builder: ir.IRBuilder, context: ir.Value, index: int) -> ir.Value:
         """The address of a weight, by its place in what `define` was given."""

@@ -59,6 +59,11 @@ class Part(msgspec.Struct, frozen=True):
         code.call_pointer(self.body, BODY, self.arguments)
 
 
+def name_symbol(prefix: str, kernel: str) -> str:
+    """The linker's name of a kernel's name."""
+    return f"{prefix}.name.{kernel}"
+
+
 class Profile:
     """Emits the functions of a model with that prefix, and calls of them."""
 
@@ -176,6 +181,17 @@ class Profile:
                 code.call(self._run_part, [context, *span, part.body, *part.arguments])
             with untold:
                 part.run(code)
+
+    def kernel_name(self, kernel: str) -> ir.Value:
+        """The name of a kernel, which stands with what an artifact says of itself: programs that
+        are alike but for names are the same code.
+        """
+        symbol = name_symbol(self.prefix, kernel)
+        found = self.module.globals.get(symbol)
+        if found is None:
+            found = ir.GlobalVariable(self.module, I8, symbol)
+            found.type, found.global_constant = POINTER, True
+        return found
 
     def name(self, text: str) -> ir.Value:
         """The text in this module, once."""

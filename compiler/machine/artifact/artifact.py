@@ -10,7 +10,7 @@ import mmap
 import os
 import tempfile
 from collections.abc import Callable, Generator, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from weakref import WeakValueDictionary
@@ -31,7 +31,7 @@ from weft.compiler.machine.elf.link import (
 )
 from weft.compiler.machine.elf.linkers import LINKERS, WEFT
 from weft.compiler.machine.elf.note import check_image, read_machine, read_note
-from weft.compiler.machine.elf.object_file import Data
+from weft.compiler.machine.elf.object_file import Data, RelocatableObject, read_object
 from weft.compiler.machine.python.executable import Executable
 from weft.compiler.machine.weights.blob import WeightBlob
 from weft.compiler.machine.weights.external import Given, weights_for
@@ -59,6 +59,9 @@ _MAGICS: Final = (b"\x7fELF", b"\0asm")
 EXPORTS: Final = (".so", ".a", ".o", ".mlir", ".wasm")
 """What a model may be exported as; the graph, `.mlir`, where it is at hand."""
 
+_COMMON_OBJECTS: Final = ("runtime", "levels")
+"""What models of one prefix have in common."""
+
 _Writing = Callable[[Path, int], contextlib.AbstractContextManager[BinaryIO]]
 
 
@@ -85,7 +88,11 @@ class Compiled(Struct, frozen=True):
         assert base is None or not self.weights.sources, "contexts with weights are not shared"
         is_inside = self.weights_in == EMBEDDED
         blobs = empty_blobs(self.weights, self.weights_symbol) if is_inside else ()
-        library = load_objects(list(self.objects.values()), self.exports, weights=blobs)
+        objects = [
+            _read_common(data) if name in _COMMON_OBJECTS else data
+            for name, data in self.objects.items()
+        ]
+        library = load_objects(objects, self.exports, weights=blobs)
         distinct = dict.fromkeys(self.weights.sources)
         prepared = {source: self.weights.prepare(source) for source in distinct}
         arrays = [prepared[source] for source in self.weights.sources]
@@ -314,6 +321,12 @@ class Compiled(Struct, frozen=True):
     def _write_weights_object(self, out: BinaryIO) -> None:
         (like, *_) = read_objects(list(self.objects.values()))
         system_linker.write_weights_object(like, self._embedded(), self.note, out, apart=True)
+
+
+@lru_cache(maxsize=8)
+def _read_common(data: bytes) -> RelocatableObject:
+    """What was read of one of the common objects, once for those who follow."""
+    return read_object(data, "the run time")
 
 
 _LOADED: Final[WeakValueDictionary[tuple[int, int], LoadedCode]] = WeakValueDictionary()

@@ -19,6 +19,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
@@ -67,8 +68,9 @@ class Cache(Store, frozen=True, dict=True):
         return None if data is None else _read(data, target)
 
     def keep(self, key: str, compiled: Compiled) -> Compiled:
-        """Stores a compiled model; returns it as the cache has it, or as it was, with a
-        CacheWarning, where it cannot be stored. What only this process can run is not.
+        """Stores a compiled model; returns it as the cache has it, whose weights are in the file,
+        or as it was where it has none, or with a CacheWarning where it cannot be stored. What only
+        this process can run is not.
         """
         if compiled.only_here:
             return compiled
@@ -82,6 +84,8 @@ class Cache(Store, frozen=True, dict=True):
             self.keep_limit(path)
             with path.open("rb") as file:
                 self._know(path, file)
+                if not compiled.weights.sources:
+                    return compiled
                 data = _map(file)
         except (OSError, ArtifactError) as error:
             rule = "cache requires a folder that can be written"
@@ -95,9 +99,11 @@ class Cache(Store, frozen=True, dict=True):
         return key is not None and self.find_kernel(key) is not None
 
     def _know(self, path: Path, file: BinaryIO) -> None:
-        """Remembers an entry that was written in whole. Its time is set back, so that whatever is
-        written into it from now on gives it another.
+        """Remembers a large entry that was written in whole. Its time is set back, so that whatever
+        is written into it from now on gives it another.
         """
+        if os.fstat(file.fileno()).st_size < LARGE:
+            return
         now = time.time_ns()
         os.utime(path, ns=(now, now - TICK))
         key = file_key("entry", path, os.fstat(file.fileno()))
@@ -107,7 +113,13 @@ class Cache(Store, frozen=True, dict=True):
 
 def default_cache(environment: Mapping[str, str]) -> Cache:
     """The user's cache. Raises OptionError as `store_settings` does."""
-    return Cache(*store_settings(environment))
+    return _cache_of(*store_settings(environment))
+
+
+@lru_cache(maxsize=8)
+def _cache_of(folder: Path, limit: int) -> Cache:
+    """One for all compilations of a process, which asks once whether it is to be trusted."""
+    return Cache(folder, limit)
 
 
 def _map(file: BinaryIO) -> memoryview:

@@ -6,7 +6,6 @@ import contextlib
 import io
 import os
 import stat
-import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
@@ -62,7 +61,8 @@ class _LargePages(io.BufferedRandom):
 def replacing(path: Path, mode: int = 0o644) -> Generator[BinaryIO]:
     """A file that takes its name only when it is complete; it replaces another of that name."""
     try:
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        name = f"{path.parent}{os.sep}.{path.name}.{os.urandom(8).hex()}"
+        descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
         rule = "requires a folder that can be written"
         raise ArtifactError(f"{path} {rule}, got {error.strerror}") from error

@@ -181,6 +181,8 @@ class Store(Struct, frozen=True, dict=True):
 
 def make_private(folder: Path) -> None:
     """Makes a folder for this user alone, unless it is there."""
+    if folder.is_dir():
+        return
     if not folder.parent.exists():
         make_private(folder.parent)
     folder.mkdir(mode=0o700, exist_ok=True)

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import Final, NamedTuple
 
 from llvmlite import binding
 
 from weft.compiler.target.target import Target
 from weft.dialects.errors import OptionError
 
-CODEGEN_LEVEL = 2
 
-PROGRAM_LEVEL = 0
+class Level(NamedTuple):
+    """How much LLVM does for code: the level of its generator, and whether IR is cleaned up before.
+    Results are the same at any: IR says where a product and a sum become one operation.
+    """
+
+    generator: int
+    cleans: bool
+
+
+CODEGEN_LEVEL: Final = Level(2, cleans=True)
+
+PROGRAM_LEVEL: Final = Level(0, cleans=True)
 """Takes a quarter of the time: for code that runs once a call and only calls kernels."""
+
+BRIEF_LEVEL: Final = Level(0, cleans=False)
+"""For code that computes for less time than its call takes."""
 
 _DEFINITION = re.compile(r"^(define .*?)( prologue .*| \{.*)?$", re.MULTILINE)
 _NO_TABLES = r'\1 "no-jump-tables"="true"\2'
@@ -31,14 +45,14 @@ def _initialise() -> None:
 
 
 @cache
-def target_machine(target: Target, level: int = CODEGEN_LEVEL) -> binding.TargetMachine:
+def target_machine(target: Target, level: Level = CODEGEN_LEVEL) -> binding.TargetMachine:
     """LLVM's code generator for the target: small code model, position-independent where several
     objects can share an address space.
     """
     return create_target_machine(target, level)
 
 
-def create_target_machine(target: Target, level: int = CODEGEN_LEVEL) -> binding.TargetMachine:
+def create_target_machine(target: Target, level: Level = CODEGEN_LEVEL) -> binding.TargetMachine:
     """A code generator of the caller's own, to hand over to an execution engine."""
     _initialise()
     try:
@@ -51,7 +65,7 @@ def create_target_machine(target: Target, level: int = CODEGEN_LEVEL) -> binding
     return found.create_target_machine(
         cpu=target.cpu,
         features=target.feature_string,
-        opt=level,
+        opt=level.generator,
         reloc="static" if target.arch == "wasm32" else "pic",
         codemodel="small",
         abiname=abi,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import count
 
 from weft.compiler.machine.elf import records as elf
-from weft.compiler.machine.elf.link import WeightBlob, link_shared, read_objects
+from weft.compiler.machine.elf.link import Given, WeightBlob, link_shared, read_objects
 from weft.dialects.errors import ArtifactError, UnsupportedError
 
 _loaded = count()
@@ -39,7 +39,7 @@ class LoadedCode:
 
 
 def load_objects(
-    objects: Sequence[bytes],
+    objects: Sequence[Given],
     exports: Sequence[str] | None = None,
     *,
     weights: Sequence[WeightBlob] = (),
@@ -54,7 +54,9 @@ def load_objects(
         raise UnsupportedError("loading code requires Linux, got a system without memfd_create")
     with os.fdopen(os.memfd_create("weft"), "wb") as out:
         names = _visible(objects) if exports is None else exports
-        link_shared(objects, soname="weft.so", exports=names, weights=weights, out=out)
+        link_shared(
+            objects, soname="weft.so", exports=names, weights=weights, names_all=False, out=out
+        )
         out.flush()
         try:
             return load_library(out.fileno())
@@ -74,7 +76,7 @@ def load_library(descriptor: int) -> LoadedCode:
     return LoadedCode(ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL))
 
 
-def _visible(objects: Sequence[bytes]) -> list[str]:
+def _visible(objects: Sequence[Given]) -> list[str]:
     symbols = (symbol for each in read_objects(objects) for symbol in each.symbols)
     return [
         symbol.name

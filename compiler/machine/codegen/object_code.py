@@ -8,6 +8,7 @@ from functools import partial
 
 from weft.compiler.machine.codegen.code_generator import (
     CODEGEN_LEVEL,
+    Level,
     create_target_machine,
     parse,
     target_machine,
@@ -23,16 +24,16 @@ _SHORT = 1 << 14
 """Characters of IR with which LLVM is through before a thread that waits would have glanced."""
 
 
-def compile_object(ir_text: str, target: Target, level: int = CODEGEN_LEVEL) -> bytes:
+def compile_object(ir_text: str, target: Target, level: Level = CODEGEN_LEVEL) -> bytes:
     """The relocatable object file of a module of LLVM IR."""
     if len(ir_text) < _SHORT:
         return _object(ir_text, target, level)
     return interruptible(partial(_object, ir_text, target, level))
 
 
-def _object(ir_text: str, target: Target, level: int) -> bytes:
+def _object(ir_text: str, target: Target, level: Level) -> bytes:
     module, machine = parse(ir_text, target), target_machine(target, level)
-    optimize(module, machine)
+    optimize(module, machine, cleans=level.cleans)
     return machine.emit_object(module)
 
 
@@ -59,13 +60,13 @@ def interruptible(work: Callable[[], bytes]) -> bytes:
 
 
 def compile_assembly(
-    ir_text: str, target: Target, level: int = CODEGEN_LEVEL, *, comments: bool = False
+    ir_text: str, target: Target, level: Level = CODEGEN_LEVEL, *, comments: bool = False
 ) -> str:
     """The assembly text of what `compile_object` gives; with LLVM's comments on loops and spills,
     if asked for.
     """
     module, machine = parse(ir_text, target), target_machine(target, level)
-    optimize(module, machine)
+    optimize(module, machine, cleans=level.cleans)
     if comments:
         machine = create_target_machine(target, level)
         machine.set_asm_verbosity(True)

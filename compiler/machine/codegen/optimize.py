@@ -7,8 +7,10 @@ from __future__ import annotations
 from llvmlite import binding
 
 
-def optimize(module: binding.ModuleRef, machine: binding.TargetMachine) -> None:
-    """Inlines the vector functions, turns local arrays into registers and cleans up; changes the
+def optimize(
+    module: binding.ModuleRef, machine: binding.TargetMachine, *, cleans: bool = True
+) -> None:
+    """Inlines the vector functions, turns local arrays into registers and `cleans` up; changes the
     module in place.
     """
     tuning = binding.create_pipeline_tuning_options(speed_level=0)
@@ -16,10 +18,11 @@ def optimize(module: binding.ModuleRef, machine: binding.TargetMachine) -> None:
     passes = binding.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
     passes.add_sroa_pass()
-    passes.add_instruction_combine_pass()
-    passes.add_simplify_cfg_pass()
-    passes.add_new_gvn_pass()
-    passes.add_dead_store_elimination_pass()
-    passes.add_instruction_combine_pass()
-    passes.add_simplify_cfg_pass()
+    if cleans:
+        passes.add_instruction_combine_pass()
+        passes.add_simplify_cfg_pass()
+        passes.add_new_gvn_pass()
+        passes.add_dead_store_elimination_pass()
+        passes.add_instruction_combine_pass()
+        passes.add_simplify_cfg_pass()
     passes.run(module, builder)

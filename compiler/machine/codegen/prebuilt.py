@@ -8,10 +8,14 @@ as if none had come; `python -m weft.compiler.driver.compile_run_time` writes it
 from __future__ import annotations
 
 import hashlib
+import os
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
+
+from weft.compiler.machine.artifact.compiler_digest import compiler_digest
+from weft.compiler.machine.artifact.store import cache_key, default_store
 
 _FOLDER: Final = Path(__file__).with_name("prebuilt")
 
@@ -24,6 +28,21 @@ def find_prebuilt(name: str, key: str) -> bytes | None:
         return None
     made_from, _, packed = content.partition(b"\n")
     return zlib.decompress(packed) if made_from == key.encode() else None
+
+
+def object_of(name: str, ir_text: str, compiled: Callable[[], bytes]) -> bytes:
+    """The object of IR: what comes with weft, what the cache has, or what is compiled now, which
+    the cache keeps.
+    """
+    code = find_prebuilt(name, prebuilt_key([ir_text]))
+    if code is not None:
+        return code
+    store, key = default_store(os.environ), cache_key([compiler_digest(), ir_text])
+    code = store.find_kernel(key)
+    if code is None:
+        code = compiled()
+        store.keep_kernel(key, code)
+    return code
 
 
 def write_prebuilt(name: str, key: str, code: bytes) -> None:

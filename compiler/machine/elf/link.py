@@ -22,14 +22,21 @@ _CODE = elf.SHF_ALLOC | elf.SHF_EXECINSTR
 _DATA = elf.SHF_ALLOC | elf.SHF_WRITE
 
 
+Given = bytes | RelocatableObject
+"""An object file, or what was read of one."""
+
+
 def undefined_symbols(objects: Sequence[bytes], weights: Sequence[WeightBlob] = ()) -> set[str]:
     """The names that the objects need from elsewhere, which a link of them would import."""
     return undefined_names(read_objects(objects)) - {blob.symbol for blob in weights}
 
 
-def read_objects(objects: Sequence[bytes]) -> list[RelocatableObject]:
+def read_objects(objects: Sequence[Given]) -> list[RelocatableObject]:
     """Parses the objects of one link, which have to be of one machine."""
-    parsed = [read_object(data, f"object {index}") for index, data in enumerate(objects)]
+    parsed = [
+        read_object(each, f"object {index}") if isinstance(each, bytes) else each
+        for index, each in enumerate(objects)
+    ]
     machines = sorted({each.machine for each in parsed})
     if len(machines) != 1:
         names = ", ".join(map(elf.machine_name, machines)) or "no objects"
@@ -43,7 +50,7 @@ def read_objects(objects: Sequence[bytes]) -> list[RelocatableObject]:
 
 
 def link_shared(
-    objects: Sequence[bytes],
+    objects: Sequence[Given],
     *,
     soname: str,
     exports: Sequence[str],
@@ -51,13 +58,15 @@ def link_shared(
     weights: Sequence[WeightBlob] = (),
     note: bytes | None = None,
     isa_level: int | None = None,
+    names_all: bool = True,
     out: BinaryIO,
 ) -> None:
     """Writes a shared object of one of LINKED_ARCHES to `out`; the same input gives the same bytes.
 
     Only `exports` are visible to others; what no object defines is imported from the libraries
     `needed`. `note` is kept in the section `.note.weft`, where `read_note` finds it. `isa_level` 1
-    to 4 makes the loader refuse an x86-64 processor below x86-64-v1 to v4. `out` has to tell its
+    to 4 makes the loader refuse an x86-64 processor below x86-64-v1 to v4. A file that nobody else
+    will read `names_all` of its functions for debuggers in vain. `out` has to tell its
     position. Raises ArtifactError for damaged or contradicting objects, and UnsupportedError for
     sound ones that this linker lacks the means for.
     """
@@ -80,7 +89,8 @@ def link_shared(
     tables.resolve_section_indices(image.sections)
     inputs.fill_frame_header()
     unloaded = [digest] if digest.content else []
-    image.write(out, notes[-1], [*unloaded, *_static_symbols(image, symbols, exports)])
+    named = _static_symbols(image, symbols, exports) if names_all else ()
+    image.write(out, notes[-1], [*unloaded, *named])
 
 
 def check_names(soname: str, needed: Sequence[str], exports: Sequence[str]) -> None:

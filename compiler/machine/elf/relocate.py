@@ -23,14 +23,24 @@ _SLOT_SIZE = 8
 
 
 class _Fixup(Struct, frozen=True):
-    """One field to patch once addresses are known; `origin` names it in errors."""
+    """One field to patch once addresses are known: of an object's `part`, at an offset there."""
 
-    origin: str
+    each: RelocatableObject
+    part: Section
+    relocation: Relocation
     section: OutputSection
     offset: int
     rule: Rule
     target: Target
-    addend: int
+
+    @property
+    def addend(self) -> int:
+        return self.relocation.addend
+
+    @property
+    def origin(self) -> str:
+        """What errors name it by."""
+        return _origin(self.each, self.part, self.relocation)
 
 
 class Relocator:
@@ -90,22 +100,24 @@ class Relocator:
     ) -> _Fixup:
         rule = self._machine.rules.get(relocation.type)
         target = self._symbols.target(number, relocation.symbol)
-        origin = f"{each.name}: {section.name}+{relocation.offset:#x}"
-        name = target.name if target else f"#{relocation.symbol}"
         if rule is None:
+            name = target.name if target else f"#{relocation.symbol}"
+            machine = elf.machine_name(each.machine)
             raise UnsupportedError(
-                f"{origin}: linker requires a relocation type of position-independent code, "
-                f"got type {relocation.type} against '{name}' for {elf.machine_name(each.machine)}"
+                f"{_origin(each, section, relocation)}: linker requires a relocation type of "
+                f"position-independent code, got type {relocation.type} against '{name}' "
+                f"for {machine}"
             )
         if target is None and rule.base is Base.NOTHING:
             target = Target("", None)
         if target is None:
             raise ArtifactError(
-                f"{origin}: linker requires a symbol in a loaded section for {rule.name}, "
-                f"got '{name}'"
+                f"{_origin(each, section, relocation)}: linker requires a symbol in a loaded "
+                f"section for {rule.name}, got '#{relocation.symbol}'"
             )
         output, start = placement
-        return _Fixup(origin, output, start + relocation.offset, rule, target, relocation.addend)
+        offset = start + relocation.offset
+        return _Fixup(each, section, relocation, output, offset, rule, target)
 
     def _check(self, fixup: _Fixup, relocation: Relocation, section: Section) -> None:
         name, rule = fixup.target.name, fixup.rule
@@ -249,6 +261,10 @@ class Relocator:
         if fixup.target in self._stub_of and fixup.rule.base is Base.CALL:
             return self.stubs.address + self._stub_of[fixup.target]
         return fixup.target.address
+
+
+def _origin(each: RelocatableObject, section: Section, relocation: Relocation) -> str:
+    return f"{each.name}: {section.name}+{relocation.offset:#x}"
 
 
 def _tls_key(fixup: _Fixup) -> Target | None:

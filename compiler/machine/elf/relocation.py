@@ -3,6 +3,7 @@
 Types and fields are those of the processor supplements of the System V ABI.
 """
 
+import struct
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import Final, NamedTuple, TypeAlias
@@ -13,6 +14,8 @@ from weft.compiler.machine.elf import records as elf
 
 # encode(section, offset, value, place) writes the field at `offset`, whose address will be `place`.
 Encode: TypeAlias = Callable[[bytearray, int, int, int], None]
+
+_SIGNED32: Final = struct.Struct("<i")
 
 
 class OutOfRangeError(Exception):
@@ -89,11 +92,14 @@ def put_relative64(section: bytearray, offset: int, value: int, position: int) -
 
 
 def put_relative32(section: bytearray, offset: int, value: int, position: int) -> None:
-    put(section, offset, 4, signed(value - position, 32))
+    put_offset32(section, offset, value - position, position)
 
 
 def put_offset32(section: bytearray, offset: int, value: int, position: int) -> None:
-    put(section, offset, 4, signed(value, 32))
+    try:
+        _SIGNED32.pack_into(section, offset, value)
+    except struct.error as error:
+        raise OutOfRangeError(f"{value:#x} for a signed field of 32 bits") from error
 
 
 def insert(section: bytearray, offset: int, mask: int, bits: int) -> None:

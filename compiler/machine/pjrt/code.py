@@ -12,17 +12,16 @@ shorthands:
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
+from functools import partial
 from string import Template
 from typing import TYPE_CHECKING, Final
 
 from weft.compiler.deferred import deferred
-from weft.compiler.machine.artifact.compiler_digest import compiler_digest
-from weft.compiler.machine.artifact.store import cache_key, default_store
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.codegen.jit import LoadedCode, load_objects
+from weft.compiler.machine.codegen.prebuilt import object_of, prebuilt_key, write_prebuilt
 from weft.compiler.machine.pjrt.buffers import BUFFERS_IR
 from weft.compiler.machine.pjrt.declarations import (
     ARGUMENTS,
@@ -39,10 +38,11 @@ from weft.compiler.machine.python.entry_memory import MEMORY_IR, PLACEHOLDERS, S
 from weft.compiler.target.target import Target
 
 if TYPE_CHECKING:
-    from weft.compiler.machine.codegen import code_generator, object_code
+    from weft.compiler.machine.codegen import object_code
+    from weft.compiler.target import features
 else:
-    code_generator = deferred("weft.compiler.machine.codegen.code_generator")
     object_code = deferred("weft.compiler.machine.codegen.object_code")
+    features = deferred("weft.compiler.target.features")
 
 API: Final = "GetPjrtApi"
 ERROR: Final = "weft_pjrt_error"
@@ -98,16 +98,26 @@ def plugin_ir(target: Target) -> str:
 
 def load_plugin() -> LoadedCode:
     """The functions in this process: the table, what makes an error, and where Python's copy of
-    strided elements is noted. The cache keeps the code.
+    strided elements is noted.
     """
-    target, store = host_target(calibrated=False), default_store(os.environ)
-    key = cache_key(["plugin of JAX", repr(target), compiler_digest()])
-    data = store.find_kernel(key)
-    if data is None:
-        # Nothing loops over elements: what LLVM's usual level gains is not worth the four times.
-        data = object_code.compile_object(plugin_ir(target), target, code_generator.PROGRAM_LEVEL)
-        store.keep_kernel(key, data)
-    return load_objects([data], [API, ERROR, SET_COPY])
+    target = host_target(calibrated=False)
+    text = plugin_ir(target)
+    code = object_of(_prebuilt_name(target), text, partial(_compile, text, target))
+    return load_objects([code], [API, ERROR, SET_COPY])
+
+
+def write_prebuilt_plugin(target: Target) -> None:
+    """Has the plugin come with weft for an architecture."""
+    text = plugin_ir(target)
+    write_prebuilt(_prebuilt_name(target), prebuilt_key([text]), _compile(text, target))
+
+
+def _compile(text: str, target: Target) -> bytes:
+    return object_code.compile_object(text, features.baseline(target))
+
+
+def _prebuilt_name(target: Target) -> str:
+    return f"weft_pjrt.{target.triple}"
 
 
 class _Members(Template):

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import ctypes
 import math
-import os
 import sys
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,13 +22,11 @@ import numpy as np
 
 from weft.compiler.abi.constants import WORKSPACE_ALIGNMENT
 from weft.compiler.deferred import deferred
-from weft.compiler.machine.artifact.compiler_digest import compiler_digest
 from weft.compiler.machine.artifact.dims import Program, depth_of, program_of
 from weft.compiler.machine.artifact.signature import Signature, TensorSpec
-from weft.compiler.machine.artifact.store import cache_key, default_store
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.codegen.jit import LoadedCode, load_objects
-from weft.compiler.machine.codegen.prebuilt import find_prebuilt, prebuilt_key, write_prebuilt
+from weft.compiler.machine.codegen.prebuilt import object_of, prebuilt_key, write_prebuilt
 from weft.compiler.machine.python.communication import REACHED
 from weft.compiler.machine.python.entry import (
     DENSE_FLAGS,
@@ -387,27 +384,23 @@ def _tensor_code() -> LoadedCode:
 
 def _load(exports: list[str], *, tensors: bool) -> LoadedCode:
     target = host_target(calibrated=False)
-    text = entry_ir(target, tensors=tensors)
-    code = find_prebuilt(*_prebuilt(text, target, tensors=tensors))
-    if code is None:
-        store, key = default_store(os.environ), cache_key([compiler_digest(), text])
-        code = store.find_kernel(key)
-        if code is None:
-            code = object_code.compile_object(text, features.baseline(target))
-            store.keep_kernel(key, code)
-    return load_objects([code], exports)
+    text, name = entry_ir(target, tensors=tensors), _prebuilt_name(target, tensors=tensors)
+    compiled = partial(_compile, text, target)
+    return load_objects([object_of(name, text, compiled)], exports)
+
+
+def _compile(text: str, target: Target) -> bytes:
+    return object_code.compile_object(text, features.baseline(target))
 
 
 def write_prebuilt_entry(target: Target, *, tensors: bool) -> None:
     """Has the entry for arrays, or that for tensors, come with weft for an architecture."""
-    text = entry_ir(target, tensors=tensors)
-    code = object_code.compile_object(text, target)
-    write_prebuilt(*_prebuilt(text, target, tensors=tensors), code)
+    text, name = entry_ir(target, tensors=tensors), _prebuilt_name(target, tensors=tensors)
+    write_prebuilt(name, prebuilt_key([text]), _compile(text, target))
 
 
-def _prebuilt(text: str, target: Target, *, tensors: bool) -> tuple[str, str]:
-    name = f"{TENSOR_ENTRY if tensors else ENTRY}.{target.triple}"
-    return name, prebuilt_key([text])
+def _prebuilt_name(target: Target, *, tensors: bool) -> str:
+    return f"{TENSOR_ENTRY if tensors else ENTRY}.{target.triple}"
 
 
 def _is_known() -> bool:

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from onnx import ModelProto
 
-from tests.support.small_models import add_model, dense_model
+from tests.models.graph_writer import GraphWriter
+from tests.support.small_models import add_model
 from weft.compilation import options_of
 from weft.compiler.deferred import COLLECTION_THRESHOLDS
 from weft.compiler.driver import compile_kernels, pipeline, workers
@@ -370,11 +372,24 @@ def test_workers_start_for_groups_that_no_compilation_has_had(monkeypatch: pytes
 
     monkeypatch.setattr(pipeline, "kernel_compiler", noted)
     store = Memory()
-    for model in (dense_model("rows"), dense_model("rows", bias=1.0), add_model()):
+    for model in (two_layers(8), two_layers(8, scale=2.0), two_layers(9), add_model()):
         options = options_of(model)
         pipeline.compile_model(model, options, Session(options, cores=1, store=store))
-    first, other_weights, other_model = expected
-    assert first > other_weights == 0 < other_model
+    first, other_weights, other_sizes, alone = expected
+    assert first == other_sizes == 2
+    assert other_weights == alone == 0
+
+
+def two_layers(rows: int, scale: float = 1.0) -> ModelProto:
+    """y = relu(relu(x W + b) V)."""
+    net = GraphWriter("layers", seed=1)
+    x = net.input("x", (rows, 80))
+    product = net.op("MatMul", x, net.weight("first", (80, 80), 0.1))
+    added = net.op("Add", product, net.weight("bias", (80,), scale))
+    hidden = net.op("Relu", added)
+    product = net.op("MatMul", hidden, net.weight("second", (80, 80), 0.1))
+    net.output(net.op("Relu", product), "y", (rows, 80))
+    return net.model
 
 
 @pytest.mark.parametrize("before", [(700, 10, 10), (10_000_000, 10, 10)])

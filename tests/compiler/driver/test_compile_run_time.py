@@ -9,12 +9,14 @@ from onnx import parser
 
 import weft
 from weft.compiler.driver import compile_run_time
-from weft.compiler.driver.compile_run_time import RunTimeTask, common_task, run_time_tasks
+from weft.compiler.driver.compile_run_time import (
+    common_task,
+    run_time_tasks,
+    write_prebuilt_objects,
+)
 from weft.compiler.driver.options import Options
 from weft.compiler.machine.artifact.cache import Cache
 from weft.compiler.machine.codegen import prebuilt
-from weft.compiler.machine.elf.rename_symbols import ANY_PREFIX
-from weft.compiler.machine.python.fast_call import write_prebuilt_entry
 from weft.compiler.target.arm import AARCH64
 from weft.compiler.target.features import baseline
 from weft.compiler.target.module_target import named_target
@@ -102,11 +104,10 @@ def test_what_comes_with_weft_is_what_it_would_compile(
     """Else `python -m weft.compiler.driver.compile_run_time` has to write it anew."""
     folder = prebuilt._FOLDER
     monkeypatch.setattr(prebuilt, "_FOLDER", tmp_path)
-    RunTimeTask(target, ANY_PREFIX).write_prebuilt()
-    for tensors in (False, True):
-        write_prebuilt_entry(target, tensors=tensors)
+    monkeypatch.setattr(compile_run_time, "_PREBUILT", (target,))
+    write_prebuilt_objects()
     written = [each.name for each in tmp_path.iterdir()]
-    assert len(written) == 3
+    assert len(written) == 4
     for name in written:
         (made_from, code), (comes_from, comes) = content(tmp_path / name), content(folder / name)
         assert made_from == comes_from

@@ -16,6 +16,7 @@ from tests.models.graph_writer import GraphWriter
 from tests.support.network_checks import build
 from tests.support.small_models import dense_model
 from weft.cli.opt import run_opt
+from weft.compiler.driver.assemble import program_object
 from weft.compiler.driver.emit import llvm_modules
 from weft.compiler.driver.extension import Extension
 from weft.compiler.driver.kernel_makers import ScheduledKernels
@@ -24,17 +25,17 @@ from weft.compiler.driver.options import Artifact, Options
 from weft.compiler.driver.pipeline import compile_model, read_graph
 from weft.compiler.driver.session import Session
 from weft.compiler.graph.bound_sizes import graph_function
-from weft.compiler.machine.codegen.code_generator import PROGRAM_LEVEL
+from weft.compiler.machine.codegen.code_generator import Level
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.codegen.object_code import compile_object
 from weft.compiler.machine.elf.rename_symbols import ANY_PREFIX, rename_symbols
 from weft.compiler.program.memory.plan_memory import kernels_of
 from weft.compiler.target.module_target import target_of
-from weft.compiler.target.target import Target
 from weft.compiler.target.x86 import X86_64_V2
 from weft.dialects.context import parse_module
 from weft.dialects.errors import WeftError
 from weft.dialects.loop.program import AWAITS_LAYOUT, TRANSPOSED, ProgramOp, WeightOp
+from weft.dialects.module_attributes import code_options
 
 NET = Artifact("net")
 STAGES = (
@@ -70,20 +71,21 @@ def test_the_rest_of_the_passes_gives_the_same_code(
     texts = sorted(folder.glob(f"*-{name}.mlir"))[int(number or 1) - 1 :]
     module = parse_module(run_opt([str(texts[0]), "--start-after", stage]), stage)
     code = {
-        "program" if name == "main" else name: compiled(text, target_of(module), name != "main")
-        for name, text in llvm_modules(module)
+        "program" if name == "main" else name: compiled(text, module, level)
+        for name, text, level in llvm_modules(module)
     }
     assert code == {
         name: objects[name] for name in objects if name not in ("runtime", "levels", "facts")
     }
 
 
-def compiled(text: str, target: Target, is_kernel: bool) -> bytes:
+def compiled(text: str, module: ModuleOp, level: Level) -> bytes:
     """The object of a part of a model; kernels are compiled for models of any prefix."""
-    if not is_kernel:
-        return compile_object(text, target, PROGRAM_LEVEL)
+    target, prefix = target_of(module), code_options(module).prefix
+    if ".check_sizes" in text:
+        return program_object(text, kernels_of(module), prefix, target, level)
     prefix, *_ = re.findall(r'define hidden .*@"(\w+)\.', text)
-    code = compile_object(text.replace(f'@"{prefix}.', f'@"{ANY_PREFIX}.'), target)
+    code = compile_object(text.replace(f'@"{prefix}.', f'@"{ANY_PREFIX}.'), target, level)
     return rename_symbols(code, ANY_PREFIX, prefix)
 
 

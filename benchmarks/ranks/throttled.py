@@ -1,6 +1,6 @@
 """Calls of two ranks over a slow wire beside those over memory, in turns, and what is predicted:
 
-    PYTHONPATH=. weft launch -n 2 --timeout 300 benchmarks/ranks/throttled.py 5 resnet18_64 vit
+    PYTHONPATH=. weft launch -n 2 --timeout 300 benchmarks/ranks/throttled.py 5 resnet18_64 vit bert
 
 Wires are memory, a tenth of what ranks of one machine move, and slower ones. Of a call, the median
 by the wall; the share of it by which it is longer than over memory; and what the model of the wire
@@ -16,12 +16,14 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from msgspec.structs import replace
 
 import weft
 from benchmarks.networks import build_vit
+from benchmarks.ranks import bert
 from benchmarks.ranks.exchange import Exchange
 from benchmarks.ranks.pipeline import MIDDLE
 from benchmarks.ranks.training import batch_of, training
@@ -68,6 +70,15 @@ def of_training(name: str) -> Measured:
     return Measured(case.on(mesh, 1)[0], alone, programs)
 
 
+def of_layer() -> Measured:
+    """A layer of BERT-large by heads and hidden units."""
+    together, alone = bert.runs()
+    model = donations.donating(bert.layer, bert.weights(), bert.tokens(), donate=(), name="step")[0]
+    meshed = {"mesh": f"model={weft.ranks()}", "shard": written(bert.CUTS)}
+    programs = planned_of(model, prefix="step"), planned_of(model, prefix="step", **meshed)
+    return Measured(together, alone if weft.rank() == 0 else lambda: None, programs)
+
+
 def of_stream() -> Measured:
     """ViT-S/16 in two stages."""
     model, staged = build_vit(), {"mesh": f"stage={weft.ranks()}", "stage": [MIDDLE]}
@@ -83,6 +94,9 @@ def of_stream() -> Measured:
     )
 
 
+KINDS = {"vit": of_stream, "bert": of_layer}
+
+
 def written(cuts: dict[str, P]) -> list[str]:
     """Shardings as `--shard` takes them."""
     return [f"{name}={cut}" for name, cut in cuts.items()]
@@ -95,7 +109,7 @@ def planned_of(model, **changes) -> Program:
 
 def measure(name: str, turns: int) -> None:
     """Prints what calls take over each wire."""
-    case, exchange = of_stream() if name == "vit" else of_training(name), Exchange()
+    case, exchange = KINDS.get(name, partial(of_training, name))(), Exchange()
     times: dict[Wire | None, list[float]] = {each: [] for each in (None, *WIRES)}
     for turn in range(turns + 1):
         for wire, found in times.items():

@@ -112,7 +112,7 @@ class OneRank:
             return slopes_at(parameters, buffers, x, y)[1]
 
         self._step = weft.step(step, *begin, *batch, donate=(1, 2), threads=1)
-        self._there = lambda *given: weft.step(slopes_there, *given, threads=1)(*given)
+        self._slopes_there, self._there = slopes_there, None
 
     def step(self):
         """Makes a step: the loss, gradients, and what ReLUs were given."""
@@ -124,7 +124,9 @@ class OneRank:
 
     def slopes_at(self, sides: Sequence):
         """The gradients of the last step where ReLUs' operands are on these sides of zero."""
-        return self._there(self._before, self.held[1], *self._batch, list(sides))
+        given = self._before, self.held[1], *self._batch, list(sides)
+        self._there = self._there or weft.step(self._slopes_there, *given, threads=1)
+        return self._there(*given)
 
 
 def network_of(name: str, ranks: int, noted: list, sides: list | None = None):

@@ -62,21 +62,25 @@ def of_training(name: str) -> Measured:
     case, mesh = training(name, batch, ranks), Mesh(data=ranks)
     alone = case.on(None, 1)[0] if weft.rank() == 0 else lambda: None
 
-    def planned(**meshed) -> Program:
-        model = donations.donating(case.step, *case.held, *batch, donate=(0, 1, 2), name="step")[0]
-        return planned_of(model, prefix="step", **meshed)
-
-    programs = planned(), planned(mesh=f"data={ranks}", shard=written(case.cuts))
+    programs = programs_of(case.step, [*case.held, *batch], (0, 1, 2), "data", case.cuts)
     return Measured(case.on(mesh, 1)[0], alone, programs)
 
 
 def of_layer() -> Measured:
     """A layer of BERT-large by heads and hidden units."""
     together, alone = bert.runs()
-    model = donations.donating(bert.layer, bert.weights(), bert.tokens(), donate=(), name="step")[0]
-    meshed = {"mesh": f"model={weft.ranks()}", "shard": written(bert.CUTS)}
-    programs = planned_of(model, prefix="step"), planned_of(model, prefix="step", **meshed)
+    programs = programs_of(bert.layer, [bert.weights(), bert.tokens()], (), "model", bert.CUTS)
     return Measured(together, alone if weft.rank() == 0 else lambda: None, programs)
+
+
+def programs_of(function, given: list, donate: tuple, axis: str, cuts: dict[str, P]):
+    """The scheduled programs of one rank, and of one among these along an axis."""
+
+    def planned(**meshed) -> Program:
+        model = donations.donating(function, *given, donate=donate, name="step")[0]
+        return planned_of(model, prefix="step", **meshed)
+
+    return planned(), planned(mesh=f"{axis}={weft.ranks()}", shard=written(cuts))
 
 
 def of_stream() -> Measured:

@@ -1,18 +1,23 @@
-"""graph -> graph: a transposed convolution with strides becomes convolutions that compute a block
-of `stride` results where one element of the image lies, as channels:
+"""graph -> graph: a transposed convolution becomes a convolution, or a product whose windows are
+added up.
 
-    conv_transpose(x, w) -> slice(reshape(transpose(concat(reshape(conv(x, w')), ...))))
+Where the strides divide the filter, one convolution may compute a block of `stride` results where
+one element of the image lies, as channels, and reads no zeros between elements:
 
-with `w'[o, p, c, t] = w[c, o, (last - t) * stride + p]`, which reads no zeros between elements. The
-results of a block, its phases, sum up equally many taps where the stride divides the filter. Else
-some phases have one tap less than others, which are a convolution of their own; those without any
-tap are what the bias is.
+    conv_transpose(x, w) -> slice(reshape(transpose(reshape(conv(x, w')))))
+
+with `w'[o, p, c, t] = w[c, o, (last - t) * stride + p]`. The results of a block, its phases, sum up
+equally many taps. Those of other filters do not, or not any; these are sums of windows, as are
+small images of many channels, which a convolution would enlarge:
+
+    conv_transpose(x, w) -> fold(einsum(w, x))
+
+so that nothing is done to a filter that a call gives.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
 from math import prod
 from typing import NamedTuple
 
@@ -24,20 +29,29 @@ from xdsl.rewriter import InsertPoint
 
 from weft.compiler.graph.simplify.evaluate_constants import constant_of, evaluate_constants
 from weft.dialects.context import weights_of
-from weft.dialects.expr import Expr
+from weft.dialects.expr import Expr, product
 from weft.dialects.graph import OPS_BY_NAME
-from weft.dialects.graph.core.algebra import Term, joined, shape_attr
+from weft.dialects.graph.core.algebra import Term, shape_attr
 from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import type_of
 from weft.dialects.graph.ops.conv import ConvTransposeOp
 from weft.dialects.weights import WeightStore
 
+ADDED = 50
+"""The multiply-adds in whose time an element of windows is added up."""
+
+TURNED = 100
+"""Those in whose time an element of a filter is turned round in a call."""
+
+ASSUMED_SIZE = 32
+"""What is taken for sizes that only a call knows."""
+
 
 class DecomposeTransposedConvPass(ModulePass):
-    """Rewrites transposed convolutions whose filter's taps are known; those of stride 1 become a
-    convolution of the filter flipped.
+    """Rewrites transposed convolutions; those of stride 1 become a convolution of the filter
+    flipped.
 
-    Leaves those of larger strides with dilations, and those whose result reaches beyond the last
-    block.
+    Leaves those of which only a call knows whether they cut windows off or add to them.
     """
 
     name = "weft-decompose-transposed-conv"
@@ -47,8 +61,71 @@ class DecomposeTransposedConvPass(ModulePass):
         for conv in [inner for inner in op.walk() if isinstance(inner, ConvTransposeOp)]:
             if _is_dense(conv):
                 _replace(conv, _as_convolution(conv, weights))
-            elif _fits(conv):
+            elif _fits(conv) and _saves_time(
+                conv, is_stored=constant_of(conv.filter, weights) is not None
+            ):
                 _replace(conv, _joined_phases(conv, weights))
+            elif (ends := _ends(conv)) is not None:
+                _replace(conv, _added_windows(conv, ends, weights))
+
+
+class _Ends(NamedTuple):
+    """At the end of an axis: how much of the windows is cut off, how much is added behind them."""
+
+    cut: Expr
+    added: Expr
+
+
+def _ends(conv: ConvTransposeOp) -> list[_Ends] | None:
+    """The ends of all axes; None where it is not known which of the two an axis has."""
+    window, found = conv.window(), list[_Ends]()
+    for after, extra in zip(window.after, conv.extra(len(window.axes)), strict=True):
+        size = after.constant
+        if extra and size is None:
+            return None
+        found.append(_Ends(after - min(extra, size or 0), Expr.of(max(0, extra - (size or 0)))))
+    return found
+
+
+def _added_windows(conv: ConvTransposeOp, ends: Sequence[_Ends], weights: WeightStore) -> Term:
+    """Each element of the image times the filter, added up where its window is."""
+    b = GraphBuilder(InsertPoint.before(conv), OPS_BY_NAME, conv.location)
+    window, rank = conv.window(), len(ends)
+    batch, channels, *spatial = conv.result_type.shape
+    windows = _products(b, conv, weights).reshape(
+        (batch, channels, *window.kernel, *type_of(conv.image).shape[2:])
+    )
+    result = b.fold(
+        windows.value,
+        spatial=shape_attr([dim - end.added for dim, end in zip(spatial, ends, strict=True)]),
+        strides=list(window.strides),
+        dilations=list(window.dilations),
+        pads=shape_attr([*window.before, *(end.cut for end in ends)]),
+    )
+    if any(end.added != 0 for end in ends):
+        pads = [*[0] * (rank + 4), *(end.added for end in ends)]
+        result = b.pad(result, pads=shape_attr(pads), mode="constant")
+    total = windows.of(result)
+    for bias in conv.operands[2:]:
+        total += windows.of(bias).reshape((channels, *[1] * rank))
+    return total
+
+
+def _products(b: GraphBuilder, conv: ConvTransposeOp, weights: WeightStore) -> Term:
+    """`[n, group, o, taps, positions]`: sums over the channels of a group, if there are several."""
+    rank = len(conv.window().axes)
+    images = conv.grouped(Term(b, conv.image), 1, rank)
+    filters, equation = conv.grouped(Term(b, conv.filter), 0, rank), "gcot,ngcp->ngotp"
+    if constant_of(conv.filter, weights) is not None:
+        # The terms of each sum next to each other.
+        filters, equation = filters.transpose([0, 2, 3, 1]), "gotc,ngcp->ngotp"
+    (stored,) = _stored(conv, [filters], weights)
+    if images.shape[2] != 1:
+        return images.of(b.einsum(stored, images.value, equation=equation))
+    groups, outputs = images.shape[1], type_of(conv.filter).shape[1]
+    batch, *_, positions = images.shape
+    taps = images.of(stored).reshape((1, groups, outputs, product(conv.window().kernel), 1))
+    return taps * images.reshape((batch, groups, 1, 1, positions))
 
 
 def _is_dense(conv: ConvTransposeOp) -> bool:
@@ -76,44 +153,41 @@ def _as_convolution(conv: ConvTransposeOp, weights: WeightStore) -> Term:
     b = GraphBuilder(InsertPoint.before(conv), OPS_BY_NAME, conv.location)
     filters, *bias = (Term(b, value) for value in conv.operands[1:])
     window = conv.window()
-    phases = [_Phases(0, 1, dim.evaluate({})) for dim in window.kernel]
-    flipped = _filter_of(filters, conv.groups, window.strides, phases)
+    flipped = _filter_of(filters, conv.groups, window.strides)
     pads = [pad.evaluate({}) for pad in _dense_pads(conv)]
-    stored = _stored(conv, [flipped, *bias], phases, weights)
+    stored = _stored(conv, [flipped, *bias], weights)
     dilations = list(window.dilations)
     return Term(b, b.conv(conv.image, *stored, group=conv.groups, pads=pads, dilations=dilations))
 
 
 def _fits(conv: ConvTransposeOp) -> bool:
-    """Whether blocks of the strides hold all of the result, and are more than an element."""
+    """Whether blocks of the strides hold all of the result, are more than an element, and all of
+    their elements sum up equally many taps.
+    """
     window = conv.window()
     if max(window.strides) == 1 or max(window.dilations) > 1:
         return False
     for axis, extra in enumerate(conv.extra(len(window.axes))):
-        kernel, stride = window.kernel[axis].constant, window.strides[axis]
-        beyond = (window.after[axis] - extra).constant
-        if kernel is None or beyond is None or kernel - beyond > -(-kernel // stride) * stride:
+        kernel, beyond = window.kernel[axis].constant, (window.after[axis] - extra).constant
+        if kernel is None or kernel % window.strides[axis] or beyond is None or beyond < 0:
             return False
     return True
 
 
-class _Phases(NamedTuple):
-    """Phases of an axis that sum up equally many taps: so many as `size`, from the first one on."""
-
-    first: int
-    size: int
-    taps: int
-
-
-def _phases_of(conv: ConvTransposeOp) -> list[list[_Phases]]:
-    """The phases of each axis, by their taps."""
-    window = conv.window()
-    found: list[list[_Phases]] = []
-    for kernel, stride in zip(window.kernel, window.strides, strict=True):
-        taps, more = divmod(kernel.evaluate({}), stride)
-        longer = [_Phases(0, more, taps + 1)] if more else []
-        found.append([*longer, _Phases(more, stride - more, taps)])
-    return found
+def _saves_time(conv: ConvTransposeOp, *, is_stored: bool) -> bool:
+    """Whether the convolution takes less than the product and adding up its windows: it computes
+    blocks beyond the image's edges too, and turns a filter round that is not stored.
+    """
+    window, image = conv.window(), type_of(conv.image).shape
+    sizes = [dim.constant or ASSUMED_SIZE for dim in image[2:]]
+    taps = [
+        dim.evaluate({}) // step for dim, step in zip(window.kernel, window.strides, strict=True)
+    ]
+    blocks = prod(size + count - 1 for size, count in zip(sizes, taps, strict=True))
+    terms = (image[1].constant or ASSUMED_SIZE) // conv.groups
+    positions = prod(sizes) * (image[0].constant or 1)
+    turned = 0.0 if is_stored else TURNED * terms / positions
+    return terms * (blocks / prod(sizes) - 1) + turned < ADDED
 
 
 def _joined_phases(conv: ConvTransposeOp, weights: WeightStore) -> Term:
@@ -139,73 +213,32 @@ def _replace(conv: ConvTransposeOp, result: Term) -> None:
 
 
 def _blocks(b: GraphBuilder, conv: ConvTransposeOp, weights: WeightStore) -> Term:
-    """The blocks `[n, m, stride..., position...]`, joined of the convolutions of their phases."""
-    of_axes = _phases_of(conv)
-    summed = [[each for each in of_axis if each.taps] for of_axis in of_axes]
-    empty = [sum(each.size for each in of_axis if not each.taps) for of_axis in of_axes]
-    operands = conv.operands[1:2] if any(empty) else conv.operands[1:]
-    found = {each: _convolved(b, conv, operands, each, weights) for each in product(*summed)}
-    for axis in reversed(range(len(summed))):
-        found = {
-            outer: joined([found[*outer, inner] for inner in summed[axis]], 2 + axis)
-            for outer in product(*summed[:axis])
-        }
-    return _with_empty_phases(found[()], conv, empty)
-
-
-def _with_empty_phases(blocks: Term, conv: ConvTransposeOp, empty: Sequence[int]) -> Term:
-    """The blocks with so many phases without taps on each axis, which are what the bias is."""
-    if not any(empty):
-        return blocks
-    rank = len(blocks.shape)
-    pads = shape_attr([*(0 for _ in range(rank + 2)), *empty, *(0 for _ in empty)])
-    padded = blocks.of(blocks.b.pad(blocks.value, pads=pads, mode="constant"))
-    bias = [blocks.of(value) for value in conv.operands[2:]]
-    return (
-        padded + bias[0].reshape((bias[0].shape[0], *(1 for _ in range(rank - 2))))
-        if bias
-        else padded
-    )
-
-
-def _convolved(
-    b: GraphBuilder,
-    conv: ConvTransposeOp,
-    stored: Sequence[SSAValue],
-    phases: Sequence[_Phases],
-    weights: WeightStore,
-) -> Term:
-    """The results `[n, m, phase..., position...]` of phases with equally many taps, of the filter
-    and perhaps the bias that are stored.
-    """
-    filters, *bias = (Term(b, value) for value in stored)
-    image, strides = Term(b, conv.image), conv.window().strides
-    counts, taps = [each.size for each in phases], [each.taps for each in phases]
-    most = [max(each.taps for each in of_axis) for of_axis in _phases_of(conv)]
-    positions = [dim + reach - 1 for dim, reach in zip(image.shape[2:], most, strict=True)]
+    """The blocks `[n, m, stride..., position...]`, by one convolution."""
+    filters, *bias = (Term(b, value) for value in conv.operands[1:])
+    image, window = Term(b, conv.image), conv.window()
+    taps = [
+        dim.evaluate({}) // step for dim, step in zip(window.kernel, window.strides, strict=True)
+    ]
+    phases = prod(window.strides)
+    operands = [
+        _filter_of(filters, conv.groups, window.strides),
+        *(_repeated(each, phases) for each in bias),
+    ]
+    positions = [dim + count - 1 for dim, count in zip(image.shape[2:], taps, strict=True)]
+    pads = [count - 1 for count in taps] * 2
+    blocks = b.conv(conv.image, *_stored(conv, operands, weights), group=conv.groups, pads=pads)
     channels = filters.shape[1] * conv.groups
-    shape = (image.shape[0], channels, *counts, *positions)
-    folded = _filter_of(filters, conv.groups, strides, phases)
-    operands = [folded, *(_repeated(each, prod(counts)) for each in bias)]
-    pads = [each - 1 for each in (*taps, *most)]
-    filters_and_bias = _stored(conv, operands, phases, weights)
-    return Term(b, b.conv(conv.image, *filters_and_bias, group=conv.groups, pads=pads)).reshape(
-        shape
-    )
+    return image.of(blocks).reshape((image.shape[0], channels, *window.strides, *positions))
 
 
 def _stored(
-    conv: ConvTransposeOp,
-    operands: Sequence[Term],
-    phases: Sequence[_Phases],
-    weights: WeightStore,
+    conv: ConvTransposeOp, operands: Sequence[Term], weights: WeightStore
 ) -> list[SSAValue]:
-    """The filter and the bias of phases, as constants where those of the whole are."""
+    """The filter and the bias, as constants where those of the whole are."""
     values = [each.value for each in operands]
     if not all(constant_of(value, weights) for value in conv.operands[1:]):
         return values
-    places = "".join(f".{each.first}" for each in phases if each.first)
-    name = f"{conv.onnx_name or 'conv_transpose'}{places}"
+    name = conv.onnx_name or "conv_transpose"
     names = [f"{name}.{role}" for role in ("filter", "bias")[: len(values)]]
     return evaluate_constants(values, names, weights)
 
@@ -216,29 +249,15 @@ def _repeated(bias: Term, phases: int) -> Term:
     return bias.insert(1).expand((count, phases)).reshape((count * phases,))
 
 
-def _filter_of(
-    filters: Term, groups: int, strides: Sequence[int], phases: Sequence[_Phases]
-) -> Term:
-    """`[c, o, k...]` as `[group * o * phase..., c / group, taps...]`, the taps in descending order:
-    those of some phases alone.
-    """
-    rank = len(strides)
+def _filter_of(filters: Term, groups: int, strides: Sequence[int]) -> Term:
+    """`[c, o, k...]` as `[group * o * phase..., c / group, taps...]`, the taps in reverse."""
     channels, per_group, *kernel = filters.shape
-    taps = [dim.ceildiv(step) for dim, step in zip(kernel, strides, strict=True)]
-    ends = [count * step for count, step in zip(taps, strides, strict=True)]
-    missing = [end - dim for end, dim in zip(ends, kernel, strict=True)]
-    padded = filters
-    if any(end != 0 for end in missing):
-        pads = shape_attr([*(0 for _ in filters.shape), 0, 0, *missing])
-        padded = filters.of(filters.b.pad(filters.value, pads=pads, mode="constant"))
+    taps = [dim // step for dim, step in zip(kernel, strides, strict=True)]
     split = [size for pair in zip(taps, strides, strict=True) for size in pair]
-    parts = padded.reshape((groups, channels // groups, per_group, *split))
-    for axis, each in enumerate(phases):
-        parts = parts.part(3 + 2 * axis, 0, each.taps)
-        parts = parts.flip(3 + 2 * axis) if each.taps > 1 else parts
-        parts = parts.part(4 + 2 * axis, each.first, each.size)
-    inner = [4 + 2 * axis for axis in range(rank)]
-    order = [0, 2, *inner, 1, *(phase - 1 for phase in inner)]
-    count = prod(each.size for each in phases)
-    shape = (groups * per_group * count, channels // groups, *(each.taps for each in phases))
+    parts = filters.reshape((groups, channels // groups, per_group, *split))
+    of_taps = [3 + 2 * axis for axis in range(len(strides))]
+    for axis, count in zip(of_taps, taps, strict=True):
+        parts = parts if count == 1 else parts.flip(axis)
+    order = [0, 2, *(axis + 1 for axis in of_taps), 1, *of_taps]
+    shape = (groups * per_group * prod(strides), channels // groups, *taps)
     return parts.transpose(order).reshape(shape)

@@ -19,7 +19,8 @@ from xdsl.rewriter import Rewriter
 
 from weft.compiler.loop.matchers import update_of
 from weft.compiler.loop.nest import accesses_in, ranges_around, subscripts, weight_arguments
-from weft.compiler.target.target import Target
+from weft.compiler.loop.strides import continues
+from weft.compiler.target.target import LINE, Target
 from weft.dialects.expr import Atom, Expr, Operand, Symbol, product, row_major_strides
 from weft.dialects.interval import Range
 from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, StoreOp, enclosing_loops
@@ -43,6 +44,12 @@ TILE_BYTES = 64
 
 BROADCAST_COST = 0.25
 STRIDED_COST = 2.0
+TAP_COST = 2.0
+"""Of vectors at the taps of windows, which start anywhere, and fall on two lines."""
+
+FAR_COST = 0.3
+"""What it adds where each term of a sum over channels is on a line, or a page, of its own."""
+
 ARITHMETIC_COST = 0.5
 """Of a vector, in loads of a vector of neighbours."""
 
@@ -231,6 +238,8 @@ class _Statement(Struct):
         total = prod(extents.values())
         results = prod(n for loop, n in extents.items() if loop.reduction is None)
         loops: list[tuple[float, list[tuple[SSAValue, float, float]]]] = []
+        terms = {loop.index for loop in extents if loop.reduction is not None}
+        far = {access: FAR_COST if _is_far(access, terms) else 0.0 for access in reads}
         for loop in extents:
             if loop.reduction is not None:
                 continue
@@ -239,10 +248,8 @@ class _Statement(Struct):
                 sums = access is store or (update is not None and access is update.load)
                 times = results if sums else total
                 row, block = costs_of(access, loop, lanes)
-                costs.append((access.buffer, times * row, times * block))
-            known = loop.extent.constant
-            fill = UNKNOWN_FILL if known is None else known / (-(-known // lanes) * lanes)
-            loops.append((fill, costs))
+                costs.append((access.buffer, times * (row + far[access]), times * block))
+            loops.append((_fill(_run_along(loop, list(extents), reads), lanes), costs))
         return _Statement(total, lanes, loops)
 
     def cost(self, blocked: set[SSAValue]) -> float:
@@ -253,6 +260,30 @@ class _Statement(Struct):
             for fill, costs in self.loops
         )
         return min(sums, default=float(self.total * self.lanes)) / self.lanes
+
+
+def _fill(extent: int | None, lanes: int) -> float:
+    """How much of the vectors along so many iterations is filled."""
+    return UNKNOWN_FILL if extent is None else extent / (-(-extent // lanes) * lanes)
+
+
+def _is_far(access: AccessOp, terms: set[SSAValue]) -> bool:
+    """Whether terms of a sum are in different channels, whose images are longer than a line."""
+    shape = access.buffer_type.shape
+    if len(shape) <= CHANNELS or not terms & set(subscripts(access)[CHANNELS].atoms()):
+        return False
+    pixels = product(shape[CHANNELS + 1 :]).constant
+    return pixels is None or pixels * width(access.buffer_type.element) // 8 > LINE
+
+
+def _run_along(loop: ForOp, loops: Sequence[ForOp], accesses: Sequence[AccessOp]) -> int | None:
+    """The iterations of a loop, and of the loops around it that could be one with it."""
+    extent, inner = loop.extent, loop
+    for outer in reversed(loops[: loops.index(loop)]):
+        if not all(continues(access, outer, inner) for access in accesses):
+            break
+        extent, inner = extent * outer.extent, outer
+    return extent.constant
 
 
 def _vector_costs(
@@ -282,7 +313,8 @@ def _row_major_cost(
     strides = row_major_strides(buffer_type.shape)
     step = sum((index[n].coefficient(loop.index) * strides[n] for n in dims), Expr.of(0)).constant
     if step == 1:
-        return 1.0
+        taps = any(len(set(index[n].atoms())) > 1 for n in dims)
+        return TAP_COST if taps else 1.0
     return STRIDED_COST if 0 < (step or lanes) <= LONGEST_STRIDE else float(lanes)
 
 

@@ -26,9 +26,10 @@ def is_contiguous(outer: ForOp, inner: ForOp) -> bool:
     """Whether each access of the outer loop continues where the inner one ends, so that both could
     be one loop.
     """
-    return all(_continues(access, outer, inner) for access in accesses_in(inner))
+    return all(continues(access, outer, inner) for access in accesses_in(inner))
 
 
-def _continues(access: AccessOp, outer: ForOp, inner: ForOp) -> bool:
+def continues(access: AccessOp, outer: ForOp, inner: ForOp) -> bool:
+    """Whether an iteration of the outer loop goes on where the last one of the inner loop ended."""
     outside, inside = stride(access, outer), stride(access, inner)
     return outside is not None and inside is not None and outside == inside * inner.extent

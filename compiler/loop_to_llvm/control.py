@@ -58,7 +58,10 @@ class ControlEmitter:
         with self.frame.scope(body):
             counter = builder.phi(I64)
             counter.add_incoming(begin, before)
-            iteration(Expr.atom(self.frame.atom(counter, bounds)))
+            atom = self.frame.atom(counter, bounds)
+            counted = self.index.counted(atom, begin, before)
+            iteration(Expr.atom(atom))
+            counted.advance(builder)
             following = builder.add(counter, ir.Constant(I64, 1), flags=("nuw", "nsw"))
             counter.add_incoming(following, builder.block)
             builder.cbranch(builder.icmp_signed("<", following, end), body, after)

@@ -146,11 +146,11 @@ class Frame:
             yield self.builder
             return
         before = self.builder.block
-        self._enter(self.scopes[depth].block)
+        self.enter(self.scopes[depth].block)
         yield self.builder
-        self._enter(before)
+        self.enter(before)
 
-    def _enter(self, block: ir.Block) -> None:
+    def enter(self, block: ir.Block) -> None:
         """Places the builder at the block's end, before its terminator where it has one."""
         if block.terminator is None:
             self.builder.position_at_end(block)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import reduce
 
 from llvmlite import ir
+from msgspec import Struct, field
 
 from weft.compiler.loop_to_llvm.frame import Frame, IndexValue, LaneNumber, LaneValues
 from weft.compiler.loop_to_llvm.scalar.elements import I64, intrinsic, lanes_of, splat
@@ -24,12 +25,47 @@ def varies(expr: Expr) -> bool:
 _OF_LANES = frozenset((LaneNumber, LaneValues))
 
 
+class Digit(Struct, eq=False):
+    """A counter's remainder and quotient by a divisor, which count with it: `step` is what the
+    dividend goes up by in an iteration, None for one; `carry` what the quotient does, once known.
+    """
+
+    divisor: ir.Value
+    remainder: ir.PhiInstr
+    quotient: ir.PhiInstr
+    first: ir.Value
+    """The quotient in the first iteration."""
+    step: Digit | None
+    carry: ir.Value | None = None
+
+
+class Counter(Struct, eq=False):
+    """A counter of a loop, from which value on it goes, its blocks, and the digits of it."""
+
+    begin: ir.Value
+    header: ir.Block
+    before: ir.Block
+    digits: dict[tuple[Atom, Expr], Digit] = field(default_factory=dict[tuple[Atom, Expr], Digit])
+
+    def advance(self, builder: ir.IRBuilder) -> None:
+        """Emits the next values of all digits, at the end of the loop's body."""
+        one, zero = ir.Constant(I64, 1), ir.Constant(I64, 0)
+        for digit in self.digits.values():
+            step = one if digit.step is None else digit.step.carry
+            following = builder.add(digit.remainder, step)
+            wraps = builder.icmp_signed("==", following, digit.divisor)
+            digit.carry = builder.zext(wraps, I64)
+            digit.remainder.add_incoming(builder.select(wraps, zero, following), builder.block)
+            digit.quotient.add_incoming(builder.add(digit.quotient, digit.carry), builder.block)
+
+
 class IndexEmitter:
     """Emits expressions into a frame; `sizes` are the values of the symbols."""
 
     def __init__(self, frame: Frame, sizes: Mapping[str, ir.Value]):
         self.frame = frame
         self.sizes = dict(sizes)
+        self._counters: dict[Atom, Counter] = {}
         # By a symbol that was bound: what was computed from it since, and where that is known.
         self._computed: dict[Atom, list[tuple[dict[Hashable, ir.Value], Hashable]]] = {}
 
@@ -126,10 +162,53 @@ class IndexEmitter:
         assert isinstance(atom, (Quotient, Remainder, Extremum)), f"no value is known for {atom}"
         return self.remember(self.depth(atom), atom, lambda builder: self._operator(builder, atom))
 
+    def counted(self, atom: Atom, begin: ir.Value, before: ir.Block) -> Counter:
+        """An atom as a counter from `begin` on, of the loop that starts where the builder is."""
+        counter = self._counters[atom] = Counter(begin, self.frame.builder.block, before)
+        return counter
+
+    def _digit(self, atom: Quotient | Remainder) -> Digit | None:
+        """What counts the quotient or remainder of a counter, or of a quotient of one that is
+        counted, by what does not change in its loop: the first iteration alone divides.
+        """
+        dividend, divisor = _only_atom(atom.dividend), atom.divisor
+        root = dividend
+        while isinstance(root, Quotient):
+            root = _only_atom(root.dividend)
+        counter = self._counters.get(root) if root is not None else None
+        if dividend is None or counter is None or divisor.constant is not None:
+            return None
+        depth = self.depth(root)
+        least, _ = divisor.range(self.frame.ranges)
+        if self.expr_depth(divisor) >= depth or least is None or least < 0:
+            return None
+        if (dividend, divisor) not in counter.digits:
+            step = self._digit(dividend) if isinstance(dividend, Quotient) else None
+            if isinstance(dividend, Quotient) and step is None:
+                return None
+            self._count_digit(counter, depth, (dividend, divisor), step)
+        return counter.digits[dividend, divisor]
+
+    def _count_digit(
+        self, counter: Counter, depth: int, key: tuple[Atom, Expr], step: Digit | None
+    ) -> None:
+        here, start = self.frame.builder.block, counter.begin if step is None else step.first
+        with self.frame.hoisted(depth - 1) as builder:
+            divisor = _nonzero(builder, self.uniform(key[1]))
+            first, left = builder.udiv(start, divisor), builder.urem(start, divisor)
+        self.frame.builder.position_at_start(counter.header)
+        remainder, quotient = self.frame.builder.phi(I64), self.frame.builder.phi(I64)
+        remainder.add_incoming(left, counter.before)
+        quotient.add_incoming(first, counter.before)
+        self.frame.enter(here)
+        counter.digits[key] = Digit(divisor, remainder, quotient, first, step)
+
     def _operator(self, builder: ir.IRBuilder, atom: Quotient | Remainder | Extremum) -> ir.Value:
         if isinstance(atom, Extremum):
             values = [self.uniform(operand) for operand in atom.operands]
             return _extremum(builder, atom.operator, values)
+        if (digit := self._digit(atom)) is not None:
+            return digit.quotient if isinstance(atom, Quotient) else digit.remainder
         dividend, divisor = self.uniform(atom.dividend), self.uniform(atom.divisor)
         return self._divide(builder, atom, dividend, divisor)
 
@@ -180,6 +259,12 @@ class IndexEmitter:
             dividend, divisor = self.lanes(atom.dividend, lanes), self.lanes(atom.divisor, lanes)
             return self._divide(self.frame.builder, atom, dividend, divisor)
         return self._atom(atom)
+
+
+def _only_atom(expr: Expr) -> Atom | None:
+    """The atom that an expression is; None for another one."""
+    (monomial, factor), *others = expr.terms.items() if expr.terms else [((), 0)]
+    return monomial[0] if not others and factor == 1 and len(monomial) == 1 else None
 
 
 def _atoms(key: Hashable) -> Iterator[Atom]:

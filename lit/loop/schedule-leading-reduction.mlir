@@ -58,3 +58,15 @@ func.func @main(%x: !graph.tensor<[n, 9, 300], f32>) -> !graph.tensor<[n, 300], 
   %y = graph.reduce_max %x {axes = array<i64: 1>, keepdims = false} : (!graph.tensor<[n, 9, 300], f32>) -> !graph.tensor<[n, 300], f32>
   func.return %y : !graph.tensor<[n, 300], f32>
 }
+
+// -----
+
+// Rows whose sums a quarter of L1 keeps are read whole, in blocks that threads share.
+// CHECK-LABEL: loop.kernel @reduce_sum_
+// CHECK: loop.for %{{.*}} = 0 to 16 parallel {
+// CHECK: loop.for %{{.*}} = 0 to 1000 vector(8) {
+// CHECK: loop.for %{{.*}} = 0 to 8 unroll reduction(add) {
+func.func @main(%x: !graph.tensor<[2048, 1000], f32>) -> !graph.tensor<[1000], f32> {
+  %y = graph.reduce_sum %x {axes = array<i64: 0>, keepdims = false} : (!graph.tensor<[2048, 1000], f32>) -> !graph.tensor<[1000], f32>
+  func.return %y : !graph.tensor<[1000], f32>
+}

@@ -225,3 +225,16 @@ func.func @main(%x: !graph.tensor<[64, 1000], f32>, %m: !graph.tensor<[64, 1], f
   %y = graph.reduce_sum %s {axes = array<i64: 1>, keepdims = false} : (!graph.tensor<[64, 1000], f32>) -> !graph.tensor<[64], f32>
   func.return %y : !graph.tensor<[64], f32>
 }
+
+// -----
+
+// Windows of stride 3 are added up in rows by phases; the rows are shuffled together in whole turns of three vectors.
+// CHECK-LABEL: loop.kernel @fold_
+// CHECK: loop.alloc scratch : !loop.buffer<[1, 1, 6, 3, 20], f32>
+// CHECK: loop.for %[[LANE:[a-z_0-9]+]] = 0 to 24 unroll vector(8) {
+// CHECK-NEXT: loop.load %{{.*}}[0, 0, %{{.*}}, (%[[LANE]] mod 3), 8 * %{{.*}} + (%[[LANE]] floordiv 3)]
+// CHECK: loop.for %{{.*}} = 0 to 12 unroll vector(8) {
+func.func @main(%x: !graph.tensor<[4, 1, 3, 3, 2, 20], f32>) -> !graph.tensor<[4, 1, 6, 60], f32> {
+  %y = graph.fold %x {spatial = #graph.shape<[6, 60]>, strides = array<i64: 3, 3>, dilations = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>} : (!graph.tensor<[4, 1, 3, 3, 2, 20], f32>) -> !graph.tensor<[4, 1, 6, 60], f32>
+  func.return %y : !graph.tensor<[4, 1, 6, 60], f32>
+}

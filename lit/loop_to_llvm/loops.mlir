@@ -127,3 +127,25 @@ loop.kernel @rooms(%x: !loop.buffer<[100], f32>, %y: !loop.buffer<[100], f32>) {
     loop.store %v, %y[%i] : !loop.buffer<[100], f32>
   }
 }
+
+// -----
+
+// A loop over three dims of a call's sizes counts each of them: only its first iteration divides.
+// CHECK-LABEL: define hidden void @"weft.turn"
+// CHECK:       udiv i64
+// CHECK:       urem i64
+// CHECK:       udiv i64
+// CHECK:       urem i64
+// CHECK:       loop:
+// CHECK-COUNT-5: phi i64
+// CHECK-NOT:   {{div|rem}}
+// CHECK:       load float
+// CHECK:       store float
+// CHECK-COUNT-2: select i1 %{{.*}}, i64 0
+// CHECK:       br i1
+loop.kernel @turn[n, m, k](%x: !loop.buffer<[n, m, k], f32>, %y: !loop.buffer<[k, m, n], f32>) {
+  loop.for %i = 0 to n * m * k {
+    %v = loop.load %x[((%i floordiv n) floordiv m), ((%i floordiv n) mod m), (%i mod n)] : !loop.buffer<[n, m, k], f32>
+    loop.store %v, %y[(%i mod n), ((%i floordiv n) mod m), ((%i floordiv n) floordiv m)] : !loop.buffer<[k, m, n], f32>
+  }
+}

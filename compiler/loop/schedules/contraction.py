@@ -17,8 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
-from msgspec.structs import replace
-
 from weft.compiler.loop.matchers import split_nest, sum_of_products
 from weft.compiler.loop.nest import child_loops, perfect_nest, stores_in
 from weft.compiler.loop.schedules.coalesce_loops import coalesce_outer
@@ -27,7 +25,7 @@ from weft.compiler.loop.schedules.gemm.choose_plan import choose_plan
 from weft.compiler.loop.schedules.gemm.dot_products import split_into_words
 from weft.compiler.loop.schedules.gemm.macro_kernel import apply_plan
 from weft.compiler.loop.schedules.gemm.plan import Plan
-from weft.compiler.loop.schedules.gemm.problem import Nests, Problem, loops_across, problem_of
+from weft.compiler.loop.schedules.gemm.problem import Nests, Problem, problem_of, with_stored
 from weft.compiler.loop.schedules.gemm.views import View, contraction_view
 from weft.compiler.loop.schedules.innermost_loops import lanes_of
 from weft.compiler.target.target import Target
@@ -82,7 +80,7 @@ def _plan_of(kernel: KernelOp, nests: Nests, target: Target, choose: Choose) -> 
     lanes = lanes_of([nest[0] for nest in nests.outer], target)
     store = stores_in(nests.reductions[-1])[0]
     problem = problem_of(kernel, nests.factors, store, lanes, nests.words)
-    problem = replace(problem, across=loops_across(nests.outer[-1]))
+    problem = with_stored(problem, nests.outer[-1], nests.reductions)
     view = contraction_view(problem, target)
     return None if view is None else choose(problem, view, target)
 

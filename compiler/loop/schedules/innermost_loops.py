@@ -33,7 +33,7 @@ from weft.compiler.loop.primitives import (
     unroll,
     vectorize,
 )
-from weft.compiler.loop.schedules.interleave import interleave
+from weft.compiler.loop.schedules.interleave import interleave, vectorize_turns
 from weft.compiler.loop.schedules.unroll_and_jam import jam_factor
 from weft.compiler.loop.strides import is_contiguous, is_strided, stride
 from weft.compiler.target.target import LINE, Target
@@ -63,7 +63,7 @@ LEAST_LANES = 4
 PREFETCH_BYTES = 4096
 """Bytes by which contiguous accesses are prefetched: across the end of a page too."""
 
-LARGEST_SCRATCH = 32 * 1024
+LARGEST_SCRATCH = 64 * 1024
 """Bytes of a temporary that moves onto the stack of the thread that computes the row."""
 
 
@@ -268,7 +268,8 @@ def _try_vectorize(loop: ForOp, target: Target) -> bool:
         return False
     try:
         if loop.reduction is None:
-            vectorize(loop, interleaved_lanes(loop, lanes, target))
+            if not vectorize_turns(loop, lanes):
+                vectorize(loop, interleaved_lanes(loop, lanes, target))
             return True
         if loop.extent.constant is not None and loop.extent.constant < 2 * lanes:
             return False

@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from math import lcm
 
 from weft.compiler.loop.matchers import is_straight_line
-from weft.compiler.loop.nest import accesses_in, stores_in
+from weft.compiler.loop.nest import accesses_in, stores_in, subscripts
 from weft.compiler.loop.primitives import collapse, reorder, tile, unroll, vectorize
 from weft.compiler.loop.strides import stride
 from weft.dialects.errors import IllegalSchedule
+from weft.dialects.expr import Remainder
 from weft.dialects.loop.ops import AccessOp, ForOp
 
 VECTORS = 4
@@ -48,6 +49,30 @@ def interleave(nest: Sequence[ForOp], lanes: int) -> list[ForOp]:
         return [*others, tiles.outer][:1]
     rest = vectorize(tiles.remainder, lanes)
     return others[:1] or [tiles.outer, rest]
+
+
+def vectorize_turns(loop: ForOp, lanes: int) -> bool:
+    """Vectorises a loop whose accesses go through a few rows in turn, `x[(i + c) mod n]`, in tiles
+    of whole turns, so that all lanes are known; false, and does nothing, for another one.
+    """
+    counts = {
+        atom.divisor.constant or 1
+        for access in accesses_in(loop)
+        for expr in subscripts(access)
+        for monomial in expr.terms
+        for atom in monomial
+        if isinstance(atom, Remainder) and atom.dividend.coefficient(loop.index) == 1
+    }
+    turn = lcm(lanes, *(count for count in counts if count < lanes))
+    if turn == lanes or (loop.extent.constant or turn) < turn:
+        return False
+    tiles = tile(loop, turn)
+    unroll(vectorize(tiles.inner, lanes))
+    if tiles.remainder is not None:
+        rest = vectorize(tiles.remainder, lanes)
+        if rest.extent.constant is not None:
+            unroll(rest)
+    return True
 
 
 def _pair(nest: Sequence[ForOp], lanes: int) -> tuple[ForOp, ForOp] | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from weft.compiler.loop.matchers import sole_update, split_nest
-from weft.compiler.loop.nest import child_loops, loads_in, perfect_nest
+from weft.compiler.loop.nest import child_loops, loads_in, perfect_nest, stores_in
 from weft.compiler.loop.primitives import (
     block_reduction,
     collapse,
@@ -49,7 +49,12 @@ NARROWEST = 128
 """The fewest columns for which reading one row at a time is fast."""
 
 SHORT_ROW = 2 * NARROWEST
-"""Columns of rows that threads do not share."""
+"""Columns of rows that threads never share."""
+
+LONG_BLOCK = 64
+"""Rows of a block from which on adding up the blocks' sums takes no time: longer rows, whose sums a
+quarter of L1 keeps, are read whole too, for pieces of rows are slower than one stream.
+"""
 
 LEAST_BLOCKS = 16
 """Blocks of rows that threads share evenly enough."""
@@ -127,15 +132,16 @@ def _apart(around: Sequence[ForOp], rest: ForOp) -> ForOp:
 
 
 def _block_size(outer: Sequence[ForOp], rows: Sequence[ForOp], target: Target) -> int | None:
-    """How many rows a block has, of rows too short for threads to share; None where they are
-    shared, are shorter than a vector or are too few.
+    """How many rows a block has, of rows that threads do not share; None where they do, or where
+    rows are shorter than a vector or too few.
     """
     columns, count = outer[-1].extent.constant, rows[0].extent.constant
     if len(outer) > 1 or len(rows) > 1 or columns is None or count is None:
         return None
-    short = lanes_for(outer[-1], target) <= columns < SHORT_ROW
-    size = count // LEAST_BLOCKS // ROWS * ROWS
-    return min(size, LONGEST_BLOCK) if short and size > 0 else None
+    size = min(count // LEAST_BLOCKS // ROWS * ROWS, LONGEST_BLOCK)
+    bytes = columns * width(stores_in(rows[-1])[0].buffer_type.element) // 8
+    short = columns < SHORT_ROW or (4 * bytes <= target.l1_bytes and size >= LONG_BLOCK)
+    return size if lanes_for(outer[-1], target) <= columns and short and size > 0 else None
 
 
 def _add_blocks(columns: ForOp, rows: ForOp, size: int, lanes: int) -> None:

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from weft.dialects.expr import Expr
+from weft.dialects.expr import Expr, product
 from weft.dialects.graph.core.accumulate import fill, widen
 from weft.dialects.graph.core.broadcast import agreed_shape, differing
 from weft.dialects.graph.core.builder import GraphBuilder
@@ -140,6 +140,9 @@ class FoldOp(WindowOp):
         return [total[tuple(kept)].astype(operands[0].dtype)]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
+        """Adds in a buffer of whole windows, whose last axis goes by the phases of its stride where
+        sizes are known: what neighbouring windows add to is next to each other there.
+        """
         tensor_type, window = type_of(self.operand), self.window()
         lead, wide, rank = (
             tensor_type.shape[:2],
@@ -147,23 +150,35 @@ class FoldOp(WindowOp):
             len(window.axes),
         )
         padded = (*lead, *(window.padded(axis) for axis in window.axes))
+        # A thread keeps one channel of them in its caches, if their number is known.
+        step = 1 if product(padded).constant is None else window.strides[-1]
+        by_phases = (*padded[:-1], Expr.of(step), padded[-1].ceildiv(step))
         direct = wide == tensor_type.element and not window.is_padded
-        total = results[0] if direct else b.temporary(padded, wide, "total")
-        fill(b, total, padded, 0, wide)
+        whole = results[0] if direct else b.temporary(padded, wide, "whole")
+        total = whole if step == 1 else b.temporary(by_phases, wide, "total")
+        fill(b, total, padded if step == 1 else by_phases, 0, wide)
+
+        def element(index: Sequence[Expr]) -> tuple[Expr, ...]:
+            *outer, last = index
+            return (*outer, last) if step == 1 else (*outer, last % step, last // step)
+
         positions = tensor_type.shape[2 + rank :]
         with (
             b.loops(lead, "nc") as (n, c),
             b.reduce(window.kernel, "add", tap_names(rank)) as taps,
             b.loops(positions, spatial_names(rank)) as position,
         ):
-            target = (n, c, *window.source(position, taps))
+            target = element((n, c, *window.source(position, taps)))
             x = b.load(operands[0], (n, c, *taps, *position))
             b.store(total, target, b.load(total, target) + x)
+        if step > 1:
+            with b.loops(padded, "nc" + spatial_names(rank)) as index:
+                b.store(whole, index, b.load(total, element(index)))
         if direct:
             return
         with b.loops(self.result_type.shape, "nc" + spatial_names(rank)) as index:
             inner = [i + front for i, front in zip(index[2:], window.before, strict=True)]
-            b.store(results[0], index, b.load(total, (*index[:2], *inner)))
+            b.store(results[0], index, b.load(whole, (*index[:2], *inner)))
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         kernel = ShapeAttr(self.window().kernel)

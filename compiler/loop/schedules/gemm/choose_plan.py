@@ -16,7 +16,7 @@ from weft.compiler.loop.schedules.gemm.problem import Problem
 from weft.compiler.loop.schedules.gemm.views import View, other_views
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
-from weft.dialects.expr import Expr
+from weft.dialects.expr import Atom, Expr, Symbol
 
 LEAST_GAIN = 0.97
 """The share of the first plan's time that another one has to be below: the order of costs that are
@@ -129,6 +129,7 @@ def _sampled(problem: Problem) -> list[Problem]:
 
 
 def _sample(extent: Expr, size: int) -> Expr:
-    """An extent, of that size if it is dynamic and may be so small."""
+    """An extent where each size of a call is that one, if it may be so small."""
     least, _ = extent.range({})
-    return extent if extent.constant is not None else Expr.of(max(size, least or 1))
+    sizes: dict[Atom, int] = {Symbol(name): size for name in extent.symbols()}
+    return Expr.of(max(extent.evaluate(sizes), least or 1))

@@ -160,8 +160,8 @@ class _Product:
         self.result_bits = problem.result.bits
         self.is_plain = len(problem.reductions) == 1
         self.loads = self._loads()
-        self.transposed = problem.result.along[plan.column].lanes != 1
-        self.contiguous_rows = self._are_rows_contiguous(problem)
+        self.transposed = problem.stored.along[plan.column].lanes != 1
+        self.stored_rows = None if plan.row is None else problem.stored.along[plan.row]
         last, row = problem.reductions[-1], plan.row
         self.result_row = problem.result.bytes_apart(row)
         self.step = self.panel.bytes_apart(last) if plan.packing == "none" else 0
@@ -177,12 +177,16 @@ class _Product:
         distinct = min(elements, operand.size or elements)
         return distinct * operand.bits / 8, distinct / elements
 
-    def _are_rows_contiguous(self, problem: Problem) -> bool:
-        """Whether a tile's rows are next to each other where they are stored, in a box: tiles that
-        go through two dims are not transposed in registers.
+    def _are_transposed(self, rows: int) -> bool:
+        """Whether so many rows are next to each other where they are stored, in a box: tiles that
+        go through two dims, or through blocks of channels, are not transposed in registers.
         """
-        row = self.plan.row
-        return row is not None and problem.result.along[row].step == 1 and row not in problem.across
+        stored, lanes = self.stored_rows, self.plan.lanes
+        if stored is None or len(stored.dims) > 1:
+            return False
+        if stored.step == 1:
+            return rows % lanes == 0 or (rows >= lanes // 2 and self.target.has_masks)
+        return stored.lanes == 1 and (rows % lanes == 0 or rows * 2 == lanes)
 
     def _loads(self) -> float:
         """Loads of a vector of the panel: one, or one for each lane that is gathered."""
@@ -257,11 +261,9 @@ class _Product:
         """
         if not self.transposed:
             return STORED
-        lanes = self.plan.lanes
-        whole = rows % lanes == 0 or (rows >= lanes // 2 and self.target.has_masks)
-        if self.contiguous_rows and whole:
+        if self._are_transposed(rows):
             return STORED + TRANSPOSED
-        return STORED * min(lanes, self.columns)
+        return STORED * min(self.plan.lanes, self.columns)
 
     def _conflicts(self, rows: int) -> bool:
         """Whether so many rows of a tile, which are a line each, fall in sets of L1 that have fewer

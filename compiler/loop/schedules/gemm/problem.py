@@ -80,8 +80,9 @@ class Operand(Struct, frozen=True, kw_only=True):
 
 class Problem(Struct, frozen=True, kw_only=True):
     """`T[..] += X[..] * Y[..]`, or a window that combines what it loads: the extents of the outer
-    loops, in the order of the result's dims, then of the reductions, and the operands. `lanes` are
-    those of a vector of the widest element. Where `terms` is more than 1, an element of a factor is
+    loops, in the order of the result's dims, then of the reductions, and the operands. `stored` is
+    what memory gets at last of each element of the result. `lanes` are those of a vector of the
+    widest element. Where `terms` is more than 1, an element of a factor is
     so many of the kernel's, whose products one instruction adds up.
     """
 
@@ -89,11 +90,9 @@ class Problem(Struct, frozen=True, kw_only=True):
     outer: int
     factors: tuple[Operand, ...]
     result: Operand
+    stored: Operand
     lanes: int
     terms: int = 1
-    across: tuple[int, ...] = ()
-    """Outer loops that go through two dims of what is stored at last, as columns do the rows of an
-    image."""
 
     @property
     def reductions(self) -> range:
@@ -150,7 +149,9 @@ def problem_of(
         terms = inner.extent.constant or 1
     weights = weight_arguments(kernel)
     accesses = (*factors, store)
-    operands = [_operand(access, loops, lanes, access.buffer in weights) for access in accesses]
+    operands = [
+        _operand(access, loops, lanes, is_weight=access.buffer in weights) for access in accesses
+    ]
     for side, as_rows in enumerate(words or ()):
         operands[side] = _in_words(operands[side], terms, as_rows=as_rows)
     return Problem(
@@ -158,19 +159,17 @@ def problem_of(
         outer=sum(loop.reduction is None for loop in loops),
         factors=tuple(operands[:-1]),
         result=operands[-1],
+        stored=operands[-1],
         lanes=lanes,
         terms=terms,
     )
 
 
-def loops_across(nest: Sequence[ForOp]) -> tuple[int, ...]:
-    """The loops of a nest, by number, that go through two dims of what it stores."""
-    atoms = [[set(expr.atoms()) for expr in subscripts(store)] for store in stores_in(nest[0])]
-    return tuple(
-        n
-        for n, loop in enumerate(nest)
-        if any(sum(loop.index in dim for dim in dims) > 1 for dims in atoms)
-    )
+def with_stored(problem: Problem, nest: Sequence[ForOp], reductions: Sequence[ForOp]) -> Problem:
+    """The problem, its result stored by the last of its nests."""
+    store = stores_in(nest[0])[-1]
+    operand = _operand(store, [*nest, *reductions], problem.lanes, is_weight=False)
+    return replace(problem, stored=operand)
 
 
 def _in_words(operand: Operand, terms: int, *, as_rows: bool) -> Operand:
@@ -195,7 +194,7 @@ def _in_words(operand: Operand, terms: int, *, as_rows: bool) -> Operand:
     )
 
 
-def _operand(access: AccessOp, loops: Sequence[ForOp], lanes: int, is_weight: bool) -> Operand:
+def _operand(access: AccessOp, loops: Sequence[ForOp], lanes: int, *, is_weight: bool) -> Operand:
     buffer_type = access.buffer_type
     return Operand(
         along=tuple(_along(access, loops, lanes)),

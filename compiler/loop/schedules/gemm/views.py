@@ -155,7 +155,7 @@ def _cost(problem: Problem, column: int, side: int) -> float:
         return inf
     extent = problem.extents[column].constant
     filled = 0.9 if extent is None else extent / (-(-extent // lanes) * lanes)
-    contiguous = problem.result.along[column].lanes == 1
+    contiguous = problem.stored.along[column].lanes == 1
     scattered = 0.0 if contiguous else SCATTER_COST / (problem.depth or ASSUMED_EXTENT)
     ready = panel.is_weight or panel.along[column].lanes == 1
     packed = 0.0 if ready else _packing_cost(problem, panel, column)

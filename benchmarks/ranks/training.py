@@ -3,9 +3,10 @@ gloo (DDP, and ZeroRedundancyOptimizer for ZeRO-1), in turns:
 
     PYTHONPATH=. weft launch -n 2 --timeout 300 benchmarks/ranks/training.py resnet18_64 gpt2_2 7
 
-`resnet18` has images of 224 x 224, `resnet18_64` of 64 x 64 (`_slow` small steps); `gpt2` is GPT-2
-small over 8 x 256 tokens, `gpt2_16` over 8 x 16, `gpt2_2` has two layers, 4,096 words and 8 x 128
-tokens. With `ddp` PyTorch runs on ranks alone, for it takes memory: GPT-2 small in four ways 19 GB.
+`resnet18` has images of 224 x 224, `resnet18_64` of 64 x 64; `gpt2` is GPT-2 small over 8 x 256
+tokens, `gpt2_16` over 8 x 16, `gpt2_2` has two layers, 4,096 words and 8 x 128 tokens; what ends
+with `_slow` has small steps. With `ddp` PyTorch runs on ranks alone, for it takes memory: GPT-2
+small in four ways 19 GB.
 
 Processor time of a step on all ranks together, the median of so many, and by the wall; the bytes
 that a rank's collectives have. Batch norm goes by the statistics of a rank's part of the batch, as
@@ -64,13 +65,13 @@ def resnet18(size: int, rate: float = 0.01) -> Case:
     )
 
 
-def gpt2(layers: int, words: int, positions: int) -> Case:
-    """Eight rows of so many tokens."""
+def gpt2(layers: int, words: int, positions: int, rate: float = 1e-3) -> Case:
+    """Eight rows of so many tokens, and the size of steps."""
     sizes = {"layers": layers, "tokens": words, "positions": positions}
     return Case(
         lambda _: networks.GPT2(**sizes),
         lambda draw: tuple(draw.integers(0, words, (2, 8, positions))),
-        lambda: optim.adam(1e-3),
+        lambda: optim.adam(rate),
         lambda torch: networks.torch_networks(torch, **sizes)["gpt2_small"](),
         zero=True,
     )
@@ -82,7 +83,7 @@ CASES = {
     "resnet18_64_slow": resnet18(64, 1e-4),
     "gpt2": gpt2(12, 50257, 256),
     "gpt2_2": gpt2(2, 4096, 128),
-    "gpt2_16": gpt2(12, 50257, 16),
+    "gpt2_16_slow": gpt2(12, 50257, 16, 1e-4),
 }
 SMALL = ("resnet18_64", "gpt2_2")
 

@@ -10,8 +10,8 @@ cache, images streamed through the stages of a ViT.
 
 Each case is a line of the file. Cases that are there are not run again; `--seconds` begins nothing
 further after so many, and `--piece` has processes end after so many steps of the first two, behind
-which others go on. Ranks are threads of a process, processes that share memory, and those of
-each MPI whose programs are in a folder of `--mpi`, with a Python in which weft is installed.
+which others go on. Ranks are threads of a process, processes that share memory, and those of each
+MPI whose programs are in a folder of `--mpi`, with a Python in which weft is installed.
 """
 # pyright: basic
 
@@ -24,8 +24,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from tests.weft.distributed import models
 from weft import Mesh, P, nn
 from weft.trees import flatten
 
-AT_SIZE = {"resnet18": "resnet18_64_slow", "gpt2 small": "gpt2_16"}
+AT_SIZE = {"resnet18": "resnet18_64_slow", "gpt2 small": "gpt2_16_slow"}
 NETWORKS = (*AT_SIZE, *models.NAMES)
 RANKS = (1, 2, 4)
 OWN = ("threads", "processes")
@@ -54,38 +54,61 @@ NOTHING = 1e-4
 # On the ranks ------------------------
 
 
-def followed(name: str, end: int, folder: Path) -> dict[str, float]:
+def followed(name: str, end: int, folder: Path, steps: int) -> dict[str, float]:
     """How far ranks are off one rank's training at most: in gradients, also relative to the largest
     one of a parameter, and in the last loss; and at how many steps results of a normalisation were
-    on the other side of a ReLU's kink. Goes on behind the steps that the folder has, up to the
-    `end`, and leaves there what going on takes.
+    on the other side of a ReLU's kink. First come so many steps for gradients, then the ranks' own
+    training, in a process of its own, for both take much memory. Goes on behind what the folder
+    has, up to the `end`, and leaves there what going on takes.
     """
+    found = Found.behind(folder)
+    follow = follow_gradients if found.steps < steps else follow_losses
+    follow(name, end, folder, found)
+    return found.off
+
+
+def follow_gradients(name: str, end: int, folder: Path, found: Found) -> None:
+    """Those of ranks beside one rank's, at its parameters."""
     ranks, first, batch = weft.ranks(), weft.rank() == 0, batch_of(name)
     meshed, noted = {"mesh": Mesh(data=ranks), "threads": 1}, []
     network = network_of(name, ranks, noted)
-    case = training(name, batch, ranks, network)
-    own = weft.step(case.step, *case.held, *batch, donate=(0, 1, 2), shardings=case.cuts, **meshed)
-    cuts, slopes_of_ranks = {key: P("data") for key in "xy"}, slopes_of(network, noted)
-    slopes = weft.step(slopes_of_ranks, *case.held[:2], *batch, shardings=cuts, **meshed)
-    held, found = kept(folder / "ranks", case.held), Found.behind(folder)
-    parameters, buffers = case.held[0], deepcopy(case.held[1])  # as a step takes them
+    parameters, buffers, _ = training(name, batch, ranks, network).held
+    cuts, function = {key: P("data") for key in "xy"}, slopes_of(network, noted)
+    slopes = weft.step(function, parameters, buffers, *batch, shardings=cuts, **meshed)
+    ones = np.ones(ranks, np.float32)
+    meet = weft.step(lambda x: x.sum(), ones, shardings={"x": P("data")}, **meshed)
     alone = OneRank(name, batch, ranks, folder) if first else None
     for _ in range(found.steps, end):
         if alone is not None:
             nn.save_tree(folder / "parameters", alone.held[0])
-        loss, *after = own(*held, *batch)
-        held = [after[0], after[2], after[1]]
-        loss = float(loss)  # behind which all ranks see the file
+        float(meet(ones))  # behind which all ranks see the file
         parameters = nn.load_tree(folder / "parameters", parameters)
         _, ranked, _, seen = slopes(parameters, buffers, *batch)  # when all have read it
+        found.steps += 1
         if alone is not None:
-            found.add(loss, ranked, seen, alone)
-    whole = own.whole(*held)
+            found.add(ranked, seen, alone)
     if alone is not None:
-        nn.save_tree(folder / "ranks", whole)
         nn.save_tree(folder / "one", alone.held)
         found.leave(folder)
-    return found.off
+
+
+def follow_losses(name: str, end: int, folder: Path, found: Found) -> None:
+    """Those of the ranks' own training beside one rank's, which are known."""
+    ranks, batch = weft.ranks(), batch_of(name)
+    case = training(name, batch, ranks, network_of(name, ranks, []))
+    meshed = {"mesh": Mesh(data=ranks), "shardings": case.cuts, "threads": 1}
+    own = weft.step(case.step, *case.held, *batch, donate=(0, 1, 2), **meshed)
+    held = kept(folder / "ranks", case.held)
+    del case
+    for number in range(found.steps - len(found.losses), end - len(found.losses)):
+        loss, *after = own(*held, *batch)
+        held = [after[0], after[2], after[1]]
+        found.off["last loss"] = abs(float(loss) - found.losses[number])
+    found.steps = end
+    whole = own.whole(*held)
+    if weft.rank() == 0:
+        nn.save_tree(folder / "ranks", whole)
+        found.leave(folder)
 
 
 def kept(path: Path, like: list) -> list:
@@ -144,11 +167,11 @@ def network_of(name: str, ranks: int, noted: list, sides: list | None = None):
 
 
 class Found:
-    """How far ranks were off so far, in so many steps."""
+    """How far ranks were off so far, in so many steps, and the losses of one rank."""
 
-    def __init__(self, steps: int = 0, off: dict[str, float] | None = None) -> None:
+    def __init__(self, steps: int = 0, off: dict | None = None, losses: list | None = None):
         nothing = {"gradients": 0.0, "relative": 0.0, "last loss": 0.0, "steps at a kink": 0}
-        self.steps, self.off = steps, off or nothing
+        self.steps, self.off, self.losses = steps, off or nothing, losses or []
 
     @staticmethod
     def behind(folder: Path) -> Found:
@@ -157,17 +180,16 @@ class Found:
         return Found(**json.loads(path.read_text())) if path.exists() else Found()
 
     def leave(self, folder: Path) -> None:
-        (folder / "found.json").write_text(json.dumps({"steps": self.steps, "off": self.off}))
+        (folder / "found.json").write_text(json.dumps(vars(self)))
 
-    def add(self, loss: float, slopes, seen, alone: OneRank) -> None:
+    def add(self, slopes, seen, alone: OneRank) -> None:
         """A step on ranks beside one rank's, made now. Where rounding decides on which side of zero
         a ReLU's operand is, both of its slopes are right, and gradients jump: those of one rank are
         for the sides that ranks saw, then. Raises AssertionError for an operand that more than
         rounding has moved there.
         """
-        expected, wanted, wanted_seen = alone.step()
-        self.steps += 1
-        self.off["last loss"] = abs(loss - expected)
+        loss, wanted, wanted_seen = alone.step()
+        self.losses.append(loss)
         moved, sides = 0.0, []
         for one, other in zip(seen, wanted_seen, strict=True):
             here, there = np.asarray(one), np.asarray(other)
@@ -194,19 +216,19 @@ def distances(found, wanted) -> Iterator[tuple[float, float]]:
         yield float(off), float(np.abs(expected).max())
 
 
-def measured(network: str, steps: int, folder: Path) -> dict[str, float]:
+def measured(network: str, steps: int, end: int, folder: Path) -> dict[str, float]:
     """How far ranks are off in so many steps."""
     if network in AT_SIZE:
-        return followed(AT_SIZE[network], steps, folder)
+        return followed(AT_SIZE[network], end, folder, steps)
     return models.check(network, steps)
 
 
-def run_case(network: str, ranks: int, steps: int, folder: Path) -> None:
+def run_case(network: str, ranks: int, *how: Any) -> None:
     """Prints what was measured, of ranks that are threads where there are so many."""
     if ranks:
-        off = weft.simulate(ranks, measured, network, steps, folder, timeout=600.0)[0]
+        off = weft.simulate(ranks, measured, network, *how, timeout=600.0)[0]
     else:
-        off = measured(network, steps, folder)
+        off = measured(network, *how)
     if weft.rank() == 0:
         print(json.dumps(off), flush=True)
 
@@ -256,24 +278,23 @@ def run_cases(arguments: argparse.Namespace) -> None:
                         out.write(json.dumps(line) + "\n")
 
 
-def pieces(command: list[str], case: dict, arguments: argparse.Namespace, end: float):
+def pieces(command: list[str], case: dict, arguments: argparse.Namespace, last: float):
     """How far ranks were off, by processes for a piece of a case's steps each, which leave where
     they were; None where one fails, or where that is not the last step at the end of time.
     """
-    network = case["network"]
     folder = arguments.output.with_suffix("") / "-".join(map(str, case.values()))
     folder.mkdir(parents=True, exist_ok=True)
-    done = Found.behind(folder).steps
-    while done < arguments.steps and time.monotonic() < end:
-        done = (
-            min(arguments.steps, done + arguments.piece) if network in AT_SIZE else arguments.steps
+    done, end = Found.behind(folder).steps, arguments.steps * (1 + (case["network"] in AT_SIZE))
+    while done < end and time.monotonic() < last:
+        done = min(arguments.steps if done < arguments.steps else end, done + arguments.piece)
+        own = ["--case", case["network"], "--steps", str(arguments.steps), "--end", str(done)]
+        run = subprocess.run(
+            [*command, *own, "--folder", str(folder)], stdout=subprocess.PIPE, text=True
         )
-        own = ["--case", network, "--steps", str(done), "--folder", str(folder)]
-        run = subprocess.run([*command, *own], stdout=subprocess.PIPE, text=True)
         if run.returncode:
-            print(f"{network} failed with status {run.returncode}: {run.stdout}", file=sys.stderr)
+            print(f"{case} failed with status {run.returncode}: {run.stdout}", file=sys.stderr)
             return None
-        if done == arguments.steps:
+        if done == end:
             shutil.rmtree(folder)
             return json.loads(run.stdout.splitlines()[-1])
     return None
@@ -313,11 +334,12 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--piece", type=int, default=STEPS)
     parser.add_argument("--seconds", type=float, default=float("inf"))
-    for hidden, kind in {"--case": str, "--threads": int, "--folder": Path}.items():
+    for hidden, kind in {"--case": str, "--threads": int, "--end": int, "--folder": Path}.items():
         parser.add_argument(hidden, type=kind, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.case:
-        run_case(arguments.case, arguments.threads, arguments.steps, arguments.folder)
+        how = arguments.steps, arguments.end, arguments.folder
+        run_case(arguments.case, arguments.threads, *how)
         return
     run_cases(arguments)
     print(table(lines(arguments.output)))

@@ -51,8 +51,9 @@ def blocked(problem: Problem, plan: Plan, target: Target) -> Plan | None:
     most = int(SHARE_OF_L1 * target.l1_bytes * 8 // ((plan.width + plan.rows) * bits))
     most = _within_tlb(problem, plan, long, min(most, plan.sum_block // terms), target)
     size = _part(depth, max(1, most), LINE * 8 // bits if terms == 1 else 1)
-    rows, count = _row_block(problem, inside, plan.rows)
-    block = min(max(1, COLUMNS // plan.width), columns // plan.width * count // LEAST_BLOCKS)
+    panels = columns // plan.width
+    rows, count = _row_block(problem, inside, plan.rows, panels)
+    block = min(max(1, COLUMNS // plan.width), panels * count // LEAST_BLOCKS)
     if size >= depth or block < 1 or rows == 0:
         return None
     return replace(plan, k_block=size, sum_block=size * terms, column_block=block, row_block=rows)
@@ -80,10 +81,12 @@ def inside_loops(problem: Problem, plan: Plan) -> list[int]:
     return others if plan.row is None else [*others, plan.row]
 
 
-def _row_block(problem: Problem, inside: Sequence[int], height: int) -> tuple[int | None, int]:
+def _row_block(
+    problem: Problem, inside: Sequence[int], height: int, panels: int
+) -> tuple[int | None, int]:
     """The iterations of the outermost loop over rows in a block, and how many blocks there are at
-    least: equal ones of a constant number, None for all of them; of an unknown number few, which
-    are whole tiles. 0 where there are no such blocks.
+    least: equal ones of a constant number, None for all of them where there are enough panels for
+    threads; of an unknown number few, which are whole tiles. 0 where there are no such blocks.
     """
     outer, *others = inside
     rows, each = problem.extents[outer].constant, _product(problem, others)
@@ -91,10 +94,11 @@ def _row_block(problem: Problem, inside: Sequence[int], height: int) -> tuple[in
         return (0, 0) if others else (UNKNOWN_ROWS // height * height, 1)
     if each is None:
         return 0, 0
-    if rows * each <= ROWS:
+    if rows * each <= ROWS and panels >= LEAST_BLOCKS:
         return None, 1
-    sizes = (n for n in range(ROWS // each, 0, -1) if rows % n == 0 and n * each >= FEW_ROWS)
-    size = next(sizes, 0)
+    sizes = [n for n in range(rows, 0, -1) if rows % n == 0 and FEW_ROWS <= n * each <= ROWS]
+    shared = (n for n in sizes if panels * (rows // n) >= LEAST_BLOCKS)
+    size = next(shared, sizes[0] if sizes else 0)
     return size, rows // size if size else 0
 
 

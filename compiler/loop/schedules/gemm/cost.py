@@ -166,7 +166,7 @@ class _Product:
         self.result_row = problem.result.bytes_apart(row)
         self.step = self.panel.bytes_apart(last) if plan.packing == "none" else 0
         self.row_step = 0 if plan.packed_rows else self.other.bytes_apart(row)
-        self.apart = self.other.bytes_apart(last)
+        self.pieces = problem.pieces_of(self.other, row)
         self.caches = Caches(target, plan.width * self.panel.bits // 8, self.step)
 
     def _read(self, operand: Operand, sizes: Sequence[int]) -> tuple[float, float]:
@@ -329,11 +329,12 @@ class _Product:
         panel = self.depth * self.plan.width * self.panel.bits / 8
         times = 1 if self.plan.packed_rows else self.panels
         rows = self.rows * self.depth * self.other.bits / 8 * self.other_reads
+        again, pieces = rows * (times - 1), self.pieces
         line = self.plan.rows * self.other.bits / 8
-        lines = self.apart >= LINE and self.depth * LINE > FULL * self.target.l1_bytes
-        again = rows * (times - 1)
-        again += rows * times * (LINE / line if lines and line < LINE else 0.0)
-        pages = self._pages(times, self.depth)
+        lines = pieces.apart >= LINE and pieces.number * LINE > FULL * self.target.l1_bytes
+        if lines and (line < LINE or pieces.longer):
+            again += self.tiles * pieces.number * LINE * times
+        pages = self._pages(times, 1)
         kept = min(own, rows) if panels_first else rows / self.tiles
         return (self.caches.moved(again, kept + panel) + Moved(pages)) * self.others
 
@@ -361,18 +362,19 @@ class _Product:
         total += moved(rows * (across - 1), panel + sums + (rows if by_columns else row))
         total += moved(panels * (down - 1), row + sums + (panel if by_columns else panels))
         total += moved(2 * sums * down * across * (parts - 1), part)
-        pages = self._pages(self.panels, self.depth / parts) * self.others
+        pages = self._pages(self.panels, parts) * self.others
         if self.row_step >= PAGE and height > self.target.cost.l1_tlb:
             pages += ROW_PAGE * pixels * self.panels * parts
         return total + Moved(pages)
 
-    def _pages(self, times: int, depth: float) -> float:
+    def _pages(self, times: int, parts: int) -> float:
         """The cycles of pages whose addresses the first TLB does not have, where a tile of rows
-        reads so many of K.
+        reads K in so many parts.
         """
-        if self.apart < PAGE or depth <= self.target.cost.l1_tlb:
+        pieces = self.pieces
+        if pieces.apart < PAGE or pieces.terms / parts <= self.target.cost.l1_tlb:
             return 0.0
-        return self.tiles * times * self.depth * TLB_MISS
+        return self.tiles * times * pieces.terms * TLB_MISS
 
     def _packing(self) -> float:
         """The cycles of packing panels in a call."""

@@ -7,7 +7,7 @@ Nothing here changes the kernel, nor keeps any of its operations: `Nests` does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from math import gcd
+from math import gcd, prod
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -78,6 +78,18 @@ class Operand(Struct, frozen=True, kw_only=True):
         return (self.size or 0) * self.bits // 8
 
 
+class Pieces(NamedTuple):
+    """In how many pieces a tile's rows are read of a factor, of bytes beside each other: one for
+    each term, of windows one for all taps of an axis, which are some bytes `longer`. They are some
+    bytes `apart` for each of so many `terms`.
+    """
+
+    number: int
+    longer: int
+    apart: int
+    terms: int
+
+
 class Problem(Struct, frozen=True, kw_only=True):
     """`T[..] += X[..] * Y[..]`, or a window that combines what it loads: the extents of the outer
     loops, in the order of the result's dims, then of the reductions, and the operands. `stored` is
@@ -111,6 +123,20 @@ class Problem(Struct, frozen=True, kw_only=True):
     def rows_of(self, factor: Operand) -> int | None:
         """How often each element of a factor is read."""
         return self.extent_of(n for n in range(len(self.extents)) if not factor.indexed_by(n))
+
+    def pieces_of(self, factor: Operand, rows: int | None) -> Pieces:
+        """The pieces in which rows along a loop are read of a factor whose extents are constant."""
+        depth, channels, *_ = self.depth or 0, *self.reductions
+        if rows is None or not factor.along[rows].slides:
+            return Pieces(depth, 0, factor.bytes_apart(self.reductions[-1]), depth)
+        axis = set(factor.along[rows].dims)
+        taps = [n for n in self.reductions if axis & set(factor.along[n].dims)]
+        sizes = [self.extents[n].constant or 1 for n in taps]
+        longer = sum(
+            (size - 1) * factor.bytes_apart(n) for n, size in zip(taps, sizes, strict=True)
+        )
+        terms = self.extents[channels].constant or 1
+        return Pieces(depth // prod(sizes), longer, factor.bytes_apart(channels), terms)
 
     def bytes_of(self, factor: Operand) -> int | None:
         """The bytes of all that is read of a factor, where it is multiplied."""

@@ -3,8 +3,10 @@ installed, in processor time of one thread or elapsed time of several.
 
     python -m benchmarks.quantized -o OUT.jsonl [--models FOLDER] [--only PATTERN] [--threads 1]
 
-All run in turns in one process. Networks have random weights and are quantised by onnxruntime's
-own tools; their errors are relative to the largest output of the network in f32, over a few inputs.
+All run in turns in one process; products, and those of a prompt with weights of 4 bits in blocks of
+32, with loops of their instructions, whose operands L1 has. Networks have random weights and are
+quantised by onnxruntime's own tools; their errors are relative to the largest output of the network
+in f32, over a few inputs.
 """
 
 from __future__ import annotations
@@ -40,20 +42,27 @@ from benchmarks.networks import build_vit
 from tests.models.convolutional import build_mobilenet_v2, build_resnet50
 from tests.models.networks import bert_inputs, image_inputs
 from tests.models.transformers import build_bert
-from weft.bench.byte_limits import measure_byte_gops
-from weft.bench.limits import touched_memory
+from weft.bench.byte_limits import Limit, bf16_limit, block_limit, byte_limit
+from weft.bench.limits import MultiplyAdds, touched_memory
+from weft.bench.rounds import choose_cores
+from weft.compiler.machine.codegen.host import host_target
 
 Array = NDArray[Any]
 Run = Callable[[], list[Array]]
 
 SECONDS: Final = 0.4
-"""Processor time that each side is measured for, at least."""
+"""Time that weft is measured for, at least."""
 
 LEAST_ROUNDS: Final = 7
 EXAMPLES: Final = 4
 """Inputs whose answers are compared with those of the network in f32."""
 
-SIZES: Final = (256, 512, 1024, 2048, 4096)
+SIZES: Final = (256, 384, 512, 768, 1024, 2048, 4096)
+
+PROMPTS: Final = {128: (4096, 4096), 1024: (1024, 4096)}
+"""Rows of a prompt's products, with their terms and columns."""
+
+BLOCK: Final = 32
 
 NETWORKS: Final[Mapping[str, tuple[Callable[[], onnx.ModelProto], Callable[[int], Inputs]]]] = {
     "resnet50": (build_resnet50, image_inputs),
@@ -158,7 +167,7 @@ def in_turns(runs: Mapping[str, Run], threads: int) -> dict[str, float]:
     spent: dict[str, list[float]] = {name: [] for name in runs}
     for run in runs.values():
         run()
-    while min(map(len, spent.values())) < LEAST_ROUNDS or min(map(sum, spent.values())) < SECONDS:
+    while len(spent["weft"]) < LEAST_ROUNDS or sum(spent["weft"]) < SECONDS:
         for name, run in runs.items():
             start = clock()
             run()
@@ -167,23 +176,78 @@ def in_turns(runs: Mapping[str, Run], threads: int) -> dict[str, float]:
 
 
 def measure_product(size: int, threads: int) -> dict[str, Any]:
-    """The row of a product, whose sums are exact."""
+    """The row of a product, whose sums are exact: of the loops `tile` stores its sums as well."""
     model, inputs = product(size)
-    executable, other = weft.compile(model, threads=threads), onnxruntime_run(model, threads)
-    (given,), (theirs,) = executable(**inputs), other(inputs)
-    times = in_turns(
-        {
-            "weft": lambda: list(executable.run(inputs).values()),
-            "onnxruntime": lambda: other(inputs),
-        },
-        threads,
+    return _in_turns_with_limits(
+        weft.compile(model, threads=threads),
+        onnxruntime_run(model, threads),
+        inputs,
+        2 * size**3,
+        {"registers": byte_limit(threads), "tile": byte_limit(threads, size)},
     )
-    return {
-        **times,
-        "weft_gops": 2e-6 * size**3 / times["weft"],
-        "peak_gops": measure_byte_gops(threads),
-        "same": bool((given == theirs).all()),
+
+
+def prompt(rows: int, activations: str) -> tuple[bytes, Inputs]:
+    """MatMulNBits of a constant weight of 4 bits, and the rows of a prompt."""
+    depth, columns = PROMPTS[rows]
+    rng = np.random.default_rng(rows)
+    codes = rng.integers(0, 256, (columns, depth // BLOCK, BLOCK // 2), np.uint8)
+    scales = rng.uniform(0.5, 1.5, (columns * depth // BLOCK,)) / depth**0.5
+    scales = scales.astype(np.float16).astype(np.float32)
+    weights = [numpy_helper.from_array(each, name) for each, name in ((codes, "w"), (scales, "s"))]
+    sizes = {"K": depth, "N": columns, "bits": 4, "block_size": BLOCK}
+    sizes["accuracy_level"] = 4 if activations == "int8" else 0
+    node = helper.make_node("MatMulNBits", ["x", "w", "s"], ["y"], domain="com.microsoft", **sizes)
+    value = helper.make_tensor_value_info
+    shapes = [value("x", TensorProto.FLOAT, [rows, depth])]
+    results = [value("y", TensorProto.FLOAT, [rows, columns])]
+    graph = helper.make_graph([node], "prompt", shapes, results, weights)
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    return model.SerializeToString(), {"x": rng.standard_normal((rows, depth), np.float32)}
+
+
+def measure_prompt(rows: int, activations: str, threads: int) -> dict[str, Any]:
+    """The row of a prompt's product: `lanes` is a loop of blocks of bytes, `tiles` of bf16."""
+    model, inputs = prompt(rows, activations)
+    limits = {"lanes": block_limit(threads), "multiply_adds": multiply_add_limit(threads)}
+    if host_target().has_matrix_products(2):
+        limits["tiles"] = bf16_limit(threads)
+    return _in_turns_with_limits(
+        weft.compile(model, threads=threads),
+        onnxruntime_run(model, threads),
+        inputs,
+        2 * rows * int(np.prod(PROMPTS[rows])),
+        limits,
+    )
+
+
+def multiply_add_limit(threads: int) -> Limit:
+    """The loop of multiply-adds of floats."""
+    job = MultiplyAdds(choose_cores(threads))
+    return Limit(job.load().call, job.operations, threads)
+
+
+def _in_turns_with_limits(
+    executable: weft.Executable,
+    other: Callable[[Inputs], list[Array]],
+    inputs: Inputs,
+    operations: int,
+    limits: Mapping[str, Limit],
+) -> dict[str, Any]:
+    """Milliseconds of a product in turns with loops, and its shares of their rates."""
+    (given,), (theirs,) = executable(**inputs), other(inputs)
+    runs: dict[str, Run] = {
+        "weft": lambda: list(executable.run(inputs).values()),
+        "onnxruntime": lambda: other(inputs),
     }
+    loops: dict[str, Run] = {name: lambda each=each: [each.run()] for name, each in limits.items()}
+    times = in_turns(runs | loops, limits[next(iter(limits))].threads)
+    rates = {name: limit.operations / times.pop(name) * 1e-6 for name, limit in limits.items()}
+    gops = operations / times["weft"] * 1e-6
+    shares = {f"share_of_{name}": gops / rate for name, rate in rates.items()}
+    apart = float(np.abs(given - theirs).max() / max(1e-30, np.abs(theirs).max()))
+    return {**times, "weft_gops": gops, **rates, **shares, "apart": apart}
 
 
 def measure_network(name: str, form: str, folder: Path, threads: int) -> dict[str, Any]:
@@ -218,6 +282,10 @@ def cases(folder: Path, threads: int) -> Iterator[tuple[str, Callable[[], dict[s
     """All rows by name."""
     for size in SIZES:
         yield f"product_{size}", partial(measure_product, size, threads)
+    for rows in PROMPTS:
+        for activations in ("int8", "float"):
+            name = f"prompt_{rows}_{activations}"
+            yield name, partial(measure_prompt, rows, activations, threads)
     for name in NETWORKS:
         for form in FORMS:
             yield f"{name}_{form}", partial(measure_network, name, form, folder, threads)

@@ -3,7 +3,9 @@
 Networks of the recorded list run on one and on two threads of two cores, then on two threads beside
 a process that computes without a pause on one of the cores, then beside one on each. What is told
 of a network are the medians over that of one thread on a quiet machine, of so many calls, and the
-99th percentile beside one process in milliseconds above it.
+99th percentile beside one process in milliseconds above it; and how many calls four callers at once
+make, each on two threads, in the time of one call of one caller. `--prepare` only compiles, into
+the folder of `--artifacts`.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import geometric_mean, median, quantiles
@@ -31,6 +34,9 @@ DEFAULT: Final = ("mobilenet_v2_b1", "squeezenet", "efficientnet_b0", "densenet1
 SHORTEST: Final = 5.0
 """Milliseconds of a call on one thread that are asked for."""
 
+CALLERS: Final = 4
+CALLERS_SECONDS: Final = 1.0
+
 _SPIN: Final = "import os, sys\nos.sched_setaffinity(0, [int(sys.argv[1])])\nwhile True: pass"
 
 
@@ -39,9 +45,12 @@ def main() -> None:
     arguments = _arguments()
     cores = choose_cores(2)
     rows: list[dict[str, Any]] = []
+    models = find_cases(arguments.models or list(DEFAULT))
     with tempfile.TemporaryDirectory(prefix="weft-busy-") as folder, on_cores(cores):
-        for case in find_cases(arguments.models or list(DEFAULT)):
-            library = prepare(case, Path(folder)).library
+        for case in models:
+            library = prepare(case, arguments.artifacts or Path(folder)).library
+            if arguments.prepare:
+                continue
             one, two = (weft.load(library, threads=n) for n in (1, 2))
             arrays = [case.inputs()[each.name] for each in one.inputs]
             few, many = arguments.calls // 4, arguments.calls
@@ -55,6 +64,7 @@ def main() -> None:
             row = {"model": case.name, "ms": round(quiet, 3), "calls": arguments.calls}
             row |= {name: round(median(each) / quiet, 3) for name, each in times.items()}
             row["late_ms"] = round(quantiles(times["busy"], n=100)[98] - quiet, 2)
+            row["callers"] = round(_rate([library] * CALLERS, arrays) * median(times["two"]), 3)
             append_row(arguments.output, row)
             print(row, flush=True)
             rows.append(row)
@@ -77,6 +87,24 @@ def _times(
         return found
 
 
+def _rate(libraries: Sequence[Path], arrays: Sequence[Array]) -> float:
+    """Calls a millisecond of as many callers as there are libraries, each with its own context."""
+
+    def calls(executable: Callable[..., object]) -> int:
+        count = 0
+        while time.perf_counter() < end:
+            executable(*arrays)
+            count += 1
+        return count
+
+    executables = [weft.load(library, threads=2) for library in libraries]
+    start = time.perf_counter()
+    end = start + CALLERS_SECONDS
+    with ThreadPoolExecutor(len(executables)) as pool:
+        count = sum(pool.map(calls, executables))
+    return count / (1e3 * (time.perf_counter() - start))
+
+
 @contextmanager
 def _spinning(cores: Sequence[int]) -> Generator[None]:
     processes = [subprocess.Popen([sys.executable, "-c", _SPIN, str(core)]) for core in cores]
@@ -93,7 +121,12 @@ def _arguments() -> argparse.Namespace:
     parser = parser_of("growth.busy", __doc__, "busy-")
     parser.add_argument("models", nargs="*", metavar="MODEL", help=f"by default {DEFAULT}")
     parser.add_argument("--calls", type=int, default=200, help="beside one process that is busy")
-    return parser.parse_args()
+    parser.add_argument("--artifacts", type=Path, metavar="DIR", help="where models are kept")
+    parser.add_argument("--prepare", action="store_true", help="only compile, into --artifacts")
+    arguments = parser.parse_args()
+    if arguments.prepare and arguments.artifacts is None:
+        parser.error("--prepare requires --artifacts")
+    return arguments
 
 
 if __name__ == "__main__":

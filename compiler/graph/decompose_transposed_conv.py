@@ -40,7 +40,7 @@ from weft.dialects.weights import WeightStore
 ADDED = 50
 """The multiply-adds in whose time an element of windows is added up."""
 
-TURNED = 100
+REORDERED = 100
 """Those in whose time an element of a filter is turned round in a call."""
 
 ASSUMED_SIZE = 32
@@ -186,7 +186,7 @@ def _saves_time(conv: ConvTransposeOp, *, is_stored: bool) -> bool:
     blocks = prod(size + count - 1 for size, count in zip(sizes, taps, strict=True))
     terms = (image[1].constant or ASSUMED_SIZE) // conv.groups
     positions = prod(sizes) * (image[0].constant or 1)
-    turned = 0.0 if is_stored else TURNED * terms / positions
+    turned = 0.0 if is_stored else REORDERED * terms / positions
     return terms * (blocks / prod(sizes) - 1) + turned < ADDED
 
 

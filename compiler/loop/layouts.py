@@ -47,7 +47,7 @@ STRIDED_COST = 2.0
 TAP_COST = 2.0
 """Of vectors at the taps of windows, which start anywhere, and fall on two lines."""
 
-FAR_COST = 0.3
+APART_COST = 0.3
 """What it adds where each term of a sum over channels is on a line, or a page, of its own."""
 
 ARITHMETIC_COST = 0.5
@@ -239,7 +239,7 @@ class _Statement(Struct):
         results = prod(n for loop, n in extents.items() if loop.reduction is None)
         loops: list[tuple[float, list[tuple[SSAValue, float, float]]]] = []
         terms = {loop.index for loop in extents if loop.reduction is not None}
-        far = {access: FAR_COST if _is_far(access, terms) else 0.0 for access in reads}
+        apart = {access: APART_COST if _are_terms_apart(access, terms) else 0.0 for access in reads}
         for loop in extents:
             if loop.reduction is not None:
                 continue
@@ -248,7 +248,7 @@ class _Statement(Struct):
                 sums = access is store or (update is not None and access is update.load)
                 times = results if sums else total
                 row, block = costs_of(access, loop, lanes)
-                costs.append((access.buffer, times * (row + far[access]), times * block))
+                costs.append((access.buffer, times * (row + apart[access]), times * block))
             loops.append((_fill(_run_along(loop, list(extents), reads), lanes), costs))
         return _Statement(total, lanes, loops)
 
@@ -267,7 +267,7 @@ def _fill(extent: int | None, lanes: int) -> float:
     return UNKNOWN_FILL if extent is None else extent / (-(-extent // lanes) * lanes)
 
 
-def _is_far(access: AccessOp, terms: set[SSAValue]) -> bool:
+def _are_terms_apart(access: AccessOp, terms: set[SSAValue]) -> bool:
     """Whether terms of a sum are in different channels, whose images are longer than a line."""
     shape = access.buffer_type.shape
     if len(shape) <= CHANNELS or not terms & set(subscripts(access)[CHANNELS].atoms()):

@@ -111,13 +111,20 @@ class MatrixProduct(Struct, frozen=True, eq=False):
         for (n, rows), (m, columns) in product(*parts):
             yield SUMS + 2 * n + m, rows, columns
 
+    @property
+    def starts_at_zero(self) -> bool:
+        """Whether the loop in front of the product clears its sums."""
+        cleared = self.reductions[0].prev_op
+        return isinstance(cleared, ForOp) and self.is_cleared_by(cleared)
+
     def streamed(self, l1_bytes: int) -> LoadOp | None:
         """The factor of which every tile reads another part, as the loop around says, while those
         of both do not fit L1: loaded without being kept there it leaves room for the other one.
         """
         terms = extent_of(each.extent for each in (*self.reductions, self.words)).constant
-        extent = constant_extent(self.rows) + constant_extent(self.columns)
-        if terms is None or terms * _WORD * extent <= KEPT * l1_bytes:
+        rows, columns = constant_extent(self.rows), constant_extent(self.columns)
+        sums = 2 * rows * columns * _WORD if self.starts_at_zero else 0  # and those of the last
+        if terms is None or (terms * (rows + columns) * _WORD) + sums <= KEPT * l1_bytes:
             return None
         factors = self.by_rows, self.by_columns
         for loop in reversed(enclosing_loops(self.reductions[0])):
@@ -140,8 +147,7 @@ class MatrixProduct(Struct, frozen=True, eq=False):
         apart = found.store.buffer not in (found.by_rows.buffer, found.by_columns.buffer)
         alone = all(op is cleared or isinstance(op, AllocOp) for op in others)
         steps = extent_of(each.extent for each in found.reductions).constant or 0
-        starts_at_zero = isinstance(cleared, ForOp) and found.is_cleared_by(cleared)
-        return found if apart and alone and starts_at_zero and steps >= LEAST_STEPS else None
+        return found if apart and alone and found.starts_at_zero and steps >= LEAST_STEPS else None
 
     def is_cleared_by(self, nest: ForOp) -> bool:
         """Whether a nest stores zeros to all that is summed up, and does nothing else."""

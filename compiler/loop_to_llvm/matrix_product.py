@@ -131,10 +131,8 @@ class MatrixEmitter(Struct, frozen=True):
         waiting = self.registers.waiting.get(loop)
         if waiting is not None and self._emit_waiting(matrix, waiting):
             return True
-        cleared = loop.prev_op
-        starts_at_zero = isinstance(cleared, ForOp) and matrix.is_cleared_by(cleared)
         for register, rows, columns in matrix.sums():
-            if starts_at_zero:
+            if matrix.starts_at_zero:
                 self._call("tilezero", register)
             else:
                 self._move("tileloadd64", register, matrix, matrix.total, rows, columns)

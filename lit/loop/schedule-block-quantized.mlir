@@ -59,6 +59,40 @@ builtin.module attributes {weft.target = "sapphirerapids"} {
 
 // -----
 
+// Tiles of the last panel's products become results among those of the next tile.
+// CHECK-LABEL: loop.kernel @block_quantized_matmul
+// CHECK: loop.for %mf{{.*}} = 0 to 1 {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 4 matrix reduction(add) {
+// CHECK: loop.for %m{{.*}} = 0 to 2 {
+// CHECK-NEXT: loop.for %[[G:.*]] = 0 to 4 matrix reduction(add) {
+// CHECK: loop.for %[[I:.*]] = 8 * %[[G]] to 8 * %[[G]] + 8 unroll {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 32 unroll vector(16) {
+// CHECK: loop.store %{{.*}}, %{{.*}}[32 * %m{{.*}} + %[[I]], 32 * %t + %{{.*}}]
+// CHECK: loop.for %ml{{.*}} = 0 to 1 {
+// CHECK-NOT: nontemporal
+builtin.module attributes {weft.target = "sapphirerapids"} {
+  func.func @main(%x: !graph.tensor<[96, 128], f32>, %c: !graph.tensor<[2, 16, 32], ui32>, %s: !graph.tensor<[2, 4, 32], f32>) -> !graph.tensor<[96, 64], f32> {
+    %y = graph.block_quantized_matmul %x, %c, %s {bits = 4 : i64, block = 32 : i64, columns = 64 : i64, activations = "bf16"} : (!graph.tensor<[96, 128], f32>, !graph.tensor<[2, 16, 32], ui32>, !graph.tensor<[2, 4, 32], f32>) -> !graph.tensor<[96, 64], f32>
+    func.return %y : !graph.tensor<[96, 64], f32>
+  }
+}
+
+// -----
+
+// Results that L2 does not keep, here twice its size, are stored past the caches.
+// CHECK-LABEL: loop.kernel @block_quantized_matmul
+// CHECK: matrix reduction(add) {
+// CHECK: matrix reduction(add) {
+// CHECK: loop.store %{{.*}}, %{{.*}}[512 * %r + 32 * %m{{.*}}, 32 * %t + %{{.*}}] nontemporal
+builtin.module attributes {weft.target = "sapphirerapids"} {
+  func.func @main(%x: !graph.tensor<[4096, 128], f32>, %c: !graph.tensor<[8, 16, 32], ui32>, %s: !graph.tensor<[8, 4, 32], f32>) -> !graph.tensor<[4096, 256], f32> {
+    %y = graph.block_quantized_matmul %x, %c, %s {bits = 4 : i64, block = 32 : i64, columns = 256 : i64, activations = "bf16"} : (!graph.tensor<[4096, 128], f32>, !graph.tensor<[8, 16, 32], ui32>, !graph.tensor<[8, 4, 32], f32>) -> !graph.tensor<[4096, 256], f32>
+    func.return %y : !graph.tensor<[4096, 256], f32>
+  }
+}
+
+// -----
+
 // What a row of floats becomes is packed in vectors inside of its branch, and the products of parts
 // are unrolled, so that each tile of rows is loaded once.
 // CHECK-LABEL: loop.kernel @block_quantized_matmul

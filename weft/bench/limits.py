@@ -215,6 +215,11 @@ class MultiplyAdds(Job):
     def has_answer(self) -> bool:
         return False
 
+    @property
+    def operations(self) -> int:
+        """Of a call, two for each multiply-add."""
+        return _multiply_add_operations(host_target(), len(self.cores)) * TURN_REPEATS
+
     def prepare(self) -> None:
         _compiled_multiply_adds(host_target(), len(self.cores))
 

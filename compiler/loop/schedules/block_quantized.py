@@ -25,7 +25,11 @@ from weft.compiler.loop.primitives import (
     vectorize,
 )
 from weft.compiler.loop.schedules.gemm.plan import Plan
-from weft.compiler.loop.schedules.gemm.register_tile import split_tile_rows, tile_rows
+from weft.compiler.loop.schedules.gemm.register_tile import (
+    pipeline_tiles,
+    split_tile_rows,
+    tile_rows,
+)
 from weft.compiler.loop.schedules.innermost_loops import lanes_for, nests_and_branches
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
@@ -94,6 +98,7 @@ def apply(nest: ForOp, target: Target) -> None:
             prefetch(load, around[-1], PREFETCH_DISTANCE)
     for loop in _products_of_words(nest):
         _multiply_words(loop, target)
+    pipeline_tiles(nest, target)
     for chain in _products(nest):
         _tile_product(chain, target)
     for loop in loops_in(nest):

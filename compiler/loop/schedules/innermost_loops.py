@@ -122,6 +122,11 @@ def is_streaming_store(store: StoreOp, target: Target) -> bool:
     return filled >= least and filled + sum(operands.values()) > target.l3_bytes
 
 
+def exceeds_l2(store: StoreOp, target: Target) -> bool:
+    """Whether a store fills an argument of which L2 keeps less than half."""
+    return not isinstance(store.buffer.owner, AllocOp) and _bytes_of(store) >= 2 * target.l2_bytes
+
+
 def _bytes_of(access: AccessOp) -> int:
     """How large the buffer of an access is; 0 where that is dynamic."""
     buffer_type = access.buffer_type

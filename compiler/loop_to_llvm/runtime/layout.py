@@ -176,6 +176,7 @@ CONTEXT: Final = Struct(
     share=Field(I64, 3 * _LINE + 32),
     part_name=Field(POINTER, 3 * _LINE + 40),
     part_number=Field(I32, 3 * _LINE + 48),
+    core=Field(I32, 3 * _LINE + 52),
     ticket=Field(I64, 4 * _LINE),
     epoch=Field(I32, 5 * _LINE),
     sleepers=Field(I32, 6 * _LINE),

@@ -19,6 +19,13 @@ _FUTEX_WAKE: Final = 1
 _FUTEX_WAIT_PRIVATE: Final = 128
 _FUTEX_WAKE_PRIVATE: Final = 129
 
+MONOTONIC: Final = 1
+THREAD_TIME: Final = 3
+"""Clocks: of the system, and of the processor's time that a thread had."""
+
+_SECOND: Final = 1_000_000_000
+
+CPU_SET_BYTES: Final = 1024
 SIGSET_BYTES: Final = 128
 SIG_SETMASK: Final = 2
 
@@ -40,6 +47,9 @@ _LIBC: Final = {
     "pthread_self": ir.FunctionType(I64, []),
     "pthread_sigmask": ir.FunctionType(I32, [I32, POINTER, POINTER]),
     "sched_getaffinity": ir.FunctionType(I32, [I32, I64, POINTER]),
+    "sched_getcpu": ir.FunctionType(I32, []),
+    "sched_setaffinity": ir.FunctionType(I32, [I32, I64, POINTER]),
+    "sched_yield": ir.FunctionType(I32, []),
     "sigfillset": ir.FunctionType(I32, [POINTER]),
     "strtol": ir.FunctionType(I64, [POINTER, POINTER, I32]),
     "syscall": ir.FunctionType(I64, [I64, POINTER, I64, I64, POINTER]),
@@ -75,6 +85,27 @@ class Platform:
         """Calls a function of libc."""
         function = code.module.globals.get(name) or ir.Function(code.module, _LIBC[name], name)
         return code.call(function, arguments)
+
+    def clock(self, code: Code, clock: int) -> ir.Value:
+        """Nanoseconds of a clock since some start, as i64."""
+        time = code.variable_at_entry(ir.ArrayType(I64, 2))
+        self.call(code, "clock_gettime", [i32(clock), time])
+        seconds, rest = (code.load(code.at(time, offset), typ=I64) for offset in (0, 8))
+        return code.add(code.mul(seconds, i64(_SECOND)), rest)
+
+    def usable_cores(self, code: Code) -> tuple[ir.Value, ir.Value]:
+        """The set of processors that this thread may run on, a bit each, and how many as i64: 0
+        where the system does not tell.
+        """
+        cores = code.variable_at_entry(ir.ArrayType(I64, CPU_SET_BYTES // 8))
+        number, total = code.variable_at_entry(I64), code.variable_at_entry(I64)
+        code.store(i64(0), total)
+        error = self.call(code, "sched_getaffinity", [i32(0), i64(CPU_SET_BYTES), cores])
+        with code.repeat(i64(CPU_SET_BYTES // 8), number) as word:
+            ones = code.ctpop(code.load(code.element(cores, word, I64), typ=I64))
+            code.store(code.add(code.load(total, typ=I64), ones), total)
+        failed = code.icmp_signed("<", error, i32(0))
+        return cores, code.select(failed, i64(0), code.load(total, typ=I64))
 
     def sleep(self, code: Code, word: ir.Value, value: ir.Value) -> None:
         """Sleeps as long as the i32 at the address holds the value; may return early."""

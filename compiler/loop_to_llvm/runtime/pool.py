@@ -46,6 +46,7 @@ from weft.compiler.loop_to_llvm.runtime.layout import CONTEXT, Field, Struct
 from weft.compiler.loop_to_llvm.runtime.platform import SIG_SETMASK, SIGSET_BYTES, Platform
 from weft.compiler.loop_to_llvm.runtime.profile import Part, Profile
 from weft.compiler.loop_to_llvm.runtime.status import fail
+from weft.compiler.loop_to_llvm.runtime.worker_core import WorkerCore
 from weft.dialects.loop.iteration_cost import CHUNKS_PER_THREAD
 
 SPINS: Final = 4000
@@ -107,6 +108,7 @@ class Pool:
         self.platform = platform
         self.prefix = prefix
         self.profile = Profile(module, platform, prefix)
+        self.core = WorkerCore(module, platform, prefix)
 
     def declare(self, name: str, function_type: ir.FunctionType) -> ir.Function:
         """A function of the model's own, hidden from others."""
@@ -124,6 +126,7 @@ class Pool:
         """Defines parallel_for, start_workers and stop_workers, and what these need."""
         if self.profile.is_available:
             self.profile.define()
+        self.core.define()
         self._define_parallel_for()
         self._define_share()
         self._define_share_part()
@@ -247,6 +250,7 @@ class Pool:
             ("share", share),
         ):
             CONTEXT.store_atomic(code, context, name, value, "monotonic")
+        self.core.note_caller(code, context)
         self.profile.note_span(code, context, (CONTEXT, context))
         CONTEXT.store_atomic(code, context, "finished", i32(0), "monotonic")
         last = CONTEXT.load_atomic(code, context, "ticket", "monotonic")
@@ -333,12 +337,15 @@ class Pool:
         """What a thread of the pool runs until it is told to stop."""
         code = Code(self._worker.append_basic_block("entry"))
         (context,) = code.arguments
+        state = self.core.new_state(code)
         with code.forever() as after:
             # Before looking for work: what is published later changes it.
             epoch = CONTEXT.load_atomic(code, context, "epoch", "acquire")
             stop = CONTEXT.load_atomic(code, context, "stop", "acquire")
             code.jump_if(code.icmp_unsigned("!=", stop, i32(0)), after)
+            self.core.leave_caller(code, context, state)
             code.call(self._claim, [context, I1(0)])
+            self.core.give_up(code, state)
             code.call(self._wait_epoch, [context, epoch])
         code.ret(NULL)
 

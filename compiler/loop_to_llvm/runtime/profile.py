@@ -31,7 +31,7 @@ from weft.compiler.loop_to_llvm.runtime.code import (
     new_function,
 )
 from weft.compiler.loop_to_llvm.runtime.layout import CONTEXT, SPAN, Field, Struct
-from weft.compiler.loop_to_llvm.runtime.platform import Platform
+from weft.compiler.loop_to_llvm.runtime.platform import MONOTONIC, Platform
 
 _PROFILE: Final = ir.FunctionType(VOID, [POINTER, POINTER])
 """The host's function: `profile(user, span)`."""
@@ -41,9 +41,6 @@ _ENTER: Final = ir.FunctionType(VOID, [POINTER, I32, POINTER])
 _RUN: Final = ir.FunctionType(I32, [POINTER, POINTER])
 _RUN_PART: Final = ir.FunctionType(VOID, [POINTER, I32, POINTER, POINTER, POINTER, I64, I64])
 _TELL: Final = ir.FunctionType(VOID, [POINTER, I64, I64, I32, POINTER])
-
-_MONOTONIC: Final = 1
-_SECOND: Final = 1_000_000_000
 
 Noted = tuple[Struct, ir.Value]
 """A structure with members `part_number` and `part_name`, and its address."""
@@ -245,10 +242,7 @@ class Profile:
     def _define_clock(self) -> None:
         """Nanoseconds since some start."""
         code = Code(self._clock.append_basic_block("entry"))
-        time = code.variable(ir.ArrayType(I64, 2))
-        self.platform.call(code, "clock_gettime", [i32(_MONOTONIC), time])
-        seconds, rest = (code.load(code.at(time, offset), typ=I64) for offset in (0, 8))
-        code.ret(code.add(code.mul(seconds, i64(_SECOND)), rest))
+        code.ret(self.platform.clock(code, MONOTONIC))
 
     @property
     def _tell(self) -> ir.Function:

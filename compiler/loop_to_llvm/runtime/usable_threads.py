@@ -34,7 +34,6 @@ QUOTA: Final = "/sys/fs/cgroup/cpu.max"
 OLDER_QUOTA: Final = "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"
 """The same where control groups are of the first version, -1 for no limit."""
 
-_CPU_SET_BYTES: Final = 1024
 _FILE_BYTES: Final = 64
 _DECIMAL: Final = 10
 
@@ -69,18 +68,10 @@ class UsableThreads:
 
     def _define_count(self) -> None:
         code = Code(self.count.append_basic_block("entry"))
-        words = _CPU_SET_BYTES // 8
-        cpus, end = code.variable(ir.ArrayType(I64, words)), code.variable(POINTER)
-        number, total = code.variable(I64), code.variable(I64, i64(0))
+        end = code.variable(POINTER)
         if self.platform.has_threads:
             self._return_named(code, end)
-        arguments = [i32(0), i64(_CPU_SET_BYTES), cpus]
-        error = self.platform.call(code, "sched_getaffinity", arguments)
-        code.return_if(code.icmp_signed("<", error, i32(0)), i32(0))
-        with code.repeat(i64(words), number) as word:
-            ones = code.ctpop(code.load(code.element(cpus, word, I64), typ=I64))
-            code.store(code.add(code.load(total, typ=I64), ones), total)
-        count = code.least(code.load(total, typ=I64), i64(MOST_THREADS))
+        count = code.least(self.platform.usable_cores(code)[1], i64(MOST_THREADS))
         if self.platform.has_threads:
             count = code.least(count, self._granted(code))
         code.ret(code.trunc(count, I32))

@@ -23,6 +23,9 @@ from weft.dialects.graph.quantized.block_loops import LANES, BlockWeights
 from weft.dialects.loop.builder import LoopBuilder
 from weft.dialects.loop.scalar import Scalar
 
+Columns = tuple[Expr, int]
+"""The number of a tile of columns, and how many it has."""
+
 FEWEST_WORD_ROWS = 16
 """From which on rows are multiplied as words: those of one register."""
 
@@ -99,11 +102,26 @@ class PanelProduct(Struct, frozen=True):
 
     @abstractmethod
     def _multiply(
-        self, total: SSAValue, x: SSAValue, panel: SSAValue, position: tuple[Expr, Expr, Expr]
+        self,
+        total: SSAValue,
+        x: SSAValue,
+        panel: SSAValue,
+        position: tuple[Expr, Expr, Expr],
+        columns: Columns | None = None,
     ) -> None:
         """Adds the products with the `c`-th panel of so many rows from the `first` on, which
-        `position` says as `(first, rows, c)`.
+        `position` says as `(first, rows, c)`; with the last one, whose `columns` are given, sums
+        are stored.
         """
+
+    def _store_rows(
+        self, total: SSAValue, first: Expr, of: Expr, rows: Expr, columns: Columns
+    ) -> None:
+        """Stores so many rows of sums, `of` the given one on, in a block whose `first` is given."""
+        b, (tile, width) = self.b, columns
+        with b.loops([rows, width], "il") as (row, lane):
+            value = b.load(total, [of + row, lane]).cast(self.weights.element)
+            b.store(self.y, [first + of + row, tile * LANES + lane], value)
 
     def _multiply_block(self, x: SSAValue, first: Expr, rows: Expr) -> None:
         """The rows from the `first` on, no more than those of a block."""
@@ -116,12 +134,13 @@ class PanelProduct(Struct, frozen=True):
                 zero = b.constant(0, self._sum_type)
                 with b.loops([rows.ceildiv(TILE_ROWS) * TILE_ROWS, LANES], "il") as index:
                     b.store(total, index, zero)
-                with b.loops([self.depth // depth], "c") as (c,):
-                    panel = self._panel(tile, c * (depth // w.block))
-                    self._multiply(total, x, panel, (first, rows, c))
-                with b.loops([rows, width], "il") as (row, lane):
-                    position = [first + row, tile * LANES + lane]
-                    b.store(self.y, position, b.load(total, [row, lane]).cast(w.element))
+                last = self.depth // depth - 1
+                if last != 0:
+                    with b.loops([last], "c") as (c,):
+                        panel = self._panel(tile, c * (depth // w.block))
+                        self._multiply(total, x, panel, (first, rows, c))
+                panel = self._panel(tile, last * (depth // w.block))
+                self._multiply(total, x, panel, (first, rows, last), (tile, width))
 
     def _unpacked(self, tile: Expr, first: Expr) -> Iterator[tuple[list[Expr], Expr]]:
         """Loops over the words of a panel, which begins with a block, and their columns: the
@@ -175,7 +194,12 @@ class FloatProduct(PanelProduct, frozen=True):
         return panel
 
     def _multiply(
-        self, total: SSAValue, x: SSAValue, panel: SSAValue, position: tuple[Expr, Expr, Expr]
+        self,
+        total: SSAValue,
+        x: SSAValue,
+        panel: SSAValue,
+        position: tuple[Expr, Expr, Expr],
+        columns: Columns | None = None,
     ) -> None:
         b, (first, rows, c), depth = self.b, position, self._panel_depth()
         with (
@@ -184,6 +208,8 @@ class FloatProduct(PanelProduct, frozen=True):
         ):
             term = b.load(x, [first + row, c * depth + k]) * b.load(panel, [k, lane])
             b.store(total, [row, lane], b.load(total, [row, lane]) + term)
+        if columns is not None:
+            self._store_rows(total, first, Expr.of(0), rows, columns)
 
 
 class WordProduct(PanelProduct, frozen=True):
@@ -233,7 +259,9 @@ class WordProduct(PanelProduct, frozen=True):
 
     def _kept_rows(self, depth: int) -> int:
         row_bytes = depth * 4 * self.row_parts // WORD_TERMS
-        return min(MOST_ROWS // self.row_parts, KEPT_WORD_BYTES // row_bytes)
+        # Results of an unknown size go through the caches, and take the place of sums.
+        fewer = 1 if self.rows.constant is not None else 2
+        return min(MOST_ROWS // max(fewer, self.row_parts), KEPT_WORD_BYTES // row_bytes)
 
     def _panel(self, tile: Expr, first: Expr) -> SSAValue:
         b, w, parts = self.b, self.weights, self.weight_parts
@@ -247,12 +275,39 @@ class WordProduct(PanelProduct, frozen=True):
         return panel
 
     def _multiply(
-        self, total: SSAValue, x: SSAValue, panel: SSAValue, position: tuple[Expr, Expr, Expr]
+        self,
+        total: SSAValue,
+        x: SSAValue,
+        panel: SSAValue,
+        position: tuple[Expr, Expr, Expr],
+        columns: Columns | None = None,
     ) -> None:
-        b, (first, rows, c), size = self.b, position, self._row_words()
+        b, (first, rows, _) = self.b, position
+        if columns is None:
+            with b.loops([rows.ceildiv(TILE_ROWS)], "m") as (m,):
+                self._multiply_tile(total, x, panel, position, m)
+            return
+        whole, left = rows // TILE_ROWS, rows % TILE_ROWS
+        parts = (Expr.of(0), whole, Expr.of(TILE_ROWS)), (whole, minimum([left, 1]), left)
+        for start, count, height in parts:
+            if count != 0:
+                with b.loops([count], "m") as (m,):
+                    self._multiply_tile(total, x, panel, position, start + m)
+                    of = (start + m) * TILE_ROWS
+                    self._store_rows(total, first, of, height, columns)
+
+    def _multiply_tile(
+        self,
+        total: SSAValue,
+        x: SSAValue,
+        panel: SSAValue,
+        position: tuple[Expr, Expr, Expr],
+        m: Expr,
+    ) -> None:
+        """Adds the products of the `m`-th tile of rows."""
+        b, (first, _, c), size = self.b, position, self._row_words()
         groups = self._panel_depth() // WORD_TERMS // size
         with (
-            b.loops([rows.ceildiv(TILE_ROWS)], "m") as (m,),
             b.reduce([groups, self._steps], "add", "gs") as (g, step),
             b.loops([TILE_ROWS, LANES], "il") as (row, lane),
             b.reduce([size], "add", "w") as (word,),

@@ -108,7 +108,7 @@ def test_the_host_runs_its_instruction():
 def test_a_factor_that_every_tile_replaces_is_not_kept_in_l1():
     target = BY_NAME["sapphirerapids"]
     fits, passes = (
-        assembly(kernel(32, 27, 16), replace(target, l1_bytes=size)) for size in (16384, 8192)
+        assembly(kernel(32, 27, 16), replace(target, l1_bytes=size)) for size in (32768, 8192)
     )
     assert "tileloaddt1" not in fits
     assert passes.count("tileloaddt1") == 2, "the rows, which a loop around the product indexes"

@@ -3,9 +3,10 @@
 import pytest
 
 from tests.weft.bench.jobs import PlainJob
-from weft.bench.byte_limits import measure_byte_gops
+from weft.bench.byte_limits import bf16_limit, block_limit, byte_limit
 from weft.bench.limits import Bandwidth, Limits, measure_limits, multiply_adds
 from weft.bench.rounds import Measured, measure_jobs
+from weft.compiler.machine.codegen.host import host_target
 from weft.dialects.errors import WeftError
 
 LIMITS = Limits(
@@ -56,7 +57,17 @@ def test_multiply_adds_that_have_not_run_are_an_error():
         LIMITS.during(Measured("multiply-adds", "failed", "why"))
 
 
-def test_products_of_bytes_are_measured(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("weft.bench.byte_limits._REPEATS", 1 << 10)
+def test_products_of_bytes_and_bf16_are_measured(monkeypatch: pytest.MonkeyPatch):
+    repeats, word = 1 << 10, 63 * 63 - 128 * 128  # of a word's bytes, which are those of 1.0
+    monkeypatch.setattr("weft.bench.byte_limits._REPEATS", repeats)
     monkeypatch.setattr("weft.bench.byte_limits._CALLS", 2)
-    assert 0.1 < measure_byte_gops(1) < 100_000
+    tiles = host_target().has_matrix_products(4)
+    limits = {byte_limit(1): repeats * (16 if tiles else 1) * word}
+    limits[block_limit(1)] = repeats * 8 * word
+    if tiles:
+        limits[byte_limit(1, 320)] = 320 // 4 * word
+    if host_target().has_matrix_products(2):
+        limits[bf16_limit(1)] = repeats * 16
+    for limit, total in limits.items():
+        assert (limit.run() == total).all()
+        assert 0.1 < limit.measure_gops() < 100_000

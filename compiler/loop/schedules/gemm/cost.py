@@ -371,10 +371,9 @@ class _Product:
         """The cycles of pages whose addresses the first TLB does not have, where a tile of rows
         reads K in so many parts.
         """
-        pieces = self.pieces
-        if pieces.apart < PAGE or pieces.terms / parts <= self.target.cost.l1_tlb:
-            return 0.0
-        return self.tiles * times * pieces.terms * TLB_MISS
+        pages = self.pieces.terms * min(1.0, self.pieces.apart / PAGE)
+        missed = pages / parts > self.target.cost.l1_tlb
+        return self.tiles * times * pages * TLB_MISS if missed else 0.0
 
     def _packing(self) -> float:
         """The cycles of packing panels in a call."""

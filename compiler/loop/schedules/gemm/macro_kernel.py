@@ -97,7 +97,7 @@ def apply_plan(kernel: KernelOp, nests: Nests, plan: Plan, target: Target) -> bo
         tops = fuse_producers(tops, target)
     for top in tops:
         if plan.matrix is not None:
-            pipeline_tiles(top)
+            pipeline_tiles(top, target)
         if target.has_few_registers:
             unroll_k(top, plan.lanes)
         parallelize_outermost(top)

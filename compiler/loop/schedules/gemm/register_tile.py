@@ -30,6 +30,7 @@ from weft.compiler.loop.primitives import (
     distribute,
     dot_product,
     matrix_product,
+    nontemporal,
     pack,
     pipeline,
     reorder,
@@ -50,7 +51,11 @@ from weft.compiler.loop.schedules.gemm.prefetch_operands import (
 from weft.compiler.loop.schedules.gemm.remainders import is_whole, rows_of_tile, split_rows
 from weft.compiler.loop.schedules.gemm.tile_params import LONGEST_UNROLL, leaves_room
 from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_tile
-from weft.compiler.loop.schedules.innermost_loops import main_and_remainder, transpose_copy
+from weft.compiler.loop.schedules.innermost_loops import (
+    exceeds_l2,
+    main_and_remainder,
+    transpose_copy,
+)
 from weft.compiler.loop.strides import is_strided, stride
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
@@ -184,17 +189,23 @@ def _transpose_blocks(nest: Sequence[ForOp], sums: SSAValue, plan: Plan) -> None
     unroll_tile((ji, ii), plan.lanes)
 
 
-def pipeline_tiles(top: ForOp) -> None:
+def pipeline_tiles(top: ForOp, target: Target) -> None:
     """Computes what reads the sums of a tile in registers among the products of the next one, which
-    take so long that vectors are idle meanwhile.
+    take so long that vectors are idle meanwhile. Results that L2 does not keep are stored past the
+    caches: to read lines before they are written takes longer than the products.
     """
-    for sums in [loop for loop in loops_in(top) if loop.matrix is not None]:
+    products = [loop for loop in loops_in(top) if loop.matrix is not None]
+    for sums in products:
         around, epilogue = sums.parent_op(), sums.next_op
         several = isinstance(around, ForOp) and around is not top and around.extent != 1
         long = (sums.extent.constant or 0) >= LEAST_PIPELINED
         if several and long and isinstance(epilogue, ForOp):
             with suppress(IllegalSchedule):  # it reads more than the sums
                 pipeline(sums, epilogue)
+    for store in stores_in(top) if products else ():
+        if exceeds_l2(store, target):
+            with suppress(IllegalSchedule):  # the kernel reads it again
+                nontemporal(store)
 
 
 def _is_stored_as_it_is(
@@ -208,7 +219,8 @@ def _is_stored_as_it_is(
     spaced = all(stride(each, columns) == 1 and stride(each, rows) is not None for each in accesses)
     buffer_type = buffer_type_of(result)
     size = buffer_type.size.constant
-    kept = size is not None and size * width(buffer_type.element) // 8 <= target.l2_bytes // 2
+    most = target.l2_bytes * 3 // 8
+    kept = size is not None and size * width(buffer_type.element) // 8 <= most
     return spaced and kept and isinstance(columns.body.block.last_op, ForOp)
 
 

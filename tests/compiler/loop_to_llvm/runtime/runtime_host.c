@@ -4,7 +4,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "m.h"
 
@@ -41,6 +43,41 @@ int64_t workspace(const int64_t *dims) { return 4 * dims[0]; }
 int32_t check_sizes(weft_context *context, const int64_t *dims) {
   (void)context, (void)dims;
   return 0;
+}
+
+/* What the run time asks the system about cores: it is told `pretended` ones, where these are not
+   negative, of the process's first thread and of others, and what it does is counted. */
+#define OWN __attribute__((visibility("hidden")))
+static atomic_int pretended[2] = {-1, -1}, moves, yields;
+static uint64_t asked[2];
+
+void pretend_cores(int32_t caller, int32_t worker) {
+  pretended[0] = caller;
+  pretended[1] = worker;
+}
+
+int32_t count_moves(uint64_t *sets) {
+  memcpy(sets, asked, sizeof asked);
+  return atomic_exchange(&moves, 0);
+}
+
+int32_t count_yields(void) { return atomic_exchange(&yields, 0); }
+
+OWN int sched_getcpu(void) {
+  int told = pretended[syscall(SYS_gettid) != getpid()];
+  unsigned core = 0;
+  if (told < 0) syscall(SYS_getcpu, &core, NULL, NULL);
+  return told < 0 ? (int)core : told;
+}
+
+OWN int sched_setaffinity(pid_t thread, size_t size, const void *set) {
+  memcpy(&asked[atomic_fetch_add(&moves, 1) % 2], set, sizeof *asked);
+  return (int)syscall(SYS_sched_setaffinity, thread, size, set);
+}
+
+OWN int sched_yield(void) {
+  atomic_fetch_add(&yields, 1);
+  return (int)syscall(SYS_sched_yield);
 }
 
 static int64_t nanoseconds(void) {

@@ -98,7 +98,7 @@ def of_stream() -> Measured:
     )
 
 
-KINDS = {"vit": of_stream, "bert": of_layer}
+INFERENCE = {"vit": of_stream, "bert": of_layer}
 
 
 def written(cuts: dict[str, P]) -> list[str]:
@@ -113,7 +113,7 @@ def planned_of(model, **changes) -> Program:
 
 def measure(name: str, turns: int) -> None:
     """Prints what calls take over each wire."""
-    case, exchange = KINDS.get(name, partial(of_training, name))(), Exchange()
+    case, exchange = INFERENCE.get(name, partial(of_training, name))(), Exchange()
     times: dict[Wire | None, list[float]] = {each: [] for each in (None, *WIRES)}
     for turn in range(turns + 1):
         for wire, found in times.items():

@@ -165,9 +165,11 @@ def source_of(model: Any, specs: Sequence[Any]) -> Source | ImportedModel:
 
 def _in_process(compiled: Compiled, threads: int | None) -> Executable:
     check_runs_on(host_target(calibrated=False), compiled.metadata, compiled.prefix)
+    if "mesh" not in compiled.metadata:
+        return compiled.executable(threads)
+    here = world()  # which contexts reach that are made behind it
     executable = compiled.executable(threads)
-    if "mesh" in compiled.metadata:
-        pipeline.join_stages(executable, world())
+    pipeline.join_stages(executable, here)
     return executable
 
 

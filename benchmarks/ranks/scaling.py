@@ -28,12 +28,11 @@ import numpy as np
 from msgspec.structs import replace
 
 import weft
-import weft.numpy as wnp
-from benchmarks.ranks import training
+from benchmarks.ranks import bert, training
 from benchmarks.ranks.all_reduce import times_of_sums
 from benchmarks.ranks.exchange import Exchange
 from benchmarks.ranks.throttled import planned_of, written
-from weft import Mesh, P, nn
+from weft import Mesh
 from weft.compiler.program.predict_step import Program, predict_step
 from weft.compiler.target.wire import MEMORY, Wire
 from weft.tracing import donations
@@ -45,7 +44,6 @@ ROWS = {"resnet18": 8, "gpt2": 2}
 """Of each rank."""
 NAMES = {"resnet18": "resnet18_64", "gpt2": "gpt2_2"}
 CASES = (*ROWS, "bert layer")
-TOKENS, WIDTH, HEADS = 256, 1024, 16
 FOR_PREDICTIONS = 45.0
 """Seconds that are kept for them."""
 
@@ -63,56 +61,14 @@ def trained(name: str, ranks: int) -> training.Training:
     return training.training(NAMES[name], [np.ascontiguousarray(each) for each in batch], ranks)
 
 
-def bert_layer(p, x):
-    """`[tokens, width]` to the same."""
-    y = normalised(x)
-    q, k, v = (wnp.einsum("tw,whd->thd", y, p[key]) for key in "qkv")
-    scores = wnp.softmax(wnp.einsum("qhd,khd->hqk", q, k) / np.float32(8), -1)
-    x = x + wnp.einsum("thd,hdw->tw", wnp.einsum("hqk,khd->qhd", scores, v), p["o"])
-    return x + nn.gelu(normalised(x) @ p["up"]) @ p["down"]
-
-
-def normalised(x):
-    centred = x - x.mean(-1, keepdims=True)
-    return centred / wnp.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-5)
-
-
-def bert_weights() -> dict:
-    shapes = dict.fromkeys("qkv", (WIDTH, HEADS, 64)) | {
-        "o": (HEADS, 64, WIDTH), "up": (WIDTH, 4 * WIDTH), "down": (4 * WIDTH, WIDTH)
-    }  # fmt: skip
-    draw = np.random.default_rng(0)
-    return {key: draw.normal(0, 0.03, shape).astype(np.float32) for key, shape in shapes.items()}
-
-
-def bert_input():
-    return np.random.default_rng(1).normal(size=(TOKENS, WIDTH)).astype(np.float32)
-
-
-CUTS = {key: P(None, "model") for key in ("q", "k", "v", "up")} | dict.fromkeys(
-    ("o", "down"), P("model")
-)
-
-
-def part(weight, cut: P):
-    """This rank's part of a weight."""
-    axis = cut.dims.index(("model",))
-    return np.ascontiguousarray(np.split(weight, weft.ranks(), axis)[weft.rank()])
-
-
 def runs_of(name: str) -> dict[str, Callable[[], object]]:
     """What runs on all ranks together, and on each alone."""
     ranks = weft.ranks()
     if name in ROWS:
         together = trained(name, ranks).on(Mesh(data=ranks), 1)[0]
         return {"together": together, "alone": trained(name, 1).on(None, 1)[0]}
-    p, x = bert_weights(), bert_input()
-    mesh, cuts = Mesh(model=ranks), {f"p.{key}": cut for key, cut in CUTS.items()}
-    cut = weft.step(bert_layer, p, x, threads=1, mesh=mesh, shardings=cuts)
-    whole = weft.step(bert_layer, p, x, threads=1)
-    own = {key: part(weight, CUTS[key]) for key, weight in p.items()}
-    np.testing.assert_allclose(np.asarray(cut(own, x)), np.asarray(whole(p, x)), atol=1e-3)
-    return {"together": lambda: cut(own, x), "alone": lambda: whole(p, x)}
+    together, alone = bert.runs()
+    return {"together": together, "alone": alone}
 
 
 def programs_of(name: str, ranks: int) -> tuple[Program, Program]:
@@ -125,8 +81,8 @@ def programs_of(name: str, ranks: int) -> tuple[Program, Program]:
             given, function, donate = (*case.held, *case.batch), case.step, (0, 1, 2)
             cuts = case.cuts
         else:
-            given, function, donate = (bert_weights(), bert_input()), bert_layer, ()
-            cuts = {f"p.{key}": cut for key, cut in CUTS.items()}
+            given, function, donate = (bert.weights(), bert.tokens()), bert.layer, ()
+            cuts = bert.CUTS
         if count > 1:
             axis = "data" if name in ROWS else "model"
             meshed = {"mesh": f"{axis}={count}", "shard": written(cuts)}

@@ -1,6 +1,6 @@
 """Calls of two ranks over a slow wire beside those over memory, in turns, and what is predicted:
 
-    PYTHONPATH=. weft launch -n 2 --timeout 300 benchmarks/ranks/throttled.py 5 resnet18_64 vit
+    PYTHONPATH=. weft launch -n 2 --timeout 300 benchmarks/ranks/throttled.py 5 resnet18_64 vit bert
 
 Wires are memory, a tenth of what ranks of one machine move, and slower ones. Of a call, the median
 by the wall; the share of it by which it is longer than over memory; and what the model of the wire
@@ -16,12 +16,14 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from msgspec.structs import replace
 
 import weft
 from benchmarks.networks import build_vit
+from benchmarks.ranks import bert
 from benchmarks.ranks.exchange import Exchange
 from benchmarks.ranks.pipeline import MIDDLE
 from benchmarks.ranks.training import batch_of, training
@@ -60,12 +62,25 @@ def of_training(name: str) -> Measured:
     case, mesh = training(name, batch, ranks), Mesh(data=ranks)
     alone = case.on(None, 1)[0] if weft.rank() == 0 else lambda: None
 
+    programs = programs_of(case.step, [*case.held, *batch], (0, 1, 2), "data", case.cuts)
+    return Measured(case.on(mesh, 1)[0], alone, programs)
+
+
+def of_layer() -> Measured:
+    """A layer of BERT-large by heads and hidden units."""
+    together, alone = bert.runs()
+    programs = programs_of(bert.layer, [bert.weights(), bert.tokens()], (), "model", bert.CUTS)
+    return Measured(together, alone if weft.rank() == 0 else lambda: None, programs)
+
+
+def programs_of(function, given: list, donate: tuple, axis: str, cuts: dict[str, P]):
+    """The scheduled programs of one rank, and of one among these along an axis."""
+
     def planned(**meshed) -> Program:
-        model = donations.donating(case.step, *case.held, *batch, donate=(0, 1, 2), name="step")[0]
+        model = donations.donating(function, *given, donate=donate, name="step")[0]
         return planned_of(model, prefix="step", **meshed)
 
-    programs = planned(), planned(mesh=f"data={ranks}", shard=written(case.cuts))
-    return Measured(case.on(mesh, 1)[0], alone, programs)
+    return planned(), planned(mesh=f"{axis}={weft.ranks()}", shard=written(cuts))
 
 
 def of_stream() -> Measured:
@@ -83,6 +98,9 @@ def of_stream() -> Measured:
     )
 
 
+INFERENCE = {"vit": of_stream, "bert": of_layer}
+
+
 def written(cuts: dict[str, P]) -> list[str]:
     """Shardings as `--shard` takes them."""
     return [f"{name}={cut}" for name, cut in cuts.items()]
@@ -95,7 +113,7 @@ def planned_of(model, **changes) -> Program:
 
 def measure(name: str, turns: int) -> None:
     """Prints what calls take over each wire."""
-    case, exchange = of_stream() if name == "vit" else of_training(name), Exchange()
+    case, exchange = INFERENCE.get(name, partial(of_training, name))(), Exchange()
     times: dict[Wire | None, list[float]] = {each: [] for each in (None, *WIRES)}
     for turn in range(turns + 1):
         for wire, found in times.items():

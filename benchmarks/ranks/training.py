@@ -3,9 +3,10 @@ gloo (DDP, and ZeroRedundancyOptimizer for ZeRO-1), in turns:
 
     PYTHONPATH=. weft launch -n 2 --timeout 300 benchmarks/ranks/training.py resnet18_64 gpt2_2 7
 
-`resnet18` has images of 224 x 224, `resnet18_64` of 64 x 64 (`_slow` small steps); `gpt2` is GPT-2
-small over 8 x 256 tokens, `gpt2_16` over 8 x 16, `gpt2_2` has two layers, 4,096 words and 8 x 128
-tokens.
+`resnet18` has images of 224 x 224, `resnet18_64` of 64 x 64; `gpt2` is GPT-2 small over 8 x 256
+tokens, `gpt2_16` over 8 x 16, `gpt2_2` has two layers, 4,096 words and 8 x 128 tokens; what ends
+with `_slow` has small steps. With `ddp` PyTorch runs on ranks alone, for it takes memory: GPT-2
+small in four ways 19 GB.
 
 Processor time of a step on all ranks together, the median of so many, and by the wall; the bytes
 that a rank's collectives have. Batch norm goes by the statistics of a rank's part of the batch, as
@@ -30,6 +31,7 @@ import numpy as np
 import weft
 from benchmarks.ranks.exchange import Exchange
 from benchmarks.training import networks
+from benchmarks.training.cases import starts
 from weft import Mesh, P, nn, optim
 
 CORES = sorted(os.sched_getaffinity(0))
@@ -63,13 +65,13 @@ def resnet18(size: int, rate: float = 0.01) -> Case:
     )
 
 
-def gpt2(layers: int, words: int, positions: int) -> Case:
-    """Eight rows of so many tokens."""
+def gpt2(layers: int, words: int, positions: int, rate: float = 1e-3) -> Case:
+    """Eight rows of so many tokens, and the size of steps."""
     sizes = {"layers": layers, "tokens": words, "positions": positions}
     return Case(
         lambda _: networks.GPT2(**sizes),
         lambda draw: tuple(draw.integers(0, words, (2, 8, positions))),
-        lambda: optim.adam(1e-3),
+        lambda: optim.adam(rate),
         lambda torch: networks.torch_networks(torch, **sizes)["gpt2_small"](),
         zero=True,
     )
@@ -81,7 +83,7 @@ CASES = {
     "resnet18_64_slow": resnet18(64, 1e-4),
     "gpt2": gpt2(12, 50257, 256),
     "gpt2_2": gpt2(2, 4096, 128),
-    "gpt2_16": gpt2(12, 50257, 16),
+    "gpt2_16_slow": gpt2(12, 50257, 16, 1e-4),
 }
 SMALL = ("resnet18_64", "gpt2_2")
 
@@ -174,6 +176,9 @@ def of_torch(name: str, batch, ranks: int, threads: int) -> Callable[[], object]
 
     torch.set_num_threads(threads)
     network, zero = CASES[name].peer(torch), CASES[name].zero
+    with torch.no_grad():
+        for weight, start in starts(torch, network):
+            weight.copy_(torch.from_numpy(start))
     if ranks > 1:
         network = torch.nn.parallel.DistributedDataParallel(network)
         rows = len(batch[0]) // ranks
@@ -212,8 +217,8 @@ def start_gloo() -> bool:
     return True
 
 
-def measure(name: str, turns: int, exchange: Exchange, has_torch: bool) -> None:
-    """Prints what each way takes."""
+def measure(name: str, turns: int, exchange: Exchange, peers: Sequence[str]) -> None:
+    """Prints what each way takes; peers are `torch, ranks` and `torch, one rank`."""
     batch = batch_of(name)
     ranks, first = weft.ranks(), weft.rank() == 0
     case = training(name, batch, ranks)
@@ -222,9 +227,10 @@ def measure(name: str, turns: int, exchange: Exchange, has_torch: bool) -> None:
     os.sched_setaffinity(0, range(os.cpu_count() or 1))
     ways["weft, one rank"] = (case.on(None, ranks)[0] if first else None, True)
     os.sched_setaffinity(0, CORES)
-    if has_torch:
-        ways["torch, ranks"] = (of_torch(name, batch, ranks, 1), False)
-        ways["torch, one rank"] = (of_torch(name, batch, 1, ranks) if first else None, True)
+    for peer in peers:
+        alone = peer == "torch, one rank"
+        count = (1, ranks) if alone else (ranks, 1)
+        ways[peer] = (None if alone and not first else of_torch(name, batch, *count), alone)
     times: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
     losses: dict[str, list[float]] = {way: [] for way in ways}
     for turn in range(turns + 1):
@@ -252,8 +258,9 @@ def measure(name: str, turns: int, exchange: Exchange, has_torch: bool) -> None:
 
 
 if __name__ == "__main__":
-    found = start_gloo()
     words = sys.argv[1:]
+    peers = ["torch, ranks"] if "ddp" in words else ["torch, ranks", "torch, one rank"]
+    peers = peers if start_gloo() else []
     turns = [int(each) for each in words if each.isdecimal()] or [7]
-    for each in [word for word in words if not word.isdecimal()] or SMALL:
-        measure(each, turns[0], Exchange(), found)
+    for each in [word for word in words if word in CASES] or SMALL:
+        measure(each, turns[0], Exchange(), peers)

@@ -138,7 +138,7 @@ def _torch(case: Training, threads: int, engine: str) -> tuple[Callable[[], Any]
     else:
         network = networks.torch_networks(torch)[case.name]()
     with torch.no_grad():
-        for weight, start in _starts(torch, network):
+        for weight, start in starts(torch, network):
             weight.copy_(torch.from_numpy(start))
     images, labels = (torch.from_numpy(each) for each in case.batch())
     if engine.endswith(CHANNELS_LAST):
@@ -166,7 +166,7 @@ def _torch(case: Training, threads: int, engine: str) -> tuple[Callable[[], Any]
     return step, base
 
 
-def _starts(torch: Any, network: Any) -> Iterator[tuple[Any, Array]]:
+def starts(torch: Any, network: Any) -> Iterator[tuple[Any, Array]]:
     """Each parameter of a network of PyTorch's, and what it starts from: as in weft, where weights
     of products are transposed, and those of recurrent layers have names of their own.
     """

@@ -22,11 +22,12 @@ class Wire(NamedTuple):
     beta: float = inf
 
     @staticmethod
-    def written(alpha: str, beta: str) -> Wire:
-        """That of a time and a rate with their units, `2us` and `12GB/s`. Raises OptionError for
-        others, and a rate of 0.
+    def written(alpha: str, beta: str | None) -> Wire:
+        """That of a time and a rate with their units, `2us` and `12GB/s`, or a rate without limit.
+        Raises OptionError for others, and a rate of 0.
         """
-        wire = Wire(_quantity("alpha", alpha, "s"), _quantity("beta", beta, "B/s"))
+        rate = inf if beta is None else _quantity("beta", beta, "B/s")
+        wire = Wire(_quantity("alpha", alpha, "s"), rate)
         if not wire.beta:
             raise OptionError(f"beta requires a positive rate, got {beta!r}")
         return wire

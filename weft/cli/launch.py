@@ -14,7 +14,7 @@ from typing import Final
 
 from weft.cli.parser import command_parser
 from weft.compiler.loop_to_llvm.transport.segment import segment_bytes
-from weft.compiler.target.wire import MEMORY, Wire
+from weft.compiler.target.wire import Wire
 from weft.dialects.errors import OptionError, RankError
 from weft.distributed.processors import share
 from weft.distributed.shared_memory import AREA, Segment
@@ -63,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
         "--beta", metavar="RATE", help="let bytes of messages take as long as at 1.1GB/s, say"
     )
     made.add_argument(
-        "--alpha", default="0s", metavar="TIME", help="with --beta, what each message takes, too"
+        "--alpha", default="0s", metavar="TIME", help="let each message take 30us, say"
     )
     made.add_argument("program", help="a Python file")
     made.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the program")
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> None:
     if ranks < 1 or arguments.timeout <= 0:
         got = f"{ranks} and {arguments.timeout:g}"
         raise OptionError(f"launch requires a rank or more and a positive timeout, got {got}")
-    wire = MEMORY if arguments.beta is None else Wire.written(arguments.alpha, arguments.beta)
+    wire = Wire.written(arguments.alpha, arguments.beta)
     descriptor = os.memfd_create("weft-ranks")  # which goes with the last process that has it
     os.ftruncate(descriptor, segment_bytes(ranks, AREA))
     segment = Segment(ranks, descriptor)

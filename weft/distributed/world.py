@@ -95,18 +95,18 @@ def _reach(found: World) -> None:
 
 @cache
 def _of_process() -> World:
+    limit = float(os.environ.get(LIMIT_VARIABLE, LIMIT))
     if SEGMENT_VARIABLE in os.environ:
         from weft.distributed.shared_memory import Segment  # with it comes the code generator
 
         number, count = int(os.environ[RANK_VARIABLE]), int(os.environ[RANKS_VARIABLE])
         segment = Segment(count, int(os.environ[SEGMENT_VARIABLE]))
-        limit = float(os.environ.get(LIMIT_VARIABLE, LIMIT))
         alpha, beta = map(float, os.environ.get(WIRE_VARIABLE, "0 inf").split())
         return World(number, count, segment.table(number, limit, Wire(alpha, beta)))
     if any(name in os.environ for name in _STARTED_BY_MPI):
         from weft.distributed.mpi import join_ranks  # mpi4py need not be installed
 
-        return World(*join_ranks())
+        return World(*join_ranks(limit))
     return World()
 
 

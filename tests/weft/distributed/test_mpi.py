@@ -94,3 +94,32 @@ def test_four_ranks_of_mpi_train_as_one(example: str, lines: int, tmp_path: Path
     one, four = losses([], example, tmp_path), losses(command, example, tmp_path)
     assert len(one) == lines
     assert four == one
+
+
+FAULT = """
+import sys, time
+import numpy as np
+import weft
+from weft import Mesh, P
+
+x = np.arange(8, dtype=np.float32)
+one, other = (
+    weft.step(f, x, mesh=Mesh(data=2), shardings={"x": P("data")}, target="x86-64", naive=True)
+    for f in (lambda x: (x * x).sum(), lambda x: x.sum())
+)
+assert (float(one(x)), float(other(x)), float(one(x))) == (140, 28, 140)
+if weft.rank() == 1:
+    other(x) if "other" in sys.argv else time.sleep(60)
+one(x)
+"""
+
+
+@pytest.mark.parametrize("fault", ["stalls", "other program"])
+def test_a_rank_that_does_not_come_ends_all_by_name(fault: str, tmp_path: Path):
+    command = [*launcher()[:-1], "2", sys.executable, str(tmp_path / "fault.py"), *fault.split()]
+    (tmp_path / "fault.py").write_text(FAULT)
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "WEFT_RANK_TIMEOUT": "0.5"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=50)
+    assert done.returncode
+    rule = "all_reduce requires every rank to take part in time, got none of rank"
+    assert rule + (" 1" if fault == "stalls" else "") in done.stderr

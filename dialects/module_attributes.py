@@ -43,6 +43,7 @@ class CodeOptions(Struct, frozen=True):
     strict_fp: bool = False
     naive: bool = False
     check_indices: bool = False
+    brief: bool = False
     timed: bool = False
     guarded: str = ""
     max_iterations: int | None = None

@@ -299,6 +299,11 @@ class Options:
         default=Buckets(), help="copies of the program for some sizes", converter=read_buckets
     )
     artifact: Artifact = part(default=Artifact(), help="what the artifact is called and has inside")
+    brief: bool = part(
+        default=False,
+        help="for programs that only Python calls: those that compute for less time than such a "
+        "call takes get LLVM's quick level",
+    )
     timed: bool = part(default=False, help="adds an output: the ticks of each call of a kernel")
     guarded: str = part(
         default="",

@@ -36,6 +36,7 @@ from weft.dialects.loop.program import (
 )
 from weft.dialects.loop.scalar import is_float
 from weft.dialects.loop.types import ExprsAttr, buffer_type_of
+from weft.dialects.module_attributes import code_options
 
 _FLOATING = (
     arith.AddfOp,
@@ -50,8 +51,8 @@ _GELU_FLOPS = 5
 
 
 class NoteKernelsPass(ModulePass):
-    """Notes on each naive kernel what a call of it computes, and whether its program computes next
-    to nothing; and on each program whether it may run something as often as values say, for those
+    """Notes on each naive kernel what a call of it computes, and, where the options ask for that,
+    whether its program computes next to nothing; and on each program whether it may run something as often as values say, for those
     who see nothing but declarations of kernels.
     """
 
@@ -59,7 +60,7 @@ class NoteKernelsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         repeated = _repeats(op)
-        brief = not repeated and _is_brief(op)
+        brief = code_options(op).brief and not repeated and _is_brief(op)
         for each in op.ops:
             if isinstance(each, KernelOp):
                 each.attributes.setdefault(FLOPS, ExprsAttr((kernel_flops(each),)))

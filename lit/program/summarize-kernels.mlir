@@ -70,11 +70,12 @@ loop.program @again(%x: !loop.buffer<[8], f32>, %y: !loop.buffer<[8], f32>) inpu
 
 // -----
 
-// Kernels of a program that computes next to nothing, which it is too, are brief.
+// Kernels of a program that computes next to nothing, which it is too, are brief where that is asked for.
 // CHECK-LABEL: loop.kernel @few(
 // CHECK-SAME: brief
 // CHECK-LABEL: loop.program @main
 // CHECK-SAME: attributes {brief}
+builtin.module attributes {weft.options = {brief = true}} {
 loop.kernel @few(%x: !loop.buffer<[2000], f32>, %y: !loop.buffer<[2000], f32>) {
   loop.for %i = 0 to 2000 {
     %a = loop.load %x[%i] : !loop.buffer<[2000], f32>
@@ -85,12 +86,14 @@ loop.program @main(%x: !loop.buffer<[2000], f32>, %y: !loop.buffer<[2000], f32>)
   loop.call @few(%x, %y) : !loop.buffer<[2000], f32>, !loop.buffer<[2000], f32>
   loop.call @few(%x, %y) : !loop.buffer<[2000], f32>, !loop.buffer<[2000], f32>
 }
+}
 
 // -----
 
 // All calls count, and those of sizes that vary are not few.
 // CHECK-LABEL: loop.kernel @few(
-// CHECK-NOT: brief
+// CHECK-NOT: brief{{[,}]}}
+builtin.module attributes {weft.options = {brief = true}} {
 loop.kernel @few(%x: !loop.buffer<[5000], f32>, %y: !loop.buffer<[5000], f32>) {
   loop.for %i = 0 to 5000 {
     %a = loop.load %x[%i] : !loop.buffer<[5000], f32>
@@ -101,11 +104,13 @@ loop.program @main(%x: !loop.buffer<[5000], f32>, %y: !loop.buffer<[5000], f32>)
   loop.call @few(%x, %y) : !loop.buffer<[5000], f32>, !loop.buffer<[5000], f32>
   loop.call @few(%x, %y) : !loop.buffer<[5000], f32>, !loop.buffer<[5000], f32>
 }
+}
 
 // -----
 
 // CHECK-LABEL: loop.kernel @varying[n](
-// CHECK-NOT: brief
+// CHECK-NOT: brief{{[,}]}}
+builtin.module attributes {weft.options = {brief = true}} {
 loop.kernel @varying[n](%y: !loop.buffer<[n], f32>) {
   %one = arith.constant 1.0 : f32
   loop.for %i = 0 to n {
@@ -114,4 +119,20 @@ loop.kernel @varying[n](%y: !loop.buffer<[n], f32>) {
 }
 loop.program @main[n](%y: !loop.buffer<[n], f32>) inputs 0 {
   loop.call @varying[n](%y) : !loop.buffer<[n], f32>
+}
+}
+
+// -----
+
+// Code that others may call is as fast as it can be, however little it computes.
+// CHECK-LABEL: loop.kernel @asked_by_nobody(
+// CHECK-NOT: brief{{[,}]}}
+loop.kernel @asked_by_nobody(%x: !loop.buffer<[2000], f32>, %y: !loop.buffer<[2000], f32>) {
+  loop.for %i = 0 to 2000 {
+    %a = loop.load %x[%i] : !loop.buffer<[2000], f32>
+    loop.store %a, %y[%i] : !loop.buffer<[2000], f32>
+  }
+}
+loop.program @main(%x: !loop.buffer<[2000], f32>, %y: !loop.buffer<[2000], f32>) inputs 1 {
+  loop.call @asked_by_nobody(%x, %y) : !loop.buffer<[2000], f32>, !loop.buffer<[2000], f32>
 }

@@ -111,7 +111,7 @@ def compile_program(code: bytes, options: bytes) -> Program:
 @functools.cache
 def _common_options() -> tuple[Options, str]:
     """The options of all programs but for what they donate, and their hash."""
-    plain = Options(artifact=Artifact(prefix=_PREFIX))
+    plain = Options(artifact=Artifact(prefix=_PREFIX), brief=True)
     return plain, plain.digest
 
 

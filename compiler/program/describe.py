@@ -52,8 +52,8 @@ _GELU_FLOPS = 5
 
 class NoteKernelsPass(ModulePass):
     """Notes on each naive kernel what a call of it computes, and, where the options ask for that,
-    whether its program computes next to nothing; and on each program whether it may run something as often as values say, for those
-    who see nothing but declarations of kernels.
+    whether its program computes next to nothing; and on each program whether it may run something
+    as often as values say, for those who see nothing but declarations of kernels.
     """
 
     name = "weft-note-kernels"

@@ -188,7 +188,8 @@ def _base_of(template: Template) -> tuple[Operator | Composite | Program, int]:
 def _made(template: Template, dims: tuple[Dims, ...], abstracts: Sequence[AbstractKey]) -> Plan:
     """The plan for a pattern, out of the cache where it was made before."""
     COUNT.made += 1
-    store, options = default_cache(os.environ), Options(artifact=Artifact(PREFIX, bare=True), brief=True)
+    store = default_cache(os.environ)
+    options = Options(artifact=Artifact(PREFIX, bare=True), brief=True)
     parts = [PREFIX, template.text, str(dims), str(abstracts), options.digest, compiler_digest()]
     key = cache_key(parts)
     found = _found(store, key, options.target, template.operands)

@@ -16,6 +16,9 @@ from weft.compiler.target.target import Target
 SCATTER_COST = 24
 """Multiply-adds that a vector costs whose lanes are stored strided, once per element of T."""
 
+TRANSPOSE_COST = 6
+"""Those of one that is transposed in registers, where another loop stores contiguously."""
+
 PACKING_COST = 0.25
 """What packing a panel in every call adds to the time of its multiply-adds."""
 
@@ -24,6 +27,11 @@ GATHER_COST = 8.0
 
 STRIDED_COST = 0.25
 """The same for lanes a few elements apart, which are loaded as whole vectors and shuffled."""
+
+LOAD_COST = 0.5
+"""The same for each vector that is loaded for them where no rows share it, as those of windows over
+single channels.
+"""
 
 ASSUMED_EXTENT = 512
 """The iterations that a loop of unknown extent is taken to have."""
@@ -155,18 +163,31 @@ def _cost(problem: Problem, column: int, side: int) -> float:
         return inf
     extent = problem.extents[column].constant
     filled = 0.9 if extent is None else extent / (-(-extent // lanes) * lanes)
-    contiguous = problem.stored.along[column].lanes == 1
-    scattered = 0.0 if contiguous else SCATTER_COST / (problem.depth or ASSUMED_EXTENT)
+    scattered = _store_cost(problem, column) / (problem.depth or ASSUMED_EXTENT)
     ready = panel.is_weight or panel.along[column].lanes == 1
     packed = 0.0 if ready else _packing_cost(problem, panel, column)
     return (1.0 + scattered + packed) / filled
+
+
+def _store_cost(problem: Problem, column: int) -> float:
+    """The multiply-adds in whose time a vector of results is stored that is not contiguous."""
+    along = problem.stored.along
+    if along[column].lanes == 1:
+        return 0.0
+    others = (n for n in range(problem.outer) if n != column and along[n].step == 1)
+    return TRANSPOSE_COST if any(len(along[n].dims) == 1 for n in others) else SCATTER_COST
 
 
 def _packing_cost(problem: Problem, panel: Operand, column: int) -> float:
     """What packing strided columns of an operand costs in every call, or loading them strided."""
     if _fits_panels(problem, panel, column):
         return PACKING_COST
-    return STRIDED_COST if _is_strided(panel, column) else GATHER_COST
+    (other,) = [each for each in problem.factors if each is not panel]
+    loops = [n for n in range(problem.outer) if problem.extents[n] != 1]
+    shared = any(other.indexed_by(n) and not panel.indexed_by(n) for n in loops)
+    if _is_strided(panel, column):
+        return STRIDED_COST if shared else LONGEST_STRIDE * LOAD_COST
+    return GATHER_COST
 
 
 def _may_be_packed(problem: Problem, panel: Operand, column: int) -> bool:

@@ -61,9 +61,7 @@ class DecomposeTransposedConvPass(ModulePass):
         for conv in [inner for inner in op.walk() if isinstance(inner, ConvTransposeOp)]:
             if _is_dense(conv):
                 _replace(conv, _as_convolution(conv, weights))
-            elif _fits(conv) and _saves_time(
-                conv, is_stored=constant_of(conv.filter, weights) is not None
-            ):
+            elif _fits(conv) and _saves_time(conv, is_stored=_is_stored(conv, weights)):
                 _replace(conv, _joined_phases(conv, weights))
             elif (ends := _ends(conv)) is not None:
                 _replace(conv, _added_windows(conv, ends, weights))
@@ -116,7 +114,7 @@ def _products(b: GraphBuilder, conv: ConvTransposeOp, weights: WeightStore) -> T
     rank = len(conv.window().axes)
     images = conv.grouped(Term(b, conv.image), 1, rank)
     filters, equation = conv.grouped(Term(b, conv.filter), 0, rank), "gcot,ngcp->ngotp"
-    if constant_of(conv.filter, weights) is not None:
+    if _is_stored(conv, weights):
         # The terms of each sum next to each other.
         filters, equation = filters.transpose([0, 2, 3, 1]), "gotc,ngcp->ngotp"
     (stored,) = _stored(conv, [filters], weights)
@@ -231,12 +229,17 @@ def _blocks(b: GraphBuilder, conv: ConvTransposeOp, weights: WeightStore) -> Ter
     return image.of(blocks).reshape((image.shape[0], channels, *window.strides, *positions))
 
 
+def _is_stored(conv: ConvTransposeOp, weights: WeightStore) -> bool:
+    """Whether the filter, and the bias if there is one, are constants."""
+    return all(constant_of(value, weights) is not None for value in conv.operands[1:])
+
+
 def _stored(
     conv: ConvTransposeOp, operands: Sequence[Term], weights: WeightStore
 ) -> list[SSAValue]:
     """The filter and the bias, as constants where those of the whole are."""
     values = [each.value for each in operands]
-    if not all(constant_of(value, weights) for value in conv.operands[1:]):
+    if not _is_stored(conv, weights):
         return values
     name = conv.onnx_name or "conv_transpose"
     names = [f"{name}.{role}" for role in ("filter", "bias")[: len(values)]]

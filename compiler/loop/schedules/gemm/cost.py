@@ -178,8 +178,8 @@ class _Product:
         return distinct * operand.bits / 8, distinct / elements
 
     def _are_transposed(self, rows: int) -> bool:
-        """Whether so many rows are next to each other where they are stored, in a box: tiles that
-        go through two dims, or through blocks of channels, are not transposed in registers.
+        """Whether so many rows are transposed in registers: those next to each other where they are
+        stored, in a box and not through two dims; in blocks of channels whole blocks, or halves.
         """
         stored, lanes = self.stored_rows, self.plan.lanes
         if stored is None or len(stored.dims) > 1:
@@ -332,7 +332,7 @@ class _Product:
         again, pieces = rows * (times - 1), self.pieces
         line = self.plan.rows * self.other.bits / 8
         lines = pieces.apart >= LINE and pieces.number * LINE > FULL * self.target.l1_bytes
-        if lines and (line < LINE or pieces.longer):
+        if lines and (line < LINE or pieces.of_windows):
             again += self.tiles * pieces.number * LINE * times
         pages = self._pages(times, 1)
         kept = min(own, rows) if panels_first else rows / self.tiles

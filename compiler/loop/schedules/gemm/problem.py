@@ -80,12 +80,12 @@ class Operand(Struct, frozen=True, kw_only=True):
 
 class Pieces(NamedTuple):
     """In how many pieces a tile's rows are read of a factor, of bytes beside each other: one for
-    each term, of windows one for all taps of an axis, which are some bytes `longer`. They are some
-    bytes `apart` for each of so many `terms`.
+    each term, of windows one for all taps of an axis, which starts anywhere in a line. They are
+    some bytes `apart` for each of so many `terms`.
     """
 
     number: int
-    longer: int
+    of_windows: bool
     apart: int
     terms: int
 
@@ -128,15 +128,19 @@ class Problem(Struct, frozen=True, kw_only=True):
         """The pieces in which rows along a loop are read of a factor whose extents are constant."""
         depth, channels, *_ = self.depth or 0, *self.reductions
         if rows is None or not factor.along[rows].slides:
-            return Pieces(depth, 0, factor.bytes_apart(self.reductions[-1]), depth)
+            return Pieces(
+                depth, of_windows=False, apart=factor.bytes_apart(self.reductions[-1]), terms=depth
+            )
         axis = set(factor.along[rows].dims)
-        taps = [n for n in self.reductions if axis & set(factor.along[n].dims)]
-        sizes = [self.extents[n].constant or 1 for n in taps]
-        longer = sum(
-            (size - 1) * factor.bytes_apart(n) for n, size in zip(taps, sizes, strict=True)
+        taps = prod(
+            self.extents[n].constant or 1
+            for n in self.reductions
+            if axis & set(factor.along[n].dims)
         )
         terms = self.extents[channels].constant or 1
-        return Pieces(depth // prod(sizes), longer, factor.bytes_apart(channels), terms)
+        return Pieces(
+            depth // taps, of_windows=True, apart=factor.bytes_apart(channels), terms=terms
+        )
 
     def bytes_of(self, factor: Operand) -> int | None:
         """The bytes of all that is read of a factor, where it is multiplied."""

@@ -45,6 +45,7 @@ from weft.compiler.loop.schedules.gemm.pack_panels import (
     widen_rows,
 )
 from weft.compiler.loop.schedules.gemm.plan import Plan
+from weft.compiler.loop.schedules.gemm.prefetch_operands import prefetch_next_source
 from weft.compiler.loop.schedules.gemm.problem import Nests
 from weft.compiler.loop.schedules.gemm.register_tile import (
     pipeline_tiles,
@@ -199,12 +200,14 @@ def _tile_rows(
     if panel is not None and plan.packing in ("tile", "strided"):
         packing = pack_panel(panel, jo, ji, plan)
     several = (jo.extent.constant or 0) > 1
-    next_panel = panel if plan.prefetched and several else None
+    next_panel = panel if plan.prefetched and several and packing is None else None
     # Where one panel serves tiles of rows of several sizes, these stay inside the loop over panels:
     # the thread that packed or loaded a panel computes all rows with it.
     if packing is not None or (plan.shared and several):
         parts = split_tile_rows(inside, plan)
         outer, *_ = [tile_rows(part, plan, target, result, next_panel) for part in parts]
+        if packing and plan.prefetched and several:
+            prefetch_next_source(packing[0][0], jo, outer[-1])
         if packing and plan.packing == "tile":
             fill_with_first(packing, outer[-1])
         return [around[0]]

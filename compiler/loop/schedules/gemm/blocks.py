@@ -59,6 +59,21 @@ def blocked(problem: Problem, plan: Plan, target: Target) -> Plan | None:
     return replace(plan, k_block=size, sum_block=size * terms, column_block=block, row_block=rows)
 
 
+def packed_by_blocks(problem: Problem, plan: Plan) -> Plan | None:
+    """The plan with blocks of panels that were packed in front of all rows, each part of which its
+    thread packs right before it computes with it, while the next one is prefetched: nothing is
+    written to memory and read from there again. None where that would be another copy for each
+    block of rows, or is of columns that are strided or widened.
+    """
+    assert plan.panel is not None, "panels are packed"
+    panel = problem.factors[plan.panel]
+    plain = panel.along[plan.column].step == 1 and panel.computed_bits == panel.bits
+    few = plan.row_block is None and all(each.constant is not None for each in problem.extents)
+    if plan.packing != "whole" or plan.group is not None or not (plain and few):
+        return None
+    return replace(plan, packing="tile", per_tile=True, prefetched=True)
+
+
 def _part(depth: int, most: int, line: int) -> int:
     """About so many terms, whole lines of them: equal parts where there are such of half as many or
     more.

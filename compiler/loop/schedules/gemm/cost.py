@@ -75,6 +75,9 @@ REREAD_LINE = 2.0
 PIECE_WORK = 2.0
 """Those for each multiply-add of a tile in between, beside which fewer pieces are under way."""
 
+PIECE_HIDDEN = 0.25
+"""Cycles of a piece that is prefetched that each multiply-add of the tiles of rows hides."""
+
 ROW_LINE = 40.0
 """Those of a line of tiles of rows, of which the next tiles read the rest."""
 
@@ -431,7 +434,11 @@ class _Product:
             and self._is_cold(self.panel_bytes)
         ):
             pieces = self.panel_bytes * 8 / self.panel.bits / plan.width
-            cycles += pieces * (PIECE + PIECE_WORK * plan.rows * plan.vectors)
+            work = plan.rows * plan.vectors
+            if plan.prefetched:
+                cycles += pieces * max(0.0, PIECE - self.tiles * work * PIECE_HIDDEN)
+            else:
+                cycles += pieces * (PIECE + PIECE_WORK * work)
         if self._in_pieces(self.other, plan.row) and self._is_cold(self.other_bytes):
             cycles += self.other_bytes / LINE * ROW_LINE
         return cycles

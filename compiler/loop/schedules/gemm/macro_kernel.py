@@ -277,10 +277,13 @@ def _block_k(
         ki, *nest = perfect_nest(ko)[1 : len(sums) + len(taps) + 2]
         inner, nest = [ki, *nest[: len(taps)]], nest[len(taps) :]
         reorder(ko, *nest, *inner)
-        if plan.column_block is None:
-            pack_block(panel, ko, nest[-1], plan.lanes)
-        for part in split_tile_rows(nest[len(columns) :], plan):
-            tile_rows(part, plan, target, result, partial=True)
+        fill = None
+        if plan.column_block is None or plan.packing == "tile":
+            fill = pack_block(panel, ko, nest[-1], plan)
+        parts = split_tile_rows(nest[len(columns) :], plan)
+        tiles, *_ = [tile_rows(each, plan, target, result, partial=True) for each in parts]
+        if fill is not None and plan.prefetched:
+            prefetch_next_source(fill, ko, tiles[-1])
     return around[0]
 
 

@@ -174,7 +174,9 @@ def take_workers(idle: int, count: int) -> list[Worker]:
     while len(taken) < idle and _idle:
         since, worker = _idle.pop()
         # Not until the last moment, lest it ends just now; the first task may be long in coming.
-        if time.monotonic() - since < _IDLE_SECONDS - _MARGIN_SECONDS and _may_wait(worker, long=True):
+        if time.monotonic() - since < _IDLE_SECONDS - _MARGIN_SECONDS and _may_wait(
+            worker, long=True
+        ):
             taken.append(worker)
         else:
             close(worker)

@@ -108,8 +108,8 @@ def test_what_a_call_gives_is_packed_by_threads_while_the_next_part_is_prefetche
     )
     assert panels.prefetched
     ways = (panels, replace(panels, prefetched=False))
-    ahead, alone = (cost(found.problem, each, ROOMY, cold=True).once for each in ways)
-    assert ahead < alone
+    prefetched, alone = (cost(found.problem, each, ROOMY, cold=True).once for each in ways)
+    assert prefetched < alone
     blocks_of_rows = [each.plan for each in explained(1024, 768, 3072).rated]
     assert not any(each.k_block and each.packing == "tile" for each in blocks_of_rows)
 

@@ -221,15 +221,15 @@ def adaptive_max(
     lead = len(x.shape) - rank
     flat = x.reshape([*x.shape[:lead], product(sizes)])
     tables = [_part_positions(b, size, part) for size, part in zip(sizes, parts, strict=True)]
-    places = tables[0]
+    positions = tables[0]
     for size, table in zip(sizes[1:], tables[1:], strict=True):
-        *before, taps = places.shape
+        *before, taps = positions.shape
         own, more = table.shape
-        row = places.reshape([*before, Expr.of(1), taps, Expr.of(1)]) * size_term(b, size, I64)
+        row = positions.reshape([*before, Expr.of(1), taps, Expr.of(1)]) * size_term(b, size, I64)
         whole = row + table.reshape([own, Expr.of(1), more])
-        places = whole.reshape([*before, own, taps * more])
-    taps = places.shape[-1]
-    table = places.reshape([places.type.size])
+        positions = whole.reshape([*before, own, taps * more])
+    taps = positions.shape[-1]
+    table = positions.reshape([positions.type.size])
     windows = flat.take(table, lead).reshape([*x.shape[:lead], *parts, taps])
     best = windows.of(
         b.arg_max(windows.value, axis=lead + rank, keepdims=False, select_last_index=False)
@@ -242,7 +242,7 @@ def adaptive_max(
 
 
 def _part_positions(b: GraphBuilder, size: Expr, parts: Expr) -> Term:
-    """The places `[parts, taps]` of nearly equal parts of an axis, the last one repeated."""
+    """The positions `[parts, taps]` of nearly equal parts of an axis, the last one repeated."""
     whole, count = size_term(b, size, I64), size_term(b, parts, I64)
     part = counted(b, parts).insert(1)
     first, last = part * whole / count, ((part + 1) * whole + count - 1) / count

@@ -428,17 +428,12 @@ class _Product:
         if plan.terms > 1 or self.depth <= STREAMS:
             return cycles
         as_it_is = plan.packing in ("none", "tile") and self.panels > 1
-        if (
-            as_it_is
-            and self._in_pieces(self.panel, plan.column)
-            and self._is_cold(self.panel_bytes)
-        ):
+        in_pieces = self._in_pieces(self.panel, plan.column) and self._is_cold(self.panel_bytes)
+        if as_it_is and in_pieces:
             pieces = self.panel_bytes * 8 / self.panel.bits / plan.width
             work = plan.rows * plan.vectors
-            if plan.prefetched:
-                cycles += pieces * max(0.0, PIECE - self.tiles * work * PIECE_HIDDEN)
-            else:
-                cycles += pieces * (PIECE + PIECE_WORK * work)
+            hidden = self.tiles * PIECE_HIDDEN if plan.prefetched else -PIECE_WORK
+            cycles += pieces * max(0.0, PIECE - hidden * work)
         if self._in_pieces(self.other, plan.row) and self._is_cold(self.other_bytes):
             cycles += self.other_bytes / LINE * ROW_LINE
         return cycles

@@ -407,12 +407,8 @@ class _Choice:
         """
         panels = (self.columns or 0) // self.width
         by_thread = packing == "tile" and self.per_tile and self.rows is not None
-        if (
-            self.problem.terms > 1
-            or not (by_thread or self._is_plain_weight())
-            or panels < ENOUGH_TASKS
-            or self.problem.outer != 2
-        ):
+        plain = by_thread or self._is_plain_weight()
+        if self.problem.terms > 1 or not plain or panels < ENOUGH_TASKS or self.problem.outer != 2:
             return False
         in_panels = by_thread or packing == "stored" or not self._panel.is_row_major
         if not in_panels or self._panel.computed_bits != self._panel.bits:

@@ -50,8 +50,8 @@ def prefetch_panel(panel: SSAValue, around: ForOp, lanes: int) -> None:
 
 def prefetch_next_source(fill: ForOp, columns: ForOp, tiles: ForOp) -> None:
     """Prefetches what the panel of the next tile of columns is packed of into L2 while the tiles of
-    rows over this one are computed, a few of its lines in front of each few terms: lines at places
-    that no prefetcher foresees come one behind the other, beside the multiply-adds of all tiles.
+    rows over this one are computed, a few of its lines in front of each few terms: lines that no
+    prefetcher foresees come one behind the other, while all tiles are multiplied.
     """
     *blocks, k_loop = [loop for loop in loops_in(tiles) if loop.reduction is not None]
     if not blocks or (k_loop.extent.constant or 0) > TERMS_BETWEEN:

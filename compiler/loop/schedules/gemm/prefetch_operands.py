@@ -53,8 +53,8 @@ def prefetch_next_source(fill: ForOp, columns: ForOp, tiles: ForOp) -> None:
     rows over this one are computed, a few of its lines in front of each few terms: lines that no
     prefetcher foresees come one behind the other, while all tiles are multiplied.
     """
-    *blocks, k_loop = [loop for loop in loops_in(tiles) if loop.reduction is not None]
-    if not blocks or (k_loop.extent.constant or 0) > TERMS_BETWEEN:
+    k_loop = [loop for loop in loops_in(tiles) if loop.reduction is not None][-1]
+    if (k_loop.extent.constant or 0) > TERMS_BETWEEN:
         k_loop = tile(k_loop, TERMS_BETWEEN).inner
     source = loads_in(fill)[0]
     if stride(source, columns) != 0:

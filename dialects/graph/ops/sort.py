@@ -46,8 +46,10 @@ UNSIGNED = {1: UI8, 8: UI8, 16: UI16, 32: UI32, 64: UI64}
 LONGEST = 40
 """Lines have less than two to the power of this elements."""
 
-SHORT = 32
-"""Lines of less elements are merged: clearing and adding up the counts of digits takes longer."""
+SHORT = 24
+"""Lines of less elements are not distributed: clearing and adding up the counts of digits takes
+longer.
+"""
 
 BLOCK = 64
 """Elements that are compared at once with the last of those selected."""
@@ -107,15 +109,15 @@ class ArgsortOp(LineOp):
         return [np.take(order, np.arange(count), axis).astype(np.int64)]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
-        """A few positions are selected in one pass; more are distributed by the digits of what they
-        have, or merged from ever longer runs where lines are short.
+        """A few positions of many are selected in one pass; more, and whole lines, are distributed
+        by the digits of what they have, or merged from ever longer runs where lines are short.
         """
-        count = exprs(self.count)[0].constant
+        count, size = exprs(self.count)[0].constant, self.extent.constant or SHORT
         if count == 0:
             return
-        if count is not None and count <= SELECTED:
+        if count is not None and count <= SELECTED and (count != size or size < SHORT):
             self._select(b, operands[0], results[0], count)
-        elif (self.extent.constant or SHORT) < SHORT:
+        elif size < SHORT:
             self._merge(b, operands[0], results[0])
         else:
             self._distribute(b, operands[0], results[0])

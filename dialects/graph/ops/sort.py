@@ -46,9 +46,12 @@ UNSIGNED = {1: UI8, 8: UI8, 16: UI16, 32: UI32, 64: UI64}
 LONGEST = 40
 """Lines have less than two to the power of this elements."""
 
-SHORT = 24
-"""Lines of less elements are not distributed: clearing and adding up the counts of digits takes
-longer.
+SHORT = 32
+"""Lines of less elements are merged: clearing and adding up the counts of digits takes longer."""
+
+WHOLE = 15
+"""A whole line is not selected where the square of its length is at least so many times an
+element's bits: selecting takes as long as the square says, distributing as the digits do.
 """
 
 BLOCK = 64
@@ -109,15 +112,17 @@ class ArgsortOp(LineOp):
         return [np.take(order, np.arange(count), axis).astype(np.int64)]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
-        """A few positions of many are selected in one pass; more, and whole lines, are distributed
-        by the digits of what they have, or merged from ever longer runs where lines are short.
+        """A few positions are selected in one pass; more, and most whole lines, are distributed by
+        the digits of what they have, or merged from ever longer runs where lines are short.
         """
         count, size = exprs(self.count)[0].constant, self.extent.constant or SHORT
+        bits = width(compute_type(type_of(self.operand).element))
+        whole = count == size and size * size >= WHOLE * bits
         if count == 0:
             return
-        if count is not None and count <= SELECTED and (count != size or size < SHORT):
+        if count is not None and count <= SELECTED and not whole:
             self._select(b, operands[0], results[0], count)
-        elif size < SHORT:
+        elif size < SHORT and not whole:
             self._merge(b, operands[0], results[0])
         else:
             self._distribute(b, operands[0], results[0])

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp, NameLoc
+from xdsl.dialects.builtin import ModuleOp, UnknownLoc
 
 from weft.compiler.driver.session import Session
 from weft.compiler.machine.artifact.artifact import Compiled
@@ -52,8 +52,10 @@ def _parts(module: ModuleOp, weights: WeightStore, options: str) -> Iterator[str
     for key in weights:
         yield f"{key} {weights[key].dtype.name} {weights.shape(key)}"
     yield text_of(module)
-    for op in module.walk():
-        yield op.location.desc.data if isinstance(op.location, NameLoc) else ""
+    for op in module.walk():  # what texts leave out, and artifacts say of themselves
+        location = "" if isinstance(op.location, UnknownLoc) else str(op.location)
+        inner = (each for region in op.regions for block in region.blocks for each in block.args)
+        yield f"{location} {[each.name_hint for each in (*op.results, *inner)]}"
 
 
 def find_program(key: str, weights: WeightStore, session: Session) -> Compiled | None:

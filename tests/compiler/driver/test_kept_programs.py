@@ -196,6 +196,15 @@ def test_a_key_tells_graphs_types_and_options_apart():
     assert None not in keys
 
 
+def test_names_of_nodes_are_part_of_a_key():
+    model, kept, plain = tied(), Kept(), Kept(programs=False)
+    before = compiled(model, kept)
+    model.graph.node[0].name = "renamed"
+    after = compiled(model, kept)
+    assert content(after) == content(compiled(model, plain))
+    assert before.metadata["calls"] != after.metadata["calls"]
+
+
 @pytest.mark.parametrize("where", ["file", "caller"])
 def test_programs_that_hold_values_have_no_key(where: str):
     options = options_of(b"").changed(weights=where)

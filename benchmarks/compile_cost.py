@@ -33,6 +33,15 @@ from weft.dialects.errors import WeftError
 _EXPORT: Final = "import sys, weft; weft.compile(sys.argv[1]).export(sys.argv[2])"
 """What is asked of a checkout: the public interface alone, which is older than modules' names."""
 
+_BUILD: Final = """
+import sys
+from pathlib import Path
+from benchmarks.models import find_cases
+(case,) = find_cases(sys.argv[1:2])
+Path(sys.argv[2]).write_bytes(case.build().SerializeToString())
+"""
+"""A process that starts another lends it its own peak memory, so models are made in their own."""
+
 _LIBRARY: Final = "libmodel.so"
 
 HERE: Final = Path(__file__).parents[1]
@@ -94,7 +103,7 @@ def _files(models: Sequence[str], folder: Path) -> Iterator[tuple[str, Path]]:
     cases = find_cases(named) if named else [] if models else [*MODELS, *MORE_MODELS]
     for case in cases:
         path = folder / f"{case.name}.onnx"
-        path.write_bytes(case.build().SerializeToString())
+        subprocess.run([sys.executable, "-c", _BUILD, case.name, str(path)], cwd=HERE, check=True)
         yield case.name, path
         path.unlink()
 

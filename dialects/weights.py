@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import permutations
 from typing import TYPE_CHECKING, Any, Final
 
@@ -47,6 +48,9 @@ class WeightStore:
     In a `replaceable` store tensors that are given may get other values once the model is compiled:
     what is computed of them has a recipe, and no values decide how the graph looks.
     Tensors that the compiler makes count against the `budget` before they are made.
+
+    While it is `closed` nobody reads values: what is made meanwhile is right for all others, if
+    `transpositions`, the answers that were given, are the same.
     """
 
     def __init__(self, *, replaceable: bool = False, budget: Budget | None = None) -> None:
@@ -61,6 +65,17 @@ class WeightStore:
         """
         self._recipes: dict[str, Recipe] = {}
         self._made: dict[Recipe, str] = {}
+        self._is_closed = False
+        self.transpositions: dict[tuple[str, str], tuple[int, ...] | None] = {}
+
+    @contextmanager
+    def closed(self) -> Generator[None]:
+        """Forbids to read values until the end of the block."""
+        self._is_closed = True
+        try:
+            yield
+        finally:
+            self._is_closed = False
 
     def add(self, name: str, array: Array) -> str:
         """Stores an array; returns its key: the name, made unique where another array has it."""
@@ -110,7 +125,16 @@ class WeightStore:
         return key in self._given or key in self._recipes
 
     def __getitem__(self, key: str) -> Array:
+        assert not self._is_closed, "passes behind the graph read no values of weights"
         return self._arrays[key]
+
+    def shape(self, key: str) -> tuple[int, ...]:
+        """The shape of a tensor as it is stored."""
+        return self._arrays[key].shape
+
+    def bytes(self, key: str) -> int:
+        """The bytes of a tensor."""
+        return self._arrays[key].nbytes
 
     def __contains__(self, key: str) -> bool:
         return key in self._arrays
@@ -124,13 +148,18 @@ class WeightStore:
     def digest(self, key: str) -> str:
         """SHA-256 of the dtype and the bytes of a tensor, whatever its shape."""
         if key not in self._digests:
-            self._digests[key] = digest_of(self._arrays[key])
+            self._digests[key] = digest_of(self[key])
         return self._digests[key]
 
     def transposition(self, key: str, other: str) -> tuple[int, ...] | None:
         """The axes with which the first tensor transposed is the second, None if there are none or
         one of the two may get other values.
         """
+        if (key, other) not in self.transpositions:
+            self.transpositions[key, other] = self._transposition(key, other)
+        return self.transpositions[key, other]
+
+    def _transposition(self, key: str, other: str) -> tuple[int, ...] | None:
         if self.varies(key) or self.varies(other):
             return None
         array, wanted = self._arrays[key], self._arrays[other]

@@ -168,15 +168,15 @@ def lower(
     session: Session,
     passes: Passes = LOWERING,
 ) -> Mapping[str, Meaning]:
-    """Runs the passes behind the graph on a module, whose kernels `maker` schedules; returns what
-    its programs meant when they were lowered. Raises
+    """Runs the passes behind the graph on a module, whose kernels `maker` schedules and which read
+    no values of weights; returns what its programs meant when they were lowered. Raises
     PlanError for a program that no longer means what it did, OptionError for forced schedules of
     kernels that the model does not have.
     """
     note_options(module, session.options)
     context = ValidationContext(weights)
     for each in program_passes(code_options(module), passes):
-        with running(session, each.name, module, context.notes):
+        with weights.closed(), running(session, each.name, module, context.notes):
             if each is SchedulePass:
                 maker.make(module)
             else:

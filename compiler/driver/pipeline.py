@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from weft.compiler.driver.assemble import CompiledLevel, assemble
-from weft.compiler.driver.bucket_programs import (
+from weft.compiler.driver.buckets.programs import (
     chooser_of,
     padding_modules,
     require_bucket_sizes,
@@ -25,6 +25,7 @@ from weft.compiler.driver.compile_kernels import (
     kernel_compiler,
 )
 from weft.compiler.driver.compile_run_time import run_time_tasks
+from weft.compiler.driver.kept_programs import find_program, keep_program, program_key
 from weft.compiler.driver.kernel_makers import CompiledKernels, ScheduledKernels
 from weft.compiler.driver.lowering import (
     LAYOUT_PASSES,
@@ -80,6 +81,10 @@ def compile_model(
         return _compile_buckets(source, imported, options, session)
     module, weights = imported.module, imported.weights
     optimize_graph(module, WeftContext(weights), session)
+    key = program_key(module, weights, session)
+    kept = find_program(key, weights, session) if key else None
+    if kept is not None:
+        return kept
     chosen = options.levels()
     levels: list[CompiledLevel] = []
     run_times = tuple(run_time_tasks(options).values())
@@ -88,7 +93,10 @@ def compile_model(
             kernels = CompiledKernels(compiler, session.level(level), run_times)
             lower(own, weights, kernels, kernels.session)
             levels.append(_level(own, kernels))
-        return assemble(levels, weights, options, session.report, session.golden)
+        compiled = assemble(levels, weights, options, session.report, session.golden)
+    if key is not None:
+        keep_program(key, compiled, weights, session)
+    return compiled
 
 
 def compile_module(

@@ -42,7 +42,8 @@ def prepare_weights(keys: Sequence[WeightKey], weights: WeightStore, options: Op
     arrays = {key: weights[key] for key in weights}
     names = _transform_names(keys)
     transforms = {name: _weight_transform(buffer_type) for buffer_type, name in names.items()}
-    made = Weights(_weight_sources(keys, weights, names), arrays, transforms)
+    sources = _weight_sources(keys, weights, names)
+    made = Weights(sources, sources, arrays, transforms)
     return made if options.artifact.weights == CALLER else share_equal(made)
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.utils.hints import isa
 
-from weft.compiler.driver.bucket_signature import bucket_signature
+from weft.compiler.driver.buckets.signature import bucket_signature
 from weft.compiler.driver.extension import Extension
 from weft.compiler.driver.options import BUCKET_ELSE, BUCKET_FIT, Options
 from weft.compiler.driver.session import Session

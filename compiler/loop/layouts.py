@@ -280,7 +280,7 @@ def _fill(extent: int | None, lanes: int) -> float:
 def _are_terms_apart(access: AccessOp, terms: set[SSAValue]) -> bool:
     """Whether terms of a sum are in different channels, whose images are longer than a line."""
     shape = access.buffer_type.shape
-    if len(shape) <= CHANNELS or not terms & set(subscripts(access)[CHANNELS].atoms()):
+    if not terms or len(shape) <= CHANNELS or not terms & set(subscripts(access)[CHANNELS].atoms()):
         return False
     pixels = product(shape[CHANNELS + 1 :]).constant
     return pixels is None or pixels * width(access.buffer_type.element) // 8 > LINE

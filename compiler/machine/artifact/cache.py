@@ -39,6 +39,7 @@ from weft.compiler.machine.artifact.store import (
 from weft.compiler.machine.weights.blob import HashingFile
 from weft.compiler.machine.weights.cached import StoredWeights
 from weft.compiler.machine.weights.prepare import ALIGNMENT, WeightSource
+from weft.compiler.machine.weights.prepared import PreparedWeights
 from weft.compiler.target.target import Target
 from weft.dialects.errors import ArtifactError
 
@@ -132,9 +133,9 @@ def _map(file: BinaryIO) -> memoryview:
     return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
-def _write(compiled: Compiled, out: BinaryIO) -> None:
-    """Streams an entry; its digests are filled in when all is written."""
-    content: dict[str, Any] = {
+def description(compiled: Compiled) -> dict[str, Any]:
+    """All of a compiled model but code and weights, in JSON's types."""
+    return {
         "prefix": compiled.prefix,
         "metadata": compiled.metadata,
         "objects": [[name, len(data)] for name, data in compiled.objects.items()],
@@ -145,7 +146,32 @@ def _write(compiled: Compiled, out: BinaryIO) -> None:
             for each in compiled.weights.sources
         ],
     }
-    head = json.dumps(content).encode()
+
+
+def compiled_of(
+    head: Mapping[str, Any], objects: memoryview, weights: PreparedWeights, target: Target
+) -> Compiled:
+    """The compiled model of a description, the objects that it lists, and weights."""
+    code: dict[str, bytes] = {}
+    position = 0
+    for name, size in head["objects"]:
+        code[name] = bytes(objects[position : position + size])
+        position += size
+    return Compiled(
+        head["prefix"],
+        target,
+        Signature.from_json(head["metadata"]),
+        code,
+        tuple(head["exports"]),
+        frozenset(head["libc"]),
+        weights,
+        head["metadata"],
+    )
+
+
+def _write(compiled: Compiled, out: BinaryIO) -> None:
+    """Streams an entry; its digests are filled in when all is written."""
+    head = json.dumps(description(compiled)).encode()
     size = _FRONT.size + len(head) + sum(map(len, compiled.objects.values()))
     padding = -size % ALIGNMENT
     sizes = len(head), size + padding
@@ -188,18 +214,6 @@ def _read(data: memoryview, target: Target) -> Compiled:
     _, head_size, start, _, digest = _FRONT.unpack_from(data)
     position = _FRONT.size + head_size
     head = json.loads(bytes(data[_FRONT.size : position]))
-    objects: dict[str, bytes] = {}
-    for name, size in head["objects"]:
-        objects[name] = bytes(data[position : position + size])
-        position += size
     sources = [WeightSource(*each) for each in head["weights"]]
-    return Compiled(
-        head["prefix"],
-        target,
-        Signature.from_json(head["metadata"]),
-        objects,
-        tuple(head["exports"]),
-        frozenset(head["libc"]),
-        StoredWeights(sources, data[start:], digest),
-        head["metadata"],
-    )
+    weights = StoredWeights(sources, data[start:], digest)
+    return compiled_of(head, data[position:start], weights, target)

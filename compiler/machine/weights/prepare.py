@@ -67,8 +67,11 @@ class WeightTransform(Struct, frozen=True):
 
 
 class Weights(Struct, frozen=True):
-    """All weights of a compiled model, made on demand."""
+    """All weights of a compiled model, made on demand; `read` are what its programs read, and
+    `sources` these with one for all that are equal.
+    """
 
+    read: Sequence[WeightSource]
     sources: Sequence[WeightSource]
     arrays: Mapping[str, Array]
     transforms: Mapping[str, WeightTransform]

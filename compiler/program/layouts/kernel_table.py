@@ -26,6 +26,13 @@ def branch_blocks(program: ProgramOp) -> Iterator[Block]:
                 waiting += [each for region in op.regions for each in region.blocks]
 
 
+def _calls(module: ModuleOp) -> Iterator[CallOp]:
+    """The calls of all programs; kernels, which are most of a module, have none."""
+    for program in module.ops:
+        if isinstance(program, ProgramOp):
+            yield from (op for op in program.walk() if isinstance(op, CallOp))
+
+
 class KernelTable:
     """Kernels by name; variants of them are made once and put in front of the program."""
 
@@ -54,7 +61,7 @@ class KernelTable:
 
     def drop_unused(self) -> None:
         """Removes the kernels that nothing calls any more."""
-        called = {op.kernel for op in self.module.walk() if isinstance(op, CallOp)}
+        called = {op.kernel for op in _calls(self.module)}
         for name in [name for name in self.kernels if name not in called]:
             self.module.body.block.erase_op(self.kernels[name])
         self.kernels = {name: each for name, each in self.kernels.items() if name in called}
@@ -74,5 +81,5 @@ def name_variants(module: ModuleOp, canonicalize: Callable[[KernelOp], str]) -> 
             names[name] = shared.sym_name.data
             if shared is not kernel:
                 module.body.block.erase_op(kernel)
-    for call in [op for op in module.walk() if isinstance(op, CallOp) and op.kernel in names]:
+    for call in [op for op in _calls(module) if op.kernel in names]:
         call.properties["callee"] = SymbolRefAttr(names[call.kernel])

@@ -129,9 +129,9 @@ def _axes_of_others(
 ) -> dict[str, Attribute]:
     """The axes with which a large weight is others, by their keys."""
     key, shape = weight.key.data, buffer_type_of(weight.result).shape
-    if key not in weights or weights[key].nbytes < LEAST_BYTES:
+    if key not in weights or weights.bytes(key) < LEAST_BYTES:
         return {}
-    if shape != tuple(map(Expr.of, weights[key].shape)):
+    if shape != tuple(map(Expr.of, weights.shape(key))):
         return {}
     found = {other: weights.transposition(key, other) for other in others}
     return {

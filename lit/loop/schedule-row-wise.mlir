@@ -237,3 +237,33 @@ func.func @main(%x: !graph.tensor<[4, 1, 3, 3, 2, 20], f32>) -> !graph.tensor<[4
   %y = graph.fold %x {spatial = #graph.shape<[6, 60]>, strides = array<i64: 3, 3>, dilations = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>} : (!graph.tensor<[4, 1, 3, 3, 2, 20], f32>) -> !graph.tensor<[4, 1, 6, 60], f32>
   func.return %y : !graph.tensor<[4, 1, 6, 60], f32>
 }
+
+// -----
+
+// Logarithms of short rows are computed for as many rows at a time as a vector has lanes.
+// CHECK-LABEL: loop.kernel @log_softmax_
+// CHECK-NEXT: loop.for %[[BLOCK:[a-z_0-9]+]] = 0 to 13 parallel {
+// CHECK: %[[SUM:[a-z_0-9]+]] = loop.alloc scratch : !loop.buffer<[8, 1], f32>
+// CHECK: loop.for %{{.*}} = 0 to min(-8 * %[[BLOCK]] + 100, 8) {
+// CHECK: reduction(add)
+// CHECK: loop.for %[[ROW:[a-z_0-9]+]] = 0 to min(-8 * %[[BLOCK]] + 100, 8) vector(8) {
+// CHECK: math.log
+// CHECK-NEXT: loop.store %{{.*}}[%[[ROW]], 0]
+// CHECK-NEXT: }
+func.func @main(%x: !graph.tensor<[100, 24], f32>) -> !graph.tensor<[100, 24], f32> {
+  %y = graph.log_softmax %x {axis = 1 : i64} : (!graph.tensor<[100, 24], f32>) -> !graph.tensor<[100, 24], f32>
+  func.return %y : !graph.tensor<[100, 24], f32>
+}
+
+// -----
+
+// Of longer rows L1 would not keep so many between two passes over them.
+// CHECK-LABEL: loop.kernel @log_softmax_
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 100 parallel {
+// CHECK: loop.alloc registers
+// CHECK-NOT: vector(8) {{.*}}math.log
+// CHECK: math.log
+func.func @main(%x: !graph.tensor<[100, 3000], f32>) -> !graph.tensor<[100, 3000], f32> {
+  %y = graph.log_softmax %x {axis = 1 : i64} : (!graph.tensor<[100, 3000], f32>) -> !graph.tensor<[100, 3000], f32>
+  func.return %y : !graph.tensor<[100, 3000], f32>
+}

@@ -37,12 +37,14 @@ from weft.dialects.loop.types import buffer, buffer_type_of
 class PartialResults(NamedTuple):
     """The loops that a split reduction consists of, in their order.
 
-    `halvings` add the upper half of the partial results to the lower one until there is one.
+    `halvings` add the upper half of the partial results to the lower one until there is one;
+    `rest` are whole iterations of the remainder, where it has partial results of its own.
     """
 
     initialize: ForOp
     outer: ForOp
     inner: ForOp
+    rest: ForOp | None
     remainder: ForOp | None
     halvings: tuple[ForOp, ...]
 
@@ -59,7 +61,9 @@ class Blocks(NamedTuple):
 
 
 @primitive
-def split_reduction(loop: ForOp, parts: int, *, scope: str = "registers") -> PartialResults:
+def split_reduction(
+    loop: ForOp, parts: int, *, rest: int | None = None, scope: str = "registers"
+) -> PartialResults:
     """Makes `parts` independent partial results of a reduction, combined pairwise at the end.
 
         for k < 67 reduction(add):  s[i] += x[i, k]
@@ -71,10 +75,24 @@ def split_reduction(loop: ForOp, parts: int, *, scope: str = "registers") -> Par
             for l < 1:  p[l] += p[1 + l]
             s[i] += p[0]
 
-    The loops over partial results then carry nothing and can be vectorised. Raises IllegalSchedule
-    for a loop without the mark, and for one whose body stores anything but such updates and
-    elements of each iteration's own.
+    The loops over partial results then carry nothing and can be vectorised. The iterations of a
+    remainder have so many partial results each, or `rest`, a power of two below `parts`: then they
+    come when there are so many left, so that a length that only a call knows needs no registers
+    that it alone chooses.
+
+        for k < n reduction(add):  s += x[k]
+        ->  ...;  for ko < n / 64:  for ki < 64:  p[ki] += x[64*ko + ki]
+            for l < 32:  p[l] += p[32 + l];  for l < 16:  p[l] += p[16 + l]
+            for kro < n % 64 / 16:  for kri < 16:  p[kri] += x[...]
+            for krr < n % 16:  p[krr] += x[...]
+            for l < 8:  p[l] += p[8 + l]; ...
+
+    Raises IllegalSchedule for a loop without the mark, for one whose body stores anything but such
+    updates and elements of each iteration's own, and for another `rest`.
     """
+    if rest is not None and (rest >= parts or rest & (rest - 1) or parts & (parts - 1)):
+        rule = "powers of two as parts, and a smaller one as rest"
+        raise IllegalSchedule(f"split_reduction requires {rule}, got {parts} and {rest}")
     require_known("split_reduction", loop)
     updates = _updates_of("split_reduction", loop)
     outer, inner, remainder = tile(loop, parts)
@@ -89,15 +107,21 @@ def split_reduction(loop: ForOp, parts: int, *, scope: str = "registers") -> Par
     end = InsertPoint.after(halvings[-1]) if halvings else behind
     for update, partial in zip(updates, partials, strict=True):
         combine(update, (update.store.buffer, update.store.index), partial, [Expr.of(0)], end)
-    if remainder is not None:
-        # A clone of the loop: its updates are those of the first part in the same order.
-        again = _updates_of("split_reduction", remainder)
-        remainder.properties.pop("reduction", None)
-        for update, partial in zip(again, partials, strict=True):
-            _redirect(update, partial, Expr.atom(remainder.index))
+    whole = None
+    if remainder is not None and rest is not None:
+        remainder.detach()
+        Rewriter.insert_op(remainder, InsertPoint.before(halvings[-rest.bit_length() + 1]))
+        _, whole, remainder = tile(remainder, rest)
+    for each in (whole, remainder):
+        if each is not None:
+            # A clone of the loop: its updates are those of the first part in the same order.
+            again = _updates_of("split_reduction", each)
+            each.properties.pop("reduction", None)
+            for update, partial in zip(again, partials, strict=True):
+                _redirect(update, partial, Expr.atom(each.index))
     for update, partial in zip(updates, partials, strict=True):
         _redirect(update, partial, Expr.atom(inner.index))
-    return PartialResults(initialize, outer, inner, remainder, halvings)
+    return PartialResults(initialize, outer, inner, whole, remainder, halvings)
 
 
 @primitive

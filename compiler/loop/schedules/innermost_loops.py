@@ -309,26 +309,18 @@ def _try_short_reduction(loop: ForOp, target: Target) -> bool:
 
 def vectorize_reduction(loop: ForOp, lanes: int) -> None:
     """Runs a reduction in several vectors of partial results, so that additions need not wait for
-    each other. The remainder of a dynamic length has a vector of its own: registers cannot be
-    chosen at run time.
+    each other. The remainder of a dynamic length is added when one vector of them is left:
+    registers cannot be chosen at run time.
     """
     extent = loop.extent.constant
     sums = {store.buffer for store in stores_in(loop)}
     vectors = max(1, ACCUMULATORS // max(1, len(sums)))
     if extent is not None:
-        _accumulate(loop, lanes, min(vectors, extent // lanes))
-        return
-    width = vectors * lanes
-    whole = loop.extent // width * width
-    if whole != loop.extent:
-        loop, rest = split_at(loop, whole)
-        _accumulate(rest, lanes, 1)
-    _accumulate(loop, lanes, vectors)
-
-
-def _accumulate(loop: ForOp, lanes: int, vectors: int) -> None:
-    parts = split_reduction(loop, lanes * vectors)
-    for part in (parts.initialize, parts.inner, parts.remainder):
+        vectors = min(vectors, extent // lanes)
+    parts = split_reduction(
+        loop, lanes * vectors, rest=lanes if extent is None and vectors > 1 else None
+    )
+    for part in (parts.initialize, parts.inner, parts.rest, parts.remainder):
         if part is not None:
             vectorize(part, lanes)
             if part.extent.constant is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
+from itertools import groupby
 from math import prod
 from typing import cast
 
@@ -32,6 +33,7 @@ from weft.compiler.loop.primitives import (
     block_reduction,
     carry_store,
     collapse,
+    distribute,
     forward_store,
     hoist,
     prefetch,
@@ -39,6 +41,7 @@ from weft.compiler.loop.primitives import (
     reuse_buffer,
     stage_tile,
     tile,
+    tile_ragged,
     vectorize,
 )
 from weft.compiler.loop.schedules.compute_at import fill_border
@@ -56,7 +59,7 @@ from weft.compiler.loop.schedules.innermost_loops import (
     vectorize_innermost,
 )
 from weft.compiler.loop.schedules.parallel_loops import parallelize_outermost
-from weft.compiler.loop.schedules.unroll_and_jam import jam_factor_of_pass
+from weft.compiler.loop.schedules.unroll_and_jam import POLYNOMIALS, jam_factor_of_pass
 from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
@@ -149,6 +152,8 @@ def apply(loop: ForOp, target: Target) -> None:
     """Vectorises the innermost loops of a fused nest and runs its outermost loop in parallel."""
     if loop.reduction is None:
         row = perfect_nest(loop)[-1]
+        block = _gather_functions(row, target)
+        row, loop = block, block if loop is row else loop
         privatize(row)
         _store_in_results(row)
     else:
@@ -162,6 +167,46 @@ def apply(loop: ForOp, target: Target) -> None:
     row = perfect_nest(loop)[-1]
     _jam_vectors(row, target)
     _prefetch_next_row(row, target)
+
+
+def _gather_functions(row: ForOp, target: Target) -> ForOp:
+    """Takes as many short rows at a time as a vector has lanes where each row has mathematical
+    functions of its own, as the logarithm of a sum, so that these are computed for all at once.
+    Returns the loop over such blocks, or the row.
+
+        for i:  for k:  s[i] += x[i, k];  t[i] = log(s[i]);  for k:  y[i, k] = x[i, k] - t[i]
+        ->  for io:  for ii < 16:  for k:  s += ...
+                     for ii < 16:  t = log(s)
+                     for ii < 16:  for k:  y = ...
+    """
+    lanes = lanes_of([row], target)
+    parts = [[*group] for _, group in groupby(row.body.block.ops, lambda op: isinstance(op, ForOp))]
+    cuts = [
+        number
+        for number, part in enumerate(parts)
+        if any(isinstance(op, POLYNOMIALS) for op in part)
+    ]
+    many = row.extent.constant is None or row.extent.constant >= lanes
+    if not cuts or len(parts) == 1 or not many or not _are_short(row, lanes, target):
+        return row
+    block = tile_ragged(row, lanes)
+    for number in reversed(range(1, len(parts))):
+        if not {number, number - 1}.isdisjoint(cuts):
+            with suppress(IllegalSchedule):
+                distribute(block.inner, parts[number][0])
+    return block.outer
+
+
+def _are_short(row: ForOp, count: int, target: Target) -> bool:
+    """Whether L1 keeps what so many rows read and store between two passes."""
+    bytes = 0
+    for loop in child_loops(row):
+        extent = loop.extent.constant
+        if extent is None or loops_in(loop):
+            return False
+        moved = {access.buffer: width(access.buffer_type.element) for access in accesses_in(loop)}
+        bytes = max(bytes, extent * sum(moved.values()) // 8)
+    return 0 < count * bytes <= target.l1_bytes // 2
 
 
 def _lighten(loop: ForOp) -> None:

@@ -47,7 +47,7 @@ def jam_factor(loop: ForOp, lanes: int, target: Target) -> int:
         return 1
     if not _is_of_one_width(loop):
         return 1
-    extent, group = loop.extent.constant, GROUP
+    (_, extent), group = loop.extent.range({}), GROUP
     while extent is not None and group > 1 and _is_wasteful(extent, group * lanes):
         group //= 2
     return group

@@ -85,6 +85,21 @@ def test_rows_of_a_panel_that_are_pages_apart_cost_more_than_others():
     assert panel(2 * PAGE) > 1.5 * panel(2 * PAGE + 16)
 
 
+def test_rows_of_a_panel_that_cross_lines_cost_more_than_others():
+    def cycles(columns: int, packing: str) -> float:
+        found = explained(512, columns, 240, ZEN_4)
+        plan = next(
+            each.plan
+            for each in found.rated
+            if (each.plan.rows, each.plan.vectors, each.plan.packing) == (14, 2, packing)
+        )
+        found_cost = cost(found.problem, plan, ZEN_4)
+        return (found_cost.compute + found_cost.panel) / columns
+
+    assert cycles(419, "none") > 1.05 * cycles(432, "none")
+    assert cycles(419, "whole") < cycles(419, "none")
+
+
 def test_rows_that_come_from_behind_l2_in_pieces_make_wide_panels_cost_less():
     def once(columns: int, vectors: int) -> float:
         found = explained(64, columns, 768, ZEN_4)

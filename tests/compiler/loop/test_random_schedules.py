@@ -93,6 +93,7 @@ def step(op: KernelOp, action: str, choice: int, size: int) -> None:
         "stage_tile": lambda: stage_tile(access.buffer, loop, "scratch"),
         "stage_accumulators": lambda: stage_accumulators(access.buffer, loop, "scratch"),
         "split_reduction": lambda: split_reduction(loop, size),
+        "split_reduction with a rest": lambda: split_reduction(loop, 2 * size, rest=size),
         "block_reduction": lambda: block_reduction(loop, size),
         "pack": lambda: pack_in_panels(access.buffer, size),
         "flatten": lambda: (
@@ -144,6 +145,7 @@ ACTIONS = [
     "stage_tile",
     "stage_accumulators",
     "split_reduction",
+    "split_reduction with a rest",
     "block_reduction",
     "pack",
     "flatten",

@@ -81,6 +81,17 @@ def test_what_is_left_joins_the_partial_results(size: int, parts: int) -> None:
     same(row_sum(2, size), op)
 
 
+@given(n=st.integers(0, 40), rest=st.sampled_from([None, 1, 2, 4]))
+def test_what_is_left_of_a_symbolic_length_joins_fewer(n: int, rest: int | None) -> None:
+    op = whole_sum("n", ["n"])
+    split = split_reduction(loops(op, "k")[0], 8, rest=rest)
+    if rest == 4:
+        for loop in (split.inner, split.rest, split.remainder):
+            assert loop is not None
+            vectorize(loop, 4)
+    same(whole_sum("n", ["n"]), op, n=n)
+
+
 @given(depth=st.integers(2, 20), block=st.integers(1, 8), rows=st.integers(2, 4))
 def test_partial_sums_of_blocks_of_a_product(depth: int, block: int, rows: int) -> None:
     op = product(rows, 5, depth)

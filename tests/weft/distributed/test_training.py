@@ -98,6 +98,44 @@ def test_ranks_train_as_one(mesh: Mesh, shardings: dict[str, P], alone):
             np.testing.assert_allclose(last[name], part, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("norm", [0.05, 50.0], ids=["clipped", "not clipped"])
+@pytest.mark.parametrize(
+    ("mesh", "shardings"),
+    [
+        (Mesh(data=4), {"x": P("data"), "y": P("data")}),
+        (Mesh(data=2, model=2), {"x": P("data"), "y": P("data"), **TENSOR}),
+        (Mesh(data=2), {"x": P("data"), "y": P("data"), "state.sums.w1": P(None, "data"),
+                        "state.sums.w2": P("data"),
+                        "state.parameters.w1": P(), "state.parameters.w2": P()}),
+    ],
+    ids=["data", "both", "sharded state"],
+)  # fmt: skip
+def test_gradients_are_clipped_by_the_norm_of_all(mesh: Mesh, shardings: dict, norm: float):
+    """By that of what ranks have in parts: of one rank's own part of a gradient it is less."""
+
+    def clipped(state, x, y):
+        loss, gradients = weft.value_and_grad(loss_of)(state["parameters"], x, y)
+        gradients = weft.optim.clip_by_norm(gradients, norm)
+        sums = {k: 0.9 * state["sums"][k] + gradients[k] for k in gradients}
+        parameters = {k: p - sums[k] for k, p in state["parameters"].items()}
+        return {"parameters": parameters, "sums": sums}, loss
+
+    def losses(mesh=None, shardings=None):
+        state, x, y = arrays()
+        step = weft.step(
+            clipped, state, x, y, donate=[0], mesh=mesh, shardings=shardings, threads=1
+        )
+        found = []
+        for _ in range(4):
+            state, loss = step(state, x, y)
+            found.append(float(loss))
+        return found
+
+    alone = losses()
+    for each in weft.simulate(mesh.ranks, losses, mesh, shardings):
+        np.testing.assert_allclose(each, alone, rtol=1e-5)
+
+
 def test_a_checkpoint_goes_on_on_another_mesh(tmp_path: Path, alone):
     """A step on a mesh that cuts the state, all of which one rank writes; the next on others."""
     path = tmp_path / "state.safetensors"

@@ -74,6 +74,13 @@ class Caches:
         return size * self._row / max(self._row, gcd(self._step, size // associativity))
 
 
+def crossed(step: int) -> float:
+    """How many lines more than their own bytes rows touch on average that are so many bytes apart,
+    which is 0 for what is contiguous: one where they begin anywhere, none where each begins a line.
+    """
+    return 1.0 - gcd(step, LINE) / LINE if step else 0.0
+
+
 def spread(step: int, row: int, target: Target) -> float:
     """How many times their own bytes of L2 rows take that are so many bytes long, and `step` apart,
     which is 0 for what is contiguous.

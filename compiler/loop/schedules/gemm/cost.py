@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.compiler.loop.schedules.gemm.blocks import LEAST_BLOCKS, inside_loops
-from weft.compiler.loop.schedules.gemm.caches import FULL, Caches, Moved, spread
+from weft.compiler.loop.schedules.gemm.caches import FULL, Caches, Moved, crossed, spread
 from weft.compiler.loop.schedules.gemm.loop_order import SCATTERED, kept_bytes
 from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.gemm.problem import Operand, Problem
@@ -158,12 +158,12 @@ class ProductCost:
         self.other_bytes, self.other_reads = self._read(self.other, sizes)
         self.result_bits = problem.result.bits
         self.is_plain = len(problem.reductions) == 1
+        self.step = self.panel.bytes_apart(problem.reductions[-1]) if plan.packing == "none" else 0
         self.loads = self._loads()
         self.transposed = problem.stored.along[plan.column].lanes != 1
         self.stored_rows = None if plan.row is None else problem.stored.along[plan.row]
-        last, row = problem.reductions[-1], plan.row
+        row = plan.row
         self.result_row = problem.result.bytes_apart(row)
-        self.step = self.panel.bytes_apart(last) if plan.packing == "none" else 0
         self.row_step = 0 if plan.packed_rows else self.other.bytes_apart(row)
         self.pieces = problem.pieces_of(self.other, row)
         self.caches = Caches(target, plan.width * self.panel.bits // 8, self.step)
@@ -191,7 +191,7 @@ class ProductCost:
         """Loads of a vector of the panel: one, or one for each lane that is gathered."""
         lanes = self.panel.along[self.plan.column].lanes
         if self.plan.packing != "none" or (lanes is not None and lanes.constant in (0, 1)):
-            return 1.0
+            return 1.0 + crossed(self.step) * self.plan.lanes * self.panel.bits / 8 / LINE
         apart = self.plan.lanes if lanes is None else lanes.constant or self.plan.lanes
         return min(float(self.plan.lanes), STRIDED_LOADS * apart)
 
@@ -282,28 +282,29 @@ class ProductCost:
         """The cycles in which panels come to L1 again for each tile of rows behind the first: one
         of them, or all where these are the loop inside.
         """
-        bytes = self.depth * self.plan.width * self.panel.bits / 8 * self.panel_reads
+        row = self.plan.width * self.panel.bits / 8 + crossed(self.step) * LINE
+        bytes = self.depth * row * self.panel_reads
         beside = self.plan.rows * self.depth * self.other.bits / 8 * self.other_reads
         again = self.panels * self.others * (self.tiles - 1)
         if self.plan.column_block is not None:
             return self.caches.moved(again * bytes, (bytes + beside) / self.parts)
         kept = bytes if panels_first else self.panel_bytes
-        pieces = bytes / LINE * REREAD_LINE if self._is_read_in_pieces(bytes) else 0.0
+        pieces = bytes / LINE * REREAD_LINE if self._is_read_in_pieces(bytes + beside) else 0.0
         others = Moved(again * (self._translation() + pieces))
         return self.caches.moved(again * bytes, kept + beside) + others
 
     def _is_read_in_pieces(self, bytes: float) -> bool:
-        """Whether rows of a panel, which L1 does not keep, are apart wherever they are."""
+        """Whether rows of a panel, which L1 does not keep beside those of a tile, are apart."""
         plain = self.plan.packing == "none" and self.plan.terms == 1 and self.panels > 1
         own = self._in_pieces(self.panel, self.plan.column)
         return plain and own and bytes > FULL * self.target.l1_bytes
 
     def _translation(self) -> float:
         """The cycles of a panel's pages in whose addresses the first TLB has no room."""
-        cost = self.target.cost
-        if self.step < PAGE or self.depth <= cost.l1_tlb:
+        cost, pages = self.target.cost, self.depth * min(1.0, self.step / PAGE)
+        if pages <= cost.l1_tlb:
             return 0.0
-        return self.depth * (TLB_MISS if self.depth <= cost.l2_tlb else PAGE_WALK)
+        return pages * (TLB_MISS if pages <= cost.l2_tlb else PAGE_WALK)
 
     def _rows(self, panels_first: bool) -> Moved:
         """The cycles in which rows come to L1 again for each panel behind the first: all of them,

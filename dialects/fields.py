@@ -1,13 +1,12 @@
 """Operations by quicker ways to the same: operands, results and regions by name, several times as
 fast as by xDSL's own descriptors, which find out at each access what they are of and where it
-stands; the walk over what is inside; hashes; texts; what is an instance of which class. Assembly
-formats of what is defined from now on are read when an operation is first parsed or printed.
+stands; the walk over what is inside; hashes; texts; what is an instance of which class.
 """
 
 from __future__ import annotations
 
 from abc import ABCMeta
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from io import StringIO
 from types import GenericAlias
@@ -16,17 +15,13 @@ from typing import Any, Final
 from xdsl import irdl
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, SSAValues
 from xdsl.irdl import AttrConstraint
-from xdsl.irdl import operations as definitions
-from xdsl.irdl.declarative_assembly_format import FormatProgram
 from xdsl.irdl.operations import (
     BaseAccessor,
     BeforeVariadicSingleAccessor,
     IRDLOperation,
-    OpDef,
     UniqueVariadicAccessor,
     VarIRConstruct,
 )
-from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils import hints
 
@@ -100,58 +95,27 @@ def text_of(op: Operation) -> str:
     return stream.getvalue()
 
 
-def quicken(operations: Iterable[type[Operation]]) -> None:
-    """Has classes of operations find their fields faster, those aside that are of a rare kind, walk
-    through their regions, and look for no defaults where none are; operations and values are hashed
-    by identity as objects are, and they and attributes told by class, without a call of Python's.
+def tell_quickly() -> None:
+    """Has attributes, operations and values told by class, without a call of Python's, and
+    operations and values hashed by identity as objects are.
     """
     for abstract in (Attribute, Block, Operation, Region, SSAValue):
         _tell_quickly(abstract)
     for hashed in (SSAValue, Block, IRDLOperation):
         hashed.__hash__ = object.__hash__
-    for each in operations:
-        each.walk = _walk
-        if issubclass(each, IRDLOperation) and not _has_defaults(each):
-            each.__post_init__ = _nothing
-        for name, accessor in list(vars(each).items()):
-            quick = _faster(accessor) if isinstance(accessor, BaseAccessor) else None
-            if quick is not None:
-                setattr(each, name, quick)
 
 
-def _on_demand(members_of: Callable[[OpDef, Any], dict[str, Any]]) -> Any:
-    """xDSL's members of a class of operations, of which those that its assembly format says, a
-    sixth of a class's time, are made when one is first parsed or printed.
+def quicken(operation: type[Operation]) -> None:
+    """Has a class of operations find its fields faster, those aside that are of a rare kind, walk
+    through its regions, and look for no defaults where none are.
     """
-
-    def members(definition: OpDef, verify: Any) -> dict[str, Any]:
-        text, definition.assembly_format = definition.assembly_format, None
-        try:
-            found = members_of(definition, verify)
-        finally:
-            definition.assembly_format = text
-        return found if text is None else found | _of_format(text, definition)
-
-    return members
-
-
-def _of_format(text: str, definition: OpDef) -> dict[str, Any]:
-    """How a class of operations is parsed and printed."""
-
-    @cache
-    def program() -> FormatProgram:
-        return FormatProgram.from_str(text, definition)
-
-    def parse(cls: type[IRDLOperation], parser: Parser) -> IRDLOperation:
-        return program().parse(parser, cls)
-
-    def print(self: IRDLOperation, printer: Printer) -> None:
-        program().print(printer, self)
-
-    return {"parse": classmethod(parse), "print": print}
-
-
-definitions.get_accessors_from_op_def = _on_demand(definitions.get_accessors_from_op_def)
+    operation.walk = _walk
+    if issubclass(operation, IRDLOperation) and not _has_defaults(operation):
+        operation.__post_init__ = _nothing
+    for name, accessor in list(vars(operation).items()):
+        quick = _faster(accessor) if isinstance(accessor, BaseAccessor) else None
+        if quick is not None:
+            setattr(operation, name, quick)
 
 
 def _once_for_each(constraint_of: Callable[..., AttrConstraint]) -> Any:

@@ -7,7 +7,7 @@ so that a pass reads them from the module and a text of it has them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from types import UnionType
 from typing import Any, Final, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -58,9 +58,14 @@ def code_options(module: ModuleOp) -> CodeOptions:
     """The options of a module; the defaults where it has none. Raises OptionError for unknown
     ones.
     """
-    if OPTIONS not in module.attributes:
-        return CodeOptions()
-    return read_record(CodeOptions, module.attributes[OPTIONS], OPTIONS)
+    attribute = module.attributes.get(OPTIONS)
+    return CodeOptions() if attribute is None else _read_options(attribute)
+
+
+@lru_cache(maxsize=8)
+def _read_options(attribute: Attribute) -> CodeOptions:
+    """Ten passes of a compilation ask for the same."""
+    return read_record(CodeOptions, attribute, OPTIONS)
 
 
 def set_code_options(module: ModuleOp, options: CodeOptions) -> None:

@@ -2,7 +2,8 @@
 
     PYTHONPATH=. weft launch -n 2 --timeout 300 benchmarks/ranks/throttled.py 5 resnet18_64 vit bert
 
-Wires are memory, a tenth of what ranks of one machine move, and slower ones. Of a call, the median
+Wires are memory, one of a tenth of the bytes a second that sums of 16 MiB in this run move, and
+slower ones; `--wires 2` measures the first two. Of a call, the median
 by the wall; the share of it by which it is longer than over memory; and what the model of the wire
 says, where calls take as many times what the model of the CPU says as they do on one rank (`one`),
 or on all ranks over memory (`all`).
@@ -11,10 +12,11 @@ or on all ranks over memory (`all`).
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,6 +26,7 @@ from msgspec.structs import replace
 import weft
 from benchmarks.networks import build_vit
 from benchmarks.ranks import bert
+from benchmarks.ranks.all_reduce import times_of_sums
 from benchmarks.ranks.exchange import Exchange
 from benchmarks.ranks.pipeline import MIDDLE
 from benchmarks.ranks.training import batch_of, training
@@ -33,10 +36,13 @@ from weft.compiler.driver.pipeline import plan_model
 from weft.compiler.driver.session import Session
 from weft.compiler.graph.partition.read_mesh import read_mesh
 from weft.compiler.program.predict_step import Program, predict_step, program_of
-from weft.compiler.target.wire import MEMORY, Wire
+from weft.compiler.target.wire import MEMORY, Wire, ring
 from weft.tracing import donations
 
-WIRES = (MEMORY, Wire(2e-6, 1e9), Wire(100e-6, 1e9), Wire(1e-3, 0.3e9))
+SLOW = (Wire(2e-6, 1e9), Wire(100e-6, 1e9), Wire(1e-3, 0.3e9))
+MEBIBYTES = 16
+"""Of sums that say what ranks of one machine move."""
+
 IMAGES = 24
 """Of a stream."""
 
@@ -111,10 +117,18 @@ def planned_of(model, **changes) -> Program:
     return program_of(plan_model(model, Session(options)).module, read_mesh(options.mesh))
 
 
-def measure(name: str, turns: int) -> None:
+def tenth() -> Wire:
+    """That of a tenth of the bytes a second which sums in place move over memory."""
+    seconds = statistics.median(wall for wall, _ in times_of_sums(MEBIBYTES, 20)["in place"])
+    seconds = Exchange().total(seconds) / weft.ranks()
+    bytes = ring("all_reduce", weft.ranks(), MEBIBYTES << 20)[1]
+    return Wire(2e-6, bytes / seconds / 10)
+
+
+def measure(name: str, turns: int, wires: Sequence[Wire]) -> None:
     """Prints what calls take over each wire."""
     case, exchange = INFERENCE.get(name, partial(of_training, name))(), Exchange()
-    times: dict[Wire | None, list[float]] = {each: [] for each in (None, *WIRES)}
+    times: dict[Wire | None, list[float]] = {each: [] for each in (None, *wires)}
     for turn in range(turns + 1):
         for wire, found in times.items():
             exchange.throttle(wire or MEMORY)
@@ -137,7 +151,7 @@ def measure(name: str, turns: int) -> None:
     print(
         f"{name}: one rank {middle[None] * 1e3:.1f} ms, over memory {middle[MEMORY] * 1e3:.1f} ms"
     )
-    for wire in WIRES:
+    for wire in wires:
         waited = 1 - middle[MEMORY] / middle[wire]
         shown = [f"{1e3 * middle[wire]:.1f} ms, {100 * waited:.1f} % of it for the wire"]
         for scaled, scale in scales.items():
@@ -145,11 +159,20 @@ def measure(name: str, turns: int) -> None:
             wanted = Measured(case.together, case.alone, tuple(programs), case.calls)
             found = wanted.predicted(1, wire)
             shown.append(f"{middle[wire] / found:.3f} of {1e3 * found:.1f} by {scaled}")
-        print(f"  {wire.alpha * 1e6:.0f} us, {wire.beta / 1e9:g} GB/s: {'; '.join(shown)}")
+        print(f"  {wire.alpha * 1e6:.0f} us, {wire.beta / 1e9:.3g} GB/s: {'; '.join(shown)}")
     sys.stdout.flush()
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("turns", type=int)
+    parser.add_argument("cases", nargs="+")
+    parser.add_argument("--wires", type=int, default=len(SLOW) + 2, metavar="COUNT")
+    arguments = parser.parse_args()
+    wires = (MEMORY, tenth(), *SLOW)[: arguments.wires]
+    for each in arguments.cases:
+        measure(each, arguments.turns, wires)
+
+
 if __name__ == "__main__":
-    words = sys.argv[1:]
-    for each in words[1:]:
-        measure(each, int(words[0]))
+    main()

@@ -68,7 +68,7 @@ KERNELS_PER_WORKER: Final = 2
 class KernelTask(Struct, frozen=True):
     """A naive kernel by name and as text, and how to compile it: by a forced schedule, by none, or
     as weft thinks best. `keep_texts` asks for the scheduled loops and the LLVM IR too, `observed`
-    for all steps to the assembly.
+    for all steps to the assembly; what is `brief` no store has but with its program.
     """
 
     name: str
@@ -77,6 +77,7 @@ class KernelTask(Struct, frozen=True):
     options: CodeOptions
     keep_texts: bool = False
     observed: bool = False
+    brief: bool = False
 
     def compile(self) -> KernelCode:
         """Parses, schedules, emits and compiles the kernel, here."""
@@ -128,10 +129,12 @@ class KernelTask(Struct, frozen=True):
         return len(self.text)
 
     @property
-    def keys(self) -> tuple[str, str]:
+    def keys(self) -> tuple[str, ...]:
         """Hashes of all that decides what the code is, the compiler aside: for any number of cores,
         and for that of the target.
         """
+        if self.brief:
+            return ()
         texts = (f"{target}\n{self.options!r}\n{self.text}" for target in _said_of(self.target))
         general, own = (hashlib.sha256(text.encode()).hexdigest() for text in texts)
         return general, f"{own}-cores"
@@ -324,7 +327,7 @@ class _Run:
         code = None if store is None else _found(self._keys[position], store)
         if code is None:
             code = compiled()
-            if store is not None:
+            if store is not None and self._keys[position]:
                 store.keep_kernel(task.key_of(code), code.to_bytes())
         self.done[position] = code
 

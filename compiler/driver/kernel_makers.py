@@ -30,7 +30,7 @@ from weft.compiler.machine.elf.rename_symbols import rename_symbols
 from weft.compiler.program.kernel_summary import is_scheduled, kernel_summary
 from weft.compiler.program.memory.plan_memory import kernels_of
 from weft.compiler.target.module_target import target_of
-from weft.dialects.loop.program import AWAITS_LAYOUT, KernelOp
+from weft.dialects.loop.program import AWAITS_LAYOUT, BRIEF, KernelOp
 from weft.dialects.module_attributes import CodeOptions, code_options, set_code_options
 
 
@@ -112,9 +112,12 @@ class CompiledKernels(Struct):
         prefix = compiled_prefix(options.prefix, target)
         neutral = replace(options, prefix=prefix)
         tasks = [
-            KernelTask(name, str(each), target, options_of_kernel(neutral, name), dumps, observed)
+            KernelTask(
+                name, str(each), target, options_of_kernel(neutral, name), dumps, observed,
+                brief=BRIEF in each.attributes,
+            )
             for name, each in kernels.items()
-        ]
+        ]  # fmt: skip
         count = len(tasks) + len(overlapped)
         pairs = zip(tasks, kernels.values(), strict=True)
         here = [partial(task.compile_kernel, kernel) for task, kernel in pairs]

@@ -40,6 +40,11 @@ from weft.dialects.weights import WeightStore
 ADDED = 50
 """The multiply-adds in whose time an element of windows is added up."""
 
+CUT = 60
+"""Those in whose time an element of the result is copied where an edge of it is cut off, which
+adding up windows does in passing.
+"""
+
 REORDERED = 100
 """Those in whose time an element of a filter is turned round in a call."""
 
@@ -174,7 +179,8 @@ def _fits(conv: ConvTransposeOp) -> bool:
 
 def _saves_time(conv: ConvTransposeOp, *, is_stored: bool) -> bool:
     """Whether the convolution takes less than the product and adding up its windows: it computes
-    blocks beyond the image's edges too, and turns a filter round that is not stored.
+    blocks beyond the image's edges too, turns a filter round that is not stored, and leaves edges
+    that are cut off in a pass of their own.
     """
     window, image = conv.window(), type_of(conv.image).shape
     sizes = [dim.constant or ASSUMED_SIZE for dim in image[2:]]
@@ -185,7 +191,9 @@ def _saves_time(conv: ConvTransposeOp, *, is_stored: bool) -> bool:
     terms = (image[1].constant or ASSUMED_SIZE) // conv.groups
     positions = prod(sizes) * (image[0].constant or 1)
     turned = 0.0 if is_stored else REORDERED * terms / positions
-    return terms * (blocks / prod(sizes) - 1) + turned < ADDED
+    is_cut = any(pad != 0 for pad in (*window.before, *window.after))
+    cut = CUT / prod(taps) if is_cut else 0.0
+    return terms * (blocks / prod(sizes) - 1) + turned + cut < ADDED
 
 
 def _joined_phases(conv: ConvTransposeOp, weights: WeightStore) -> Term:

@@ -7,7 +7,7 @@ from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, NameLoc, UnitAttr
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, NameLoc, UnitAttr, i64
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -22,15 +22,17 @@ from weft.dialects.loop.arithmetic import GeluOp, is_function
 from weft.dialects.loop.communication import WaitOp, communications
 from weft.dialects.loop.dynamic import weight_of
 from weft.dialects.loop.iteration_cost import BRIEF_OPERATIONS, block_cost
-from weft.dialects.loop.ops import ForOp, WhileOp
+from weft.dialects.loop.ops import AllocOp, ForOp, WhileOp
 from weft.dialects.loop.program import (
     BRIEF,
     FLOPS,
+    IN_PLACE,
     REPEATS,
     SHARES,
     CallOp,
     KernelOp,
     ProgramOp,
+    donated_pairs,
     nodes_around,
     number_calls,
 )
@@ -52,8 +54,9 @@ _GELU_FLOPS = 5
 
 class NoteKernelsPass(ModulePass):
     """Notes on each naive kernel what a call of it computes, and, where the options ask for that,
-    whether its program computes next to nothing; and on each program whether it may run something
-    as often as values say, for those who see nothing but declarations of kernels.
+    whether its program computes next to nothing, and that it works on nothing in place where there
+    is nothing that it may overwrite; and on each program whether it may run something as often as
+    values say, for those who see nothing but declarations of kernels.
     """
 
     name = "weft-note-kernels"
@@ -61,11 +64,14 @@ class NoteKernelsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         repeated = _repeats(op)
         brief = code_options(op).brief and not repeated and _is_brief(op)
+        keeps = brief and _keeps_all(op)
         for each in op.ops:
             if isinstance(each, KernelOp):
                 each.attributes.setdefault(FLOPS, ExprsAttr((kernel_flops(each),)))
                 if brief:
                     each.attributes[BRIEF] = UnitAttr()
+                if keeps:
+                    each.attributes[IN_PLACE] = DenseArrayBase.from_list(i64, [])
             elif isinstance(each, ProgramOp) and (repeated or brief):
                 each.attributes[REPEATS if repeated else BRIEF] = UnitAttr()
 
@@ -81,6 +87,13 @@ def _is_brief(module: ModuleOp) -> bool:
         if op.regions or left <= 0:
             return False
     return bool(programs)
+
+
+def _keeps_all(module: ModuleOp) -> bool:
+    """Whether kernels read nothing but inputs and weights that stay what they are."""
+    programs = [op for op in module.ops if isinstance(op, ProgramOp)]
+    allocated = any(isinstance(op, AllocOp) for each in programs for op in each.body.block.ops)
+    return not allocated and not any(donated_pairs(each) for each in programs)
 
 
 def kernel_flops(kernel: KernelOp) -> Expr:

@@ -1,8 +1,6 @@
 """The graph level: tensors are values, operators are pure, shapes are symbolic."""
 
-from xdsl.ir import Dialect
-
-from weft.dialects.fields import quicken
+from weft.dialects.definitions import Dialect
 from weft.dialects.graph.classical import automaton, coupling, strings, tree_ensemble
 from weft.dialects.graph.core.op import GraphOp
 from weft.dialects.graph.core.types import ShapeAttr, TensorType
@@ -111,4 +109,3 @@ GRAPH = Dialect(
     ],  # fmt: skip
     [TensorType, ShapeAttr, LiteralAttr, MeshAttr, ShardingAttr],
 )
-quicken(GRAPH.operations)

@@ -1,10 +1,6 @@
 """The loop level: kernels as loop nests over buffers, and the program that calls them."""
 
-from xdsl.dialects.arith import Arith
-from xdsl.dialects.math import Math
-from xdsl.ir import Dialect
-
-from weft.dialects.fields import quicken
+from weft.dialects.definitions import Dialect
 from weft.dialects.loop import communication, dynamic, effects, extents
 from weft.dialects.loop.arithmetic import (
     ClockOp,
@@ -67,4 +63,3 @@ LOOP = Dialect(
     ],
     [BufferType, ExprsAttr, LayoutAttr],
 )
-quicken((*Arith.operations, *Math.operations, *LOOP.operations))

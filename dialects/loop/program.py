@@ -422,6 +422,14 @@ def listed_ranks(program: Operation, name: str) -> list[list[int]]:
     return [[rank.data for rank in each] for each in ranks]
 
 
+def is_brief(op: Operation) -> bool:
+    """Whether an operation is part of a brief kernel."""
+    around: Operation | None = op
+    while around is not None and not isinstance(around, KernelOp):
+        around = around.parent_op()
+    return around is not None and BRIEF in around.attributes
+
+
 def donated_pairs(program: Operation) -> list[tuple[int, int]]:
     """Places of an input of a program or graph function, and of the output that may take its
     memory.

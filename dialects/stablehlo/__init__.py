@@ -2,8 +2,7 @@
 what it means is the importer's (`compiler/frontend/stablehlo`).
 """
 
-from xdsl.ir import Dialect
-
+from weft.dialects.definitions import Dialect
 from weft.dialects.stablehlo.attributes import ATTRIBUTES, CHLO_ATTRIBUTES
 from weft.dialects.stablehlo.names import CHLO_NAMES, STABLEHLO_NAMES
 from weft.dialects.stablehlo.op import define

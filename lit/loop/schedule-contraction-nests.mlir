@@ -64,3 +64,53 @@ loop.kernel @pixels_in_blocks(%x: !loop.buffer<[1, 16, 7, 7], f32, [d0, (d1 floo
     }
   }
 }
+
+// -----
+
+// A short reduction is unrolled, but in a brief kernel, whose code takes longer to compile than it ever runs.
+// CHECK-LABEL: loop.kernel @short
+// CHECK: loop.for %{{.*}} = 0 to 8 unroll reduction(add) {
+// CHECK-LABEL: loop.kernel @brief
+// CHECK: loop.for %{{.*}} = 0 to 8 reduction(add) {
+builtin.module attributes {weft.target = "x86-64-v4"} {
+loop.kernel @short(%x: !loop.buffer<[32, 8], f32>, %w: !loop.buffer<[8, 8], f32>, %y: !loop.buffer<[32, 8], f32>) {
+  loop.for %i = 0 to 32 {
+    loop.for %j = 0 to 8 {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %y[%i, %j] : !loop.buffer<[32, 8], f32>
+    }
+  }
+  loop.for %i = 0 to 32 {
+    loop.for %j = 0 to 8 {
+      loop.for %k = 0 to 8 reduction(add) {
+        %a = loop.load %x[%i, %k] : !loop.buffer<[32, 8], f32>
+        %b = loop.load %w[%k, %j] : !loop.buffer<[8, 8], f32>
+        %s = loop.load %y[%i, %j] : !loop.buffer<[32, 8], f32>
+        %p = arith.mulf %a, %b : f32
+        %t = arith.addf %s, %p : f32
+        loop.store %t, %y[%i, %j] : !loop.buffer<[32, 8], f32>
+      }
+    }
+  }
+}
+loop.kernel @brief(%x: !loop.buffer<[32, 8], f32>, %w: !loop.buffer<[8, 8], f32>, %y: !loop.buffer<[32, 8], f32>) attributes {brief} {
+  loop.for %i = 0 to 32 {
+    loop.for %j = 0 to 8 {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %y[%i, %j] : !loop.buffer<[32, 8], f32>
+    }
+  }
+  loop.for %i = 0 to 32 {
+    loop.for %j = 0 to 8 {
+      loop.for %k = 0 to 8 reduction(add) {
+        %a = loop.load %x[%i, %k] : !loop.buffer<[32, 8], f32>
+        %b = loop.load %w[%k, %j] : !loop.buffer<[8, 8], f32>
+        %s = loop.load %y[%i, %j] : !loop.buffer<[32, 8], f32>
+        %p = arith.mulf %a, %b : f32
+        %t = arith.addf %s, %p : f32
+        loop.store %t, %y[%i, %j] : !loop.buffer<[32, 8], f32>
+      }
+    }
+  }
+}
+}

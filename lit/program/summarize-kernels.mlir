@@ -70,9 +70,11 @@ loop.program @again(%x: !loop.buffer<[8], f32>, %y: !loop.buffer<[8], f32>) inpu
 
 // -----
 
-// Kernels of a program that computes next to nothing, which it is too, are brief where that is asked for.
+// Kernels of a program that computes next to nothing, which it is too, are brief where that is asked for. They work on nothing in
+// place where all that they read are inputs, which stay.
 // CHECK-LABEL: loop.kernel @few(
 // CHECK-SAME: brief
+// CHECK-SAME: in_place = array<i64>
 // CHECK-LABEL: loop.program @main
 // CHECK-SAME: attributes {brief}
 builtin.module attributes {weft.options = {brief = true}} {
@@ -85,6 +87,41 @@ loop.kernel @few(%x: !loop.buffer<[2000], f32>, %y: !loop.buffer<[2000], f32>) {
 loop.program @main(%x: !loop.buffer<[2000], f32>, %y: !loop.buffer<[2000], f32>) inputs 1 {
   loop.call @few(%x, %y) : !loop.buffer<[2000], f32>, !loop.buffer<[2000], f32>
   loop.call @few(%x, %y) : !loop.buffer<[2000], f32>, !loop.buffer<[2000], f32>
+}
+}
+
+// -----
+
+// What a program has allocated, and an input that it is given, may be overwritten.
+// CHECK-LABEL: loop.kernel @of_temporary(
+// CHECK-SAME: in_place = array<i64: 0, 1>
+builtin.module attributes {weft.options = {brief = true}} {
+loop.kernel @of_temporary(%x: !loop.buffer<[8], f32>, %y: !loop.buffer<[8], f32>) {
+  loop.for %i = 0 to 8 {
+    %a = loop.load %x[%i] : !loop.buffer<[8], f32>
+    loop.store %a, %y[%i] : !loop.buffer<[8], f32>
+  }
+}
+loop.program @main(%x: !loop.buffer<[8], f32>, %y: !loop.buffer<[8], f32>) inputs 1 {
+  %t = loop.alloc workspace : !loop.buffer<[8], f32>
+  loop.call @of_temporary(%x, %t) : !loop.buffer<[8], f32>, !loop.buffer<[8], f32>
+  loop.call @of_temporary(%t, %y) : !loop.buffer<[8], f32>, !loop.buffer<[8], f32>
+}
+}
+
+// -----
+
+// CHECK-LABEL: loop.kernel @of_donated(
+// CHECK-SAME: in_place = array<i64: 0, 1>
+builtin.module attributes {weft.options = {brief = true}} {
+loop.kernel @of_donated(%x: !loop.buffer<[8], f32>, %y: !loop.buffer<[8], f32>) {
+  loop.for %i = 0 to 8 {
+    %a = loop.load %x[%i] : !loop.buffer<[8], f32>
+    loop.store %a, %y[%i] : !loop.buffer<[8], f32>
+  }
+}
+loop.program @main(%x: !loop.buffer<[8], f32>, %y: !loop.buffer<[8], f32>) inputs 1 attributes {donated = [[#builtin.int<0>, #builtin.int<1>]]} {
+  loop.call @of_donated(%x, %y) : !loop.buffer<[8], f32>, !loop.buffer<[8], f32>
 }
 }
 

@@ -205,3 +205,18 @@ def test_the_best_of_long_lines_are_those_of_a_sort(largest):
         order = 8199 - np.argsort(x[:, ::-1], kind="stable")[:, ::-1]
     np.testing.assert_array_equal(i, order[:, :6])
     np.testing.assert_array_equal(v, np.take_along_axis(x, order[:, :6], 1))
+
+
+@pytest.mark.parametrize(("element", "dtype"), [("float", "f4"), ("double", "f8"), ("uint8", "u1")])
+@pytest.mark.parametrize("length", [10, 11, 22, 31])
+def test_whole_lines_of_any_length_are_sorted(element, dtype, length):
+    """Short ones are selected, others are distributed by as many digits as an element has."""
+    model = compiled(
+        f"({element}[{length}, 3] x) => (v, i) <int64[1] k = {{{length}}}> "
+        f"{{ v, i = TopK<axis = 0, largest = 0>(x, k) }}"
+    )
+    x = (np.random.default_rng(0).standard_normal((length, 3)) * 4).astype(dtype)
+    v, i = model(x)
+    order = np.argsort(x, 0, kind="stable")
+    np.testing.assert_array_equal(i, order)
+    np.testing.assert_array_equal(v, np.take_along_axis(x, order, 0))

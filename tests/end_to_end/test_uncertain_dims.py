@@ -50,9 +50,9 @@ def test_every_size_is_right(name: str):
 @pytest.mark.parametrize("name", MODELS)
 def test_its_kernels_are_contractions(name: str):
     kernels = compile_model(model_of(MODELS[name]), options_of(b"")).metadata["kernels"]
-    schedules = [each["schedules"] for each in kernels if "conv" in each["name"]]
-    assert schedules
-    assert all("contraction" in used for used in schedules)
+    products = [each for each in kernels if each["name"].startswith(("conv", "einsum", "matmul"))]
+    assert products
+    assert all("contraction" in each["schedules"] for each in products)
 
 
 def test_a_size_that_makes_a_dim_negative_is_refused():

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -85,6 +86,34 @@ def test_programs_of_jax():
     assert "deleted" in lines[0]
     assert "schur" in lines[1]
     assert lines[2:] == ["done"]
+
+
+ALIKE = """
+import os
+from pathlib import Path
+
+def one(x):
+    return x * 3
+
+def other(x):
+    return x * 3
+
+x = jnp.ones(4)
+for each in (one, other):
+    compiled = jax.jit(each).lower(x).compile()
+    assert np.asarray(compiled(x)).tolist() == [3] * 4
+    print(compiled.runtime_executable().fingerprint.decode().split()[0])
+    print(sum(path.is_file() for path in Path(os.environ["XDG_CACHE_HOME"]).rglob("*")))
+"""
+
+
+def test_programs_that_are_alike_but_for_their_names_are_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    one, files, other, files_then = run(ALIKE).splitlines()
+    assert (one, other) == ("jit_one", "jit_other")
+    assert files == files_then
 
 
 DECOMPOSITIONS = """

@@ -8,6 +8,7 @@ import ctypes
 import functools
 import hashlib
 import os
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,6 +42,10 @@ _DESCRIBED: Final = "jax"
 
 _PREFIX: Final = "jax"
 """Of the symbols of all programs, which share what was read of the run time."""
+
+
+_NAME: Final = re.compile(r'(?<=^module )@("[^"]*"|[^\s"]+)')
+"""A program's name, where its text has one: JAX's is that of a function."""
 
 
 class Program:
@@ -115,16 +120,25 @@ def _common_options() -> tuple[Options, str]:
     return plain, plain.digest
 
 
+def _name_of(text: str) -> str:
+    """What a program is called."""
+    found = _NAME.search(text)
+    return "program" if found is None else found[1].strip('"')
+
+
 def _found_or_made(text: str, arrays: Sequence[Array]) -> tuple[Description, Compiled]:
-    """A program with the functions of this process is in no cache."""
+    """A program with the functions of this process is in no cache; those that are alike but for
+    their names are one.
+    """
     cache, plain, digest = default_cache(os.environ), *_common_options()
     held = [hashlib.sha256(each.tobytes()).hexdigest() for each in arrays]
-    key = cache_key([text, *held, digest, compiler_digest()])
+    key = cache_key([_NAME.sub("", text, 1), *held, digest, compiler_digest()])
     key = None if HOST_CALL in text else key
     if key is not None:
         found = cache.find(key, plain.target)
         if found is not None:
-            return msgspec.convert(found.metadata[_DESCRIBED], Description), found
+            described = msgspec.convert(found.metadata[_DESCRIBED], Description)
+            return replace(described, name=_name_of(text)), found
     imported, donated, described = importing.import_program(text, arrays)
     options = plain.changed(donate=donated) if donated else plain
     compiled = compile_cached(imported, options, cache)

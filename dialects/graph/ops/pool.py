@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import BoolAttr, DenseArrayBase
+from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, Float32Type, Float64Type
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
@@ -290,17 +290,17 @@ class AveragePoolOp(PoolOp):
     name = "graph.average_pool"
     count_include_pad: BoolAttr = prop_def(BoolAttr)
 
-    def count(self, window: Window, position: Sequence[Expr]) -> Expr:
-        """How many elements of the window at a position count."""
+    def counts(self, window: Window, position: Sequence[Expr]) -> Sequence[Expr]:
+        """How many elements of the window at a position count along each axis."""
         includes = bool(self.count_include_pad.value.data)
         if not window.is_padded or (includes and not window.ceil):
-            return product(window.kernel)
+            return window.kernel
         counts: list[Expr] = []
         for axis, index in enumerate(position):
             end = window.spatial[axis] + (window.after[axis] if includes else 0)
             taps = window.taps_below(axis, index, end)
             counts.append(taps if includes else taps - window.taps_before_input(axis, index))
-        return product(counts)
+        return counts
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """Each element of a window gets an equal part."""
@@ -331,7 +331,14 @@ class AveragePoolOp(PoolOp):
     def finish(
         self, b: LoopBuilder, total: Scalar, window: Window, position: Sequence[Expr]
     ) -> Scalar:
-        return mean_of(b, total, self.count(window, position))
+        counts = self.counts(window, position)
+        exact = isinstance(total.element, Float32Type | Float64Type)
+        if not exact or product(counts).constant is not None:
+            return mean_of(b, total, product(counts))
+        count = b.index(counts[0], total.element)
+        for each in counts[1:]:
+            count = count * b.index(each, total.element)
+        return total / count
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         window, x = self.window(), widen(operands[0])

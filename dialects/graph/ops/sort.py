@@ -49,6 +49,11 @@ LONGEST = 40
 SHORT = 32
 """Lines of less elements are merged: clearing and adding up the counts of digits takes longer."""
 
+WHOLE = 15
+"""A whole line is not selected where the square of its length is at least so many times an
+element's bits: selecting takes as long as the square says, distributing as the digits do.
+"""
+
 BLOCK = 64
 """Elements that are compared at once with the last of those selected."""
 
@@ -107,15 +112,17 @@ class ArgsortOp(LineOp):
         return [np.take(order, np.arange(count), axis).astype(np.int64)]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
-        """A few positions are selected in one pass; more are distributed by the digits of what they
-        have, or merged from ever longer runs where lines are short.
+        """A few positions are selected in one pass; more, and most whole lines, are distributed by
+        the digits of what they have, or merged from ever longer runs where lines are short.
         """
-        count = exprs(self.count)[0].constant
+        count, size = exprs(self.count)[0].constant, self.extent.constant or SHORT
+        bits = width(compute_type(type_of(self.operand).element))
+        whole = count == size and size * size >= WHOLE * bits
         if count == 0:
             return
-        if count is not None and count <= SELECTED:
+        if count is not None and count <= SELECTED and not whole:
             self._select(b, operands[0], results[0], count)
-        elif (self.extent.constant or SHORT) < SHORT:
+        elif size < SHORT and not whole:
             self._merge(b, operands[0], results[0])
         else:
             self._distribute(b, operands[0], results[0])

@@ -272,6 +272,13 @@ def test_a_store_gives_what_it_was_given():
         assert {*store} == {task.keys[0] for task in tasks}
 
 
+def test_a_brief_kernel_is_in_no_store():
+    store, task = Store(), replace(TASKS[0], brief=True)
+    (code,) = KernelCompiler((), store).compile([task], lambda done: None)
+    assert code.code == TASKS[0].compile().code
+    assert not store
+
+
 def test_what_is_in_the_store_is_not_compiled(monkeypatch: pytest.MonkeyPatch):
     store = Store({TASKS[0].keys[0]: TASKS[0].compile().to_bytes()})
     monkeypatch.setattr(KernelTask, "compile", None)

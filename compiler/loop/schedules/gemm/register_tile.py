@@ -62,6 +62,7 @@ from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.expr import Quotient, product
 from weft.dialects.loop.ops import AccessOp, ForOp
+from weft.dialects.loop.program import is_brief
 from weft.dialects.loop.scalar import width
 from weft.dialects.loop.types import buffer_type_of
 
@@ -379,5 +380,6 @@ def _overlapping_last(reductions: list[ForOp], rows: ForOp) -> list[ForOp]:
 
 
 def _unroll_short(loop: ForOp) -> None:
-    if (loop.extent.constant or LONGEST_UNROLL + 1) <= LONGEST_UNROLL:
+    """Unrolls a short loop, unless that takes longer than all of its kernel."""
+    if (loop.extent.constant or LONGEST_UNROLL + 1) <= LONGEST_UNROLL and not is_brief(loop):
         unroll(loop)

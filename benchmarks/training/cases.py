@@ -24,10 +24,11 @@ from weft.dialects.weights import Array
 EAGER: Final = "weft eager"
 CHANNELS_LAST: Final = " channels_last"
 TORCH: Final = ("torch", "torch.compile")
+THROUGH: Final = "torch.compile by weft"
 ENGINES: Final = {
     OURS: "weft",
     EAGER: "weft",
-    **dict.fromkeys([*TORCH, *(each + CHANNELS_LAST for each in TORCH)], "torch"),
+    **dict.fromkeys([*TORCH, *(each + CHANNELS_LAST for each in TORCH), THROUGH], "torch"),
 }
 """By name the package."""
 
@@ -144,7 +145,9 @@ def _torch(case: Training, threads: int, engine: str) -> tuple[Callable[[], Any]
     if engine.endswith(CHANNELS_LAST):
         network, images = (each.to(memory_format=torch.channels_last) for each in (network, images))
     optimizer = (torch.optim.Adam if case.adam else torch.optim.SGD)(
-        [each for each in network.parameters() if each.requires_grad], case.rate, fused=True
+        [each for each in network.parameters() if each.requires_grad],
+        case.rate,
+        fused=engine != THROUGH,
     )
 
     def loss_of() -> Any:
@@ -154,13 +157,17 @@ def _torch(case: Training, threads: int, engine: str) -> tuple[Callable[[], Any]
         found = found.reshape(-1, found.shape[-1])
         return torch.nn.functional.cross_entropy(found, labels.reshape(-1))
 
-    loss_of = torch.compile(loss_of) if engine.startswith("torch.compile") else loss_of
+    update = optimizer.step
+    if engine == THROUGH:
+        loss_of, update = (torch.compile(each, backend="weft") for each in (loss_of, update))
+    elif engine.startswith("torch.compile"):
+        loss_of = torch.compile(loss_of)
 
     def step() -> Any:
         optimizer.zero_grad(set_to_none=True)
         loss = loss_of()
         loss.backward()
-        optimizer.step()
+        update()
         return loss.detach()
 
     return step, base

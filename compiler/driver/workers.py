@@ -173,8 +173,10 @@ def take_workers(idle: int, count: int) -> list[Worker]:
     taken: list[Worker] = []
     while len(taken) < idle and _idle:
         since, worker = _idle.pop()
-        # Not until the last moment, lest it ends just now.
-        if worker.poll() is None and time.monotonic() - since < _IDLE_SECONDS - _MARGIN_SECONDS:
+        # Not until the last moment, lest it ends just now; the first task may be long in coming.
+        if time.monotonic() - since < _IDLE_SECONDS - _MARGIN_SECONDS and _may_wait(
+            worker, long=True
+        ):
             taken.append(worker)
         else:
             close(worker)
@@ -183,12 +185,20 @@ def take_workers(idle: int, count: int) -> list[Worker]:
 
 def release(worker: Worker) -> None:
     """Lets an interpreter without a task wait for the next compilation, and ends a copy."""
-    if not isinstance(worker, ForkedWorker):
-        with suppress(BrokenPipeError):
-            _send(worker, None)
-            _idle.append((time.monotonic(), worker))
-            return
-    close(worker)
+    if not isinstance(worker, ForkedWorker) and _may_wait(worker, long=False):
+        _idle.append((time.monotonic(), worker))
+    else:
+        close(worker)
+
+
+def _may_wait(worker: Worker, *, long: bool) -> bool:
+    """Tells an interpreter whether it may wait for a task as long as that takes, or only for a
+    while; false for one that has ended.
+    """
+    with suppress(BrokenPipeError):
+        _send(worker, long)
+        return True
+    return False
 
 
 class ForkedWorker:
@@ -245,9 +255,10 @@ def _serve(tasks: BinaryIO, replies: BinaryIO) -> None:
             task = pickle.load(tasks)
         except EOFError:
             return
-        # The signal ends a worker that waits too long for another task.
-        signal.setitimer(signal.ITIMER_REAL, 0 if task else _IDLE_SECONDS)
-        if task:
+        if isinstance(task, bool):
+            # The signal ends a worker that waits too long for another task.
+            signal.setitimer(signal.ITIMER_REAL, 0 if task else _IDLE_SECONDS)
+        else:
             pickle.dump(_answer(task), replies)
             replies.flush()
 
@@ -275,8 +286,8 @@ def ask(worker: Worker, task: Task) -> KernelCode:
     return answer
 
 
-def _send(worker: Worker, task: Task | None) -> None:
-    """Hands over a task, or tells a worker to wait for one only for a while."""
+def _send(worker: Worker, task: Task | bool) -> None:
+    """Hands over a task, or whether a worker may wait long for one."""
     assert worker.stdin is not None, "a worker reads from a pipe"
     pickle.dump(task, worker.stdin)
     worker.stdin.flush()

@@ -29,7 +29,7 @@ from weft.compiler.loop.primitives.packing import flatten, hoist_allocation, pac
 from weft.compiler.loop.primitives.packing import interleave as interleave
 from weft.compiler.loop.primitives.packing import panels as panels
 from weft.compiler.loop.primitives.pipelining import pipeline
-from weft.compiler.loop.primitives.prefetching import prefetch
+from weft.compiler.loop.primitives.prefetching import prefetch, prefetch_shares
 from weft.compiler.loop.primitives.reducing import block_reduction, split_reduction
 from weft.compiler.loop.primitives.reusing import reuse_buffer
 from weft.compiler.loop.primitives.staging import stage_accumulators, stage_tile
@@ -77,5 +77,6 @@ PRIMITIVES = (
     parallelize,
     nontemporal,
     prefetch,
+    prefetch_shares,
 )
 """All that a schedule is made of; each is a pass as well, and a line of a schedule file."""

@@ -17,7 +17,7 @@ from weft.compiler.loop.nest import (
 from weft.compiler.loop.primitives.recording import primitive
 from weft.compiler.target.target import LINE
 from weft.dialects.errors import IllegalSchedule
-from weft.dialects.expr import Atom, Expr
+from weft.dialects.expr import Atom, Expr, product
 from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, PrefetchOp, enclosing_loops
 from weft.dialects.loop.scalar import width
 
@@ -80,6 +80,49 @@ def prefetch(
         point = InsertPoint.at_end(new.body.block)
     Rewriter.insert_op(op, point)
     return tuple(loops.values())
+
+
+@primitive
+def prefetch_shares(access: AccessOp, loop: ForOp, before: ForOp) -> ForOp:
+    """Prefetches into L2 what an access touches in the next iteration of a loop around it, an equal
+    share of its lines in front of each run of another loop inside of that one.
+
+        for j:  for k < 8:  S(y[k, j])
+                for i < 4:  T
+        ->  for j:  for k < 8:  S(y[k, j])
+                    for i < 4:  for p < 2:  prefetch y[2 * i + p, j + 1]
+                                T
+
+    Returns the loop over a share. It changes no value, and nothing behind the end of the buffer is
+    read. Raises IllegalSchedule as `prefetch`, where the other loop is not inside, and where the
+    access or what is around the other loop has loops of no constant length.
+    """
+    _require_forward(access, loop, 1, "L2")
+    inside, around = (
+        [each for each in enclosing_loops(op) if is_inside(each, loop) and each is not loop]
+        for op in (access, before)
+    )
+    found = _over_lines(access, loop, inside[0]) if inside else {}
+    runs = product(each.extent for each in around).constant
+    counts = [(new.upper - new.lower).ceildiv(new.step.data) for new in found.values()]
+    lines = product(counts).constant
+    if not is_inside(before, loop) or not lines or not runs:
+        got = f"{describe(before)} and {describe(loop)}"
+        raise IllegalSchedule(f"prefetch_shares requires loops of known length inside, got {got}")
+    run = Expr.of(0)
+    for each in around:
+        run = run * each.extent + (Expr.atom(each.index) - each.lower) // each.step.data
+    share = ForOp.of(0, -(-lines // runs))
+    share.index.name_hint = "p"
+    line, later = run * share.extent + Expr.atom(share.index), _later(loop, 1, None)
+    for (old, new), count in reversed([*zip(found.items(), counts, strict=True)]):
+        later[old.index] = new.lower + new.step.data * (line % count)
+        line = line // count
+    op = PrefetchOp.of(access.buffer, [expr.substitute(later) for expr in subscripts(access)])
+    op.properties["locality"] = IntAttr(2)
+    Rewriter.insert_op(share, InsertPoint.before(before))
+    Rewriter.insert_op(op, InsertPoint.at_end(share.body.block))
+    return share
 
 
 def _require_forward(access: AccessOp, loop: ForOp, distance: int, level: str) -> None:

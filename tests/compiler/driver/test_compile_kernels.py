@@ -151,6 +151,19 @@ workers.serve()
 """
 
 
+@pytest.mark.usefixtures("interpreters")
+def test_a_worker_that_was_taken_waits_for_its_first_task_as_long_as_that_takes():
+    command = [sys.executable, "-c", WAITING.replace("0.01", "5")]
+    waiting = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert ask(waiting, TASKS[0]).code
+    workers.release(waiting)
+    assert workers.take_workers(1, 1) == [waiting]
+    with pytest.raises(subprocess.TimeoutExpired):
+        waiting.wait(6)
+    assert ask(waiting, TASKS[0]).code
+    workers.close(waiting)
+
+
 def test_a_worker_ends_when_no_compilation_follows():
     waiting = subprocess.Popen(
         [sys.executable, "-c", WAITING], stdin=subprocess.PIPE, stdout=subprocess.PIPE

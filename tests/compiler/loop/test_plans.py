@@ -111,6 +111,24 @@ def test_rows_that_come_from_behind_l2_in_pieces_make_wide_panels_cost_less():
     assert once(256, 2) == once(256, 4), "L2 keeps all of it"
 
 
+def test_what_a_call_gives_is_packed_by_threads_while_the_next_part_is_prefetched():
+    long = explained(128, 768, 3072).chosen
+    assert (long.packing, long.per_tile, long.prefetched) == ("tile", True, True)
+    assert None not in (long.k_block, long.column_block)
+    found = explained(128, 768, 768)
+    panels = next(
+        each.plan
+        for each in found.rated
+        if each.plan.packing == "tile" and each.plan.k_block is None
+    )
+    assert panels.prefetched
+    ways = (panels, replace(panels, prefetched=False))
+    prefetched, alone = (cost(found.problem, each, ROOMY, cold=True).once for each in ways)
+    assert prefetched < alone
+    blocks_of_rows = [each.plan for each in explained(1024, 768, 3072).rated]
+    assert not any(each.k_block and each.packing == "tile" for each in blocks_of_rows)
+
+
 def test_rows_that_share_sets_of_l1_cost_more_than_others():
     def compute(depth: int) -> float:
         found = explained(64, 64, depth, ZEN_4)

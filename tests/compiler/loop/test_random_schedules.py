@@ -38,6 +38,7 @@ from weft.compiler.loop.primitives import (
     parallelize,
     pipeline,
     prefetch,
+    prefetch_shares,
     reorder,
     reuse_buffer,
     split_at,
@@ -112,6 +113,7 @@ def step(op: KernelOp, action: str, choice: int, size: int) -> None:
         "prefetch": lambda: prefetch(access, loop, size),
         "prefetch_lines": lambda: inner and prefetch(access, loop, size, before=inner),
         "prefetch_around": lambda: inner and prefetch(access, inner, size, around=loop),
+        "prefetch_shares": lambda: prefetch_shares(access, loop, loops[size % len(loops)]),
     }
     actions[action]()
 
@@ -156,6 +158,7 @@ ACTIONS = [
     "prefetch",
     "prefetch_lines",
     "prefetch_around",
+    "prefetch_shares",
     "eliminate_dead_stores",
     "reuse_buffer",
     "pipeline",

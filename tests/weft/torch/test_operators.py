@@ -201,6 +201,17 @@ def test_sizes_that_only_a_part_computes_with():
     torch.testing.assert_close(fast(x), function(x), rtol=1e-4, atol=1e-4)
 
 
+def test_greatest_elements_of_nearly_equal_parts_of_sizes_that_vary():
+    def function(x):
+        return functional.adaptive_max_pool2d(x, (2, 3), return_indices=True)
+
+    options = {"fallback": "error"}
+    fast = torch.compile(function, backend="weft", dynamic=True, options=options)
+    for height, width in ((5, 7), (8, 9)):
+        x = torch.randn(2, 2, height, width)
+        torch.testing.assert_close(fast(x), function(x))
+
+
 def test_a_negative_integer_is_torchs():
     fast = torch.compile(lambda x, n: x * n + 1, backend="weft", dynamic=True)
     x = torch.randn(3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from xdsl.ir import Attribute
@@ -30,7 +30,6 @@ from weft.dialects.graph.core.algebra import Term, counted, joined, size_term
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import BOOL, F64, FLOATS, I64, UI64
 from weft.dialects.graph.regions.effects import AssertOp
-from weft.dialects.weights import Array
 
 
 def addmv(
@@ -214,38 +213,41 @@ def adaptive_max(
     rank: int, b: GraphBuilder, x: Term, output_size: list[ExprLike]
 ) -> tuple[Term, Term]:
     """The greatest elements of nearly equal parts of each spatial axis, and where they are."""
-    parts = only_static([Expr.of(each) for each in output_size], "adaptive pooling")
-    sizes = only_static(x.shape[-rank:], "adaptive pooling")
-    pairs = list(zip(sizes, parts, strict=True))
-    if all(part and size % part == 0 for size, part in pairs):
-        return pooling.max_pool(rank, b, x, [size // part for size, part in pairs])
+    parts, sizes = [Expr.of(each) for each in output_size], x.shape[-rank:]
+    pairs = [(size.constant, part.constant) for size, part in zip(sizes, parts, strict=True)]
+    kernel = [size // part for size, part in pairs if size and part and size % part == 0]
+    if len(kernel) == rank:
+        return pooling.max_pool(rank, b, x, kernel)
     lead = len(x.shape) - rank
-    tables: list[Any] = [_part_positions(size, part) for size, part in pairs]
-    flat = x.reshape([*x.shape[:lead], product(x.shape[lead:])])
-    places: Any = tables[0]
+    flat = x.reshape([*x.shape[:lead], product(sizes)])
+    tables = [_part_positions(b, size, part) for size, part in zip(sizes, parts, strict=True)]
+    positions = tables[0]
     for size, table in zip(sizes[1:], tables[1:], strict=True):
-        shape = (*places.shape[:-1], table.shape[0], places.shape[-1] * table.shape[1])
-        whole = places[..., None, :, None] * size + table[:, None, :]
-        places = whole.reshape(shape)
-    taps = places.shape[-1]
-    table = Term(b, b.constant_of(places.reshape(-1), I64))
+        *before, taps = positions.shape
+        own, more = table.shape
+        row = positions.reshape([*before, Expr.of(1), taps, Expr.of(1)]) * size_term(b, size, I64)
+        whole = row + table.reshape([own, Expr.of(1), more])
+        positions = whole.reshape([*before, own, taps * more])
+    taps = positions.shape[-1]
+    table = positions.reshape([positions.type.size])
     windows = flat.take(table, lead).reshape([*x.shape[:lead], *parts, taps])
     best = windows.of(
         b.arg_max(windows.value, axis=lead + rank, keepdims=False, select_last_index=False)
     )
-    rows = counted(b, len(places.reshape(-1, taps))).reshape(parts) * taps
+    rows = counted(b, product(parts)).reshape(parts) * size_term(b, taps, I64)
     indices = table.take(rows + best, 0)
     shape = [*x.shape[:lead], product(indices.shape[lead:])]
     values = b.gather_elements(flat.value, indices.reshape(shape).value, axis=lead)
     return flat.of(values).reshape(indices.shape), indices
 
 
-def _part_positions(size: int, parts: int) -> Array:
-    """The places `[parts, taps]` of nearly equal parts of an axis, the last one repeated."""
-    starts = np.arange(parts) * size // parts
-    ends = -(-(np.arange(parts) + 1) * size // parts)
-    taps = int((ends - starts).max()) if parts else 1
-    return np.minimum(starts[:, None] + np.arange(taps), ends[:, None] - 1)
+def _part_positions(b: GraphBuilder, size: Expr, parts: Expr) -> Term:
+    """The positions `[parts, taps]` of nearly equal parts of an axis, the last one repeated."""
+    whole, count = size_term(b, size, I64), size_term(b, parts, I64)
+    part = counted(b, parts).insert(1)
+    first, last = part * whole / count, ((part + 1) * whole + count - 1) / count
+    taps = Expr.of(1) if parts == 0 else size.ceildiv(parts) + 1
+    return (first + counted(b, taps).insert(0)).minimum(last - 1)
 
 
 def adaptive_max_backward(rank: int, b: GraphBuilder, dy: Term, x: Term, indices: Term) -> Term:

@@ -88,6 +88,21 @@ def with_packed_rows(problem: Problem, plan: Plan, target: Target) -> Plan | Non
     return replace(plan, packed_rows=True, row_block=block, k_block=size if size < depth else None)
 
 
+def packed_by_blocks(problem: Problem, plan: Plan) -> Plan | None:
+    """The plan with blocks of panels that were packed in front of all rows, each part of which its
+    thread packs right before it computes with it, while the next one is prefetched: nothing is
+    written to memory and read from there again. None where that would be another copy for each
+    block of rows, or is of columns that are strided or widened.
+    """
+    assert plan.panel is not None, "panels are packed"
+    panel = problem.factors[plan.panel]
+    plain = panel.along[plan.column].step == 1 and panel.computed_bits == panel.bits
+    few = plan.row_block is None and all(each.constant is not None for each in problem.extents)
+    if plan.packing != "whole" or plan.group is not None or not (plain and few):
+        return None
+    return replace(plan, packing="tile", per_tile=True, prefetched=True)
+
+
 def _part(depth: int, most: int, line: int) -> int:
     """About so many terms, whole lines of them: equal parts where there are such of half as many or
     more.

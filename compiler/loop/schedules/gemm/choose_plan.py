@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from weft.compiler.loop.schedules.gemm.blocks import blocked, with_packed_rows
+from weft.compiler.loop.schedules.gemm.blocks import blocked, packed_by_blocks, with_packed_rows
 from weft.compiler.loop.schedules.gemm.cost import Cost, cost, may_be_cold
 from weft.compiler.loop.schedules.gemm.matrix_cost import matrix_cost
 from weft.compiler.loop.schedules.gemm.plan import Plan
@@ -95,6 +95,8 @@ def rated_plans(problem: Problem, view: View, target: Target) -> tuple[Rated, ..
         blocks = blocked(problem, plan, target)
         if blocks is not None and (not dynamic or plan.rows == first.rows):
             plans[view, blocks] = None
+            by_thread = packed_by_blocks(problem, blocks)
+            plans |= {(view, by_thread): None} if by_thread is not None else {}
     for other in others:
         across = [first_plan(problem, other, target)]
         across += [] if dynamic else packed_plans(problem, other, target)

@@ -74,6 +74,9 @@ REREAD_LINE = 2.0
 PIECE_WORK = 2.0
 """Those for each multiply-add of a tile in between, beside which fewer pieces are under way."""
 
+PIECE_HIDDEN = 0.25
+"""Cycles of a piece that is prefetched that each multiply-add of the tiles of rows hides."""
+
 ROW_LINE = 40.0
 """Those of a line of tiles of rows, of which the next tiles read the rest."""
 
@@ -413,13 +416,12 @@ class ProductCost:
         if plan.terms > 1 or self.depth <= STREAMS:
             return cycles
         as_it_is = plan.packing in ("none", "tile") and self.panels > 1
-        if (
-            as_it_is
-            and self._in_pieces(self.panel, plan.column)
-            and self._is_cold(self.panel_bytes)
-        ):
+        in_pieces = self._in_pieces(self.panel, plan.column) and self._is_cold(self.panel_bytes)
+        if as_it_is and in_pieces:
             pieces = self.panel_bytes * 8 / self.panel.bits / plan.width
-            cycles += pieces * (PIECE + PIECE_WORK * plan.rows * plan.vectors)
+            work = plan.rows * plan.vectors
+            hidden = self.tiles * PIECE_HIDDEN if plan.prefetched else -PIECE_WORK
+            cycles += pieces * max(0.0, PIECE - hidden * work)
         if self._in_pieces(self.other, plan.row) and self._is_cold(self.other_bytes):
             cycles += self.other_bytes / LINE * ROW_LINE
         return cycles

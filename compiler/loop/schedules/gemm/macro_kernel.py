@@ -46,6 +46,7 @@ from weft.compiler.loop.schedules.gemm.pack_panels import (
     widen_rows,
 )
 from weft.compiler.loop.schedules.gemm.plan import Plan
+from weft.compiler.loop.schedules.gemm.prefetch_operands import prefetch_next_source
 from weft.compiler.loop.schedules.gemm.problem import Nests
 from weft.compiler.loop.schedules.gemm.register_tile import (
     pipeline_tiles,
@@ -200,12 +201,14 @@ def _tile_rows(
     if panel is not None and plan.packing in ("tile", "strided"):
         packing = pack_panel(panel, jo, ji, plan)
     several = (jo.extent.constant or 0) > 1
-    next_panel = panel if plan.prefetched and several else None
+    next_panel = panel if plan.prefetched and several and packing is None else None
     # Where one panel serves tiles of rows of several sizes, these stay inside the loop over panels:
     # the thread that packed or loaded a panel computes all rows with it.
     if packing is not None or (plan.shared and several):
         parts = split_tile_rows(inside, plan)
         outer, *_ = [tile_rows(part, plan, target, result, next_panel) for part in parts]
+        if packing and plan.prefetched and several:
+            prefetch_next_source(packing[0][0], jo, outer[-1])
         if packing and plan.packing == "tile":
             fill_with_first(packing, outer[-1])
         return [around[0]]
@@ -276,10 +279,13 @@ def _block_k(
         ki, *nest = perfect_nest(ko)[1 : len(sums) + len(taps) + 2]
         inner, nest = [ki, *nest[: len(taps)]], nest[len(taps) :]
         reorder(ko, *nest, *inner)
-        if plan.column_block is None:
-            pack_block(panel, ko, nest[-1], plan.lanes)
-        for part in split_tile_rows(nest[len(columns) :], plan):
-            tile_rows(part, plan, target, result, partial=True)
+        fill = None
+        if plan.column_block is None or plan.packing == "tile":
+            fill = pack_block(panel, ko, nest[-1], plan)
+        parts = split_tile_rows(nest[len(columns) :], plan)
+        tiles, *_ = [tile_rows(each, plan, target, result, partial=True) for each in parts]
+        if fill is not None and plan.prefetched:
+            prefetch_next_source(fill, ko, tiles[-1])
     return around[0]
 
 

@@ -293,15 +293,22 @@ def fill_with_first(fill: Sequence[tuple[ForOp, ...]], tiles: ForOp) -> None:
     compute_at(producer, k_loops[-1])
 
 
-def pack_block(panel: SSAValue, block: ForOp, ji: ForOp, lanes: int) -> None:
-    """Packs what one block of K reads of a panel on the thread's stack."""
+def pack_block(panel: SSAValue, block: ForOp, ji: ForOp, plan: Plan) -> ForOp:
+    """Packs what one block of K reads of a panel, or of a block of panels, on the thread's stack;
+    returns the outer loop that does so.
+    """
     axis = column_axis(accesses_to(panel, block)[0], ji)
     if axis is None:
         raise IllegalSchedule("contraction requires columns that one dim counts, got several")
     staged = stage_tile(panel, block, "scratch")
     buffer_type = buffer_type_of(staged.buffer)
-    pack(staged.buffer, dim_innermost(buffer_type, axis))
-    fill_panels(staged.load_in, axis, buffer_type.shape[axis].constant or 1, lanes)
+    size = buffer_type.shape[axis].constant or 1
+    if plan.column_block is not None and plan.width < size:
+        pack(staged.buffer, panels(buffer_type, axis, plan.width))
+        size = plan.width
+    else:
+        pack(staged.buffer, dim_innermost(buffer_type, axis))
+    return fill_panels(staged.load_in, axis, size, plan.lanes)[0][0]
 
 
 def pack_rows(outer: Sequence[ForOp], operand: SSAValue, target: Target) -> ForOp:

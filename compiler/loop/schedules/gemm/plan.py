@@ -67,7 +67,7 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     streamed: bool = False
     """Whether one row reads a matrix of long rows a few of its rows at a time."""
     prefetched: bool = False
-    """Whether the next panel of a weight is prefetched."""
+    """Whether the next panel of a weight, or what the next one is packed of, is prefetched."""
     terms: int = 1
     """Terms of a sum that one instruction adds up: those of the innermost reduction."""
     matrix: int | None = None

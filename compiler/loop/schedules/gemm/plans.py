@@ -400,19 +400,17 @@ class _Choice:
         return step.constant is None or step.constant * panel.bits // 8 >= PAGE
 
     def _prefetches(self, packing: Packing) -> bool:
-        """Whether the panel of the next tile of columns is better prefetched into L2 while the
-        tiles of rows over this one are computed: both take half of L2 at most, all panels are no
-        small part of it, and the time to load a panel is not divided among many tiles.
+        """Whether the panel of the next tile of columns, or what it is packed of by the thread that
+        reads it, is better prefetched into L2 while the tiles of rows over this one are computed:
+        both take half of L2 at most, all panels are no small part of it, and the time to load a
+        panel is not divided among many tiles.
         """
         panels = (self.columns or 0) // self.width
-        if (
-            self.problem.terms > 1
-            or not self._is_plain_weight()
-            or panels < ENOUGH_TASKS
-            or self.problem.outer != 2
-        ):
+        by_thread = packing == "tile" and self.per_tile and self.rows is not None
+        plain = by_thread or self._is_plain_weight()
+        if self.problem.terms > 1 or not plain or panels < ENOUGH_TASKS or self.problem.outer != 2:
             return False
-        in_panels = packing == "stored" or not self._panel.is_row_major
+        in_panels = by_thread or packing == "stored" or not self._panel.is_row_major
         if not in_panels or self._panel.computed_bits != self._panel.bits:
             return False
         if self.rows is not None and not 1 < self.rows // self.params.rows <= MOST_TILES:

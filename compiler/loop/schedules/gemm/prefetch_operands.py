@@ -9,15 +9,20 @@ over this one are computed:
 
 from __future__ import annotations
 
+from typing import Final
+
 from xdsl.ir import SSAValue
 
 from weft.compiler.loop.nest import accesses_to, loads_in, loops_in, stores_in
-from weft.compiler.loop.primitives import prefetch, stage_tile, tile, unroll
+from weft.compiler.loop.primitives import prefetch, prefetch_shares, stage_tile, tile, unroll
 from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_tile
 from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import LINE
 from weft.dialects.loop.ops import AllocOp, ForOp, enclosing_loops
 from weft.dialects.loop.scalar import width
+
+TERMS_BETWEEN: Final = 16
+"""Terms of a sum between prefetches of what the next panel is packed of."""
 
 
 def load_and_prefetch(source: SSAValue, at: ForOp, loop: ForOp, lanes: int, *, level: str) -> None:
@@ -41,6 +46,19 @@ def prefetch_panel(panel: SSAValue, around: ForOp, lanes: int) -> None:
     loops = enclosing_loops(accesses_to(panel, around)[0])
     k_loops = [loop for loop in loops if loop.reduction is not None]
     load_and_prefetch(panel, k_loops[-1], loops[0], lanes, level="L2")
+
+
+def prefetch_next_source(fill: ForOp, columns: ForOp, tiles: ForOp) -> None:
+    """Prefetches what the panel of the next tile of columns is packed of into L2 while the tiles of
+    rows over this one are computed, a few of its lines in front of each few terms: lines that no
+    prefetcher foresees come one behind the other, while all tiles are multiplied.
+    """
+    k_loop = [loop for loop in loops_in(tiles) if loop.reduction is not None][-1]
+    if (k_loop.extent.constant or 0) > TERMS_BETWEEN:
+        k_loop = tile(k_loop, TERMS_BETWEEN).inner
+    source = loads_in(fill)[0]
+    if stride(source, columns) != 0:
+        unroll(prefetch_shares(source, columns, k_loop))
 
 
 def prefetch_rows(tiles: ForOp) -> None:

@@ -129,9 +129,19 @@ class MatrixProduct(Struct, frozen=True, eq=False):
         factors = self.by_rows, self.by_columns
         for loop in reversed(enclosing_loops(self.reductions[0])):
             indexed = [each for each in factors if loop.index in each.operands_]
-            if loop.extent != 1 and indexed:
+            if (loop.extent != 1 or self._goes_on_behind(loop)) and indexed:
                 return indexed[0] if len(indexed) == 1 else None
         return None
+
+    def _goes_on_behind(self, loop: ForOp) -> bool:
+        """Whether the loop behind one multiplies the same factors, as behind the first iteration of
+        one that is pipelined.
+        """
+        following = loop.next_op
+        if not isinstance(following, ForOp):
+            return False
+        loads = {op.buffer for op in following.walk() if isinstance(op, LoadOp)}
+        return {self.by_rows.buffer, self.by_columns.buffer} <= loads
 
     @staticmethod
     def repeated_by(loop: ForOp) -> MatrixProduct | None:

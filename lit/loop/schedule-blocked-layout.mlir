@@ -129,3 +129,24 @@ loop.kernel @sum_of_powers[n](%x: !loop.buffer<[8, n], f32, [(d0 floordiv 8), d1
     }
   }
 }
+
+// -----
+
+// What combines all of a buffer goes through it as it is stored: vectors of neighbours, not of rows of pixels that are 16
+// numbers apart.
+// CHECK-LABEL: loop.kernel @greatest
+// CHECK: loop.for %[[O:[a-z_0-9]+]] = 0 to 18 reduction(max) {
+// CHECK-NEXT: loop.for %[[I:[a-z_0-9]+]] = 0 to 32 unroll vector(8) {
+// CHECK-NEXT: loop.load %x[0, (%[[I]] mod 8) + 8 *
+loop.kernel @greatest(%x: !loop.buffer<[1, 16, 6, 6], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 2, 6, 6, 8]>, %y: !loop.buffer<[1], f32>) {
+  loop.for %c = 0 to 16 reduction(max) {
+    loop.for %h = 0 to 6 reduction(max) {
+      loop.for %p = 0 to 6 reduction(max) {
+        %v = loop.load %x[0, %c, %h, %p] : !loop.buffer<[1, 16, 6, 6], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 2, 6, 6, 8]>
+        %m = loop.load %y[0] : !loop.buffer<[1], f32>
+        %r = arith.maximumf %m, %v : f32
+        loop.store %r, %y[0] : !loop.buffer<[1], f32>
+      }
+    }
+  }
+}

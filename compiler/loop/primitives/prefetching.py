@@ -31,6 +31,7 @@ def prefetch(
     level: str = "L1",
     before: ForOp | None = None,
     around: ForOp | None = None,
+    shared_by: ForOp | None = None,
 ) -> tuple[ForOp, ...]:
     """Prefetches what a load reads, or the lines that a store writes to, `distance` iterations
     later of a loop around it, into L1 or L2 (level="L2").
@@ -48,13 +49,23 @@ def prefetch(
 
         ->  for i:  for k < 8:  prefetch x[i + (k + 1) floordiv 8, (k + 1) mod 8]
 
+    Each iteration of a loop that it is `shared_by`, which does not index the access, prefetches a
+    part of the lines. Those of a product of tiles follow its step.
+
+        for jo:  for io < 8:  for k matrix:  for j < 32:  for w < 16:  S(x[io], y[jo, k, w, j])
+        ->  for jo:  for io < 8:  for k matrix:  for j < 32:  for w < 16:  S(..)
+                                                 for p = 2*io to 2*io + 2:  prefetch y[jo + 1, k, p]
+
     Returns the loops made for that. It changes no value, and nothing behind the end of the buffer
     is read. Raises IllegalSchedule for a loop that is not around the access or does not index it,
     for an access that loaded values index, for a local buffer, for a loop between whose inner loops
-    depend on each other, and for a loop of dynamic length with a loop `around` it.
+    depend on each other, for a loop of dynamic length with a loop `around` it, and where the
+    iterations that share the lines do not divide them.
     """
     _require_forward(access, loop, distance, level)
     loops = _over_lines(access, loop, before) if before is not None else {}
+    if shared_by is not None:
+        _share(loops, shared_by, access)
     later: dict[Atom, Expr] = {old.index: Expr.atom(new.index) for old, new in loops.items()}
     later |= _later(loop, distance, around)
     index = [expr.substitute(later) for expr in subscripts(access)]
@@ -62,6 +73,8 @@ def prefetch(
     if level == "L2":
         op.properties["locality"] = IntAttr(2)
     point = InsertPoint.before(before or access)
+    if before is not None and isinstance(step := before.parent_op(), ForOp) and step.matrix:
+        point = InsertPoint.after(before)
     for new in loops.values():
         Rewriter.insert_op(new, point)
         point = InsertPoint.at_end(new.body.block)
@@ -157,9 +170,25 @@ def _over_lines(access: AccessOp, loop: ForOp, before: ForOp) -> dict[ForOp, For
         if bounds & indices:
             rule = "loops that do not depend on each other"
             raise IllegalSchedule(f"prefetch requires {rule}, got {describe(each)}")
-        contiguous = address.is_affine_in(each.index) and address.coefficient(each.index) == 1
-        line = LINE * 8 // width(access.buffer_type.element) if contiguous else 1
+        apart = address.coefficient(each.index) if address.is_affine_in(each.index) else None
+        distance = LINE if apart is None else apart.constant or LINE
+        line = max(1, LINE * 8 // width(access.buffer_type.element) // abs(distance))
         new = ForOp.of(each.lower, each.upper, step=max(line, each.step.data))
         new.index.name_hint = "p"
         found[each] = new
     return found
+
+
+def _share(loops: dict[ForOp, ForOp], shared_by: ForOp, access: AccessOp) -> None:
+    """Divides the iterations of one of the loops among those of another one."""
+    count, position = shared_by.extent.constant, Expr.atom(shared_by.index)
+    for old, new in loops.items():
+        iterations = new.extent.constant
+        if new.lower != 0 or not count or not iterations or iterations % count:
+            continue
+        size = iterations // count * new.step.data
+        loops[old] = ForOp.of(position * size, (position + 1) * size, step=new.step.data)
+        loops[old].index.name_hint = "p"
+        return
+    got = f"{describe(access)} and {describe(shared_by)} with {shared_by.extent}"
+    raise IllegalSchedule(f"prefetch requires lines that a loop's iterations divide, got {got}")

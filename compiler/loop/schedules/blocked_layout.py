@@ -2,6 +2,8 @@
 the one within a block becomes the innermost, where it is a vector.
 
     for c:  for h:  for w:  S(c, h, w)   ->   for co:  for h:  for w:  for ci:  S(16*co + ci, h, w)
+
+So does one that combines all of such a buffer, which it then reads in its order.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
     """Tiles the nests that have no marks yet; yields no name, for others make them fast."""
     for loop in unscheduled(kernel):
         nest = perfect_nest(loop)
-        if loops_in(nest[-1]) or any(level.reduction is not None for level in nest):
+        if loops_in(nest[-1]) or len({level.reduction for level in nest}) > 1:
             continue
         lanes = lanes_of([loop], target)
         channels = _channels(nest, lanes)

@@ -122,9 +122,14 @@ def is_streaming_store(store: StoreOp, target: Target) -> bool:
     return filled >= least and filled + sum(operands.values()) > target.l3_bytes
 
 
-def exceeds_l2(store: StoreOp, target: Target) -> bool:
-    """Whether a store fills an argument of which L2 keeps less than half."""
-    return not isinstance(store.buffer.owner, AllocOp) and _bytes_of(store) >= 2 * target.l2_bytes
+def streams_past_caches(store: StoreOp, target: Target) -> bool:
+    """Whether a store fills an argument of which L2 keeps less than half, and its innermost loop
+    whole lines: a part of one is read from memory to be written.
+    """
+    local = isinstance(store.buffer.owner, AllocOp)
+    size = width(store.buffer_type.element) // 8
+    filled = (enclosing_loops(store)[-1].extent.constant or 0) * size
+    return not local and _bytes_of(store) >= 2 * target.l2_bytes and filled >= LINE
 
 
 def _bytes_of(access: AccessOp) -> int:

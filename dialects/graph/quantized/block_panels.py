@@ -55,6 +55,11 @@ ROW_WORDS = 16
 PANEL_DEPTH = 256
 """Terms of a panel at most, but for a longer block: as floats they fill most of L1."""
 
+WORD_DEPTH = 512
+"""The same of words of one part: of fewer, sums are loaded and stored for as long as the products
+of a tile take; of more, L1 does not keep the panel while tiles of rows pass.
+"""
+
 KEPT_BYTES = 1 << 20
 """Of rows that are multiplied with each panel: L2 keeps them while panels are unpacked."""
 
@@ -255,7 +260,7 @@ class WordProduct(PanelProduct, frozen=True):
         return words
 
     def _most_depth(self) -> int:
-        return PANEL_DEPTH // self.weight_parts
+        return WORD_DEPTH if self.row_parts == 1 else PANEL_DEPTH // self.weight_parts
 
     def _kept_rows(self, depth: int) -> int:
         row_bytes = depth * 4 * self.row_parts // WORD_TERMS

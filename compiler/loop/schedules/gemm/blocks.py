@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from weft.compiler.loop.primitives.matrix import TILE_WORDS
 from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.gemm.problem import Problem
 from weft.compiler.target.target import LINE, PAGE, Target
@@ -31,8 +32,14 @@ FEW_ROWS = 64
 UNKNOWN_ROWS = 128
 """Those of a block of an unknown number of rows, of which the last ones are no whole block."""
 
+KEPT = 0.75
+"""Of L1, by the part of a panel that tiles of rows pass which are not kept there."""
+
 LEAST_BLOCKS = 8
 """Fewer are too few for threads to share."""
+
+LARGEST_COPY = 512 * 1024
+"""Bytes of packed rows for which threads of most hosts have room on the stack."""
 
 
 def blocked(problem: Problem, plan: Plan, target: Target) -> Plan | None:
@@ -57,6 +64,28 @@ def blocked(problem: Problem, plan: Plan, target: Target) -> Plan | None:
     if size >= depth or block < 1 or rows == 0:
         return None
     return replace(plan, k_block=size, sum_block=size * terms, column_block=block, row_block=rows)
+
+
+def with_packed_rows(problem: Problem, plan: Plan, target: Target) -> Plan | None:
+    """The plan of registers that hold tiles of matrices, with blocks of rows that are packed for
+    all panels, and a long K in parts. None for other plans, rows that are read in no words, and
+    where threads would share too few blocks of those that a stack has room for.
+    """
+    plain = plan.matrix is not None and not plan.batch and plan.packing in ("stored", "whole")
+    if not plain or plan.row is None or plan.panel is None or problem.outer != 2:
+        return None
+    other, (words, *taps) = problem.factors[1 - plan.panel], problem.reductions
+    rows, depth = problem.extents[plan.row].constant, problem.extents[words].constant
+    if taps or rows is None or depth is None or other.along[words].step != 1:
+        return None
+    most = min(rows // LEAST_BLOCKS, LARGEST_COPY * 8 // (depth * other.bits))
+    blocks = (n for n in range(most // plan.rows * plan.rows, plan.rows, -plan.rows))
+    block = next((size for size in blocks if rows % size == 0), None)
+    if block is None:
+        return None
+    held = int(KEPT * target.l1_bytes * 8 // (plan.width * other.bits)) // TILE_WORDS * TILE_WORDS
+    size = _part(depth, held, plan.matrix or 1)
+    return replace(plan, packed_rows=True, row_block=block, k_block=size if size < depth else None)
 
 
 def packed_by_blocks(problem: Problem, plan: Plan) -> Plan | None:

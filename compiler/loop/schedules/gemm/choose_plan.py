@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from weft.compiler.loop.schedules.gemm.blocks import blocked, packed_by_blocks
+from weft.compiler.loop.schedules.gemm.blocks import blocked, packed_by_blocks, with_packed_rows
 from weft.compiler.loop.schedules.gemm.cost import Cost, cost, may_be_cold
+from weft.compiler.loop.schedules.gemm.matrix_cost import matrix_cost
 from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.gemm.plans import first_plan, packed_plans, tile_plans
 from weft.compiler.loop.schedules.gemm.problem import Problem
@@ -84,6 +85,9 @@ def rated_plans(problem: Problem, view: View, target: Target) -> tuple[Rated, ..
     if not _has_cost(view, first):
         return tuple(Rated(each, ()) for each in firsts)
     plans = {(view, each): None for each in firsts}
+    packed = with_packed_rows(problem, first, target)
+    if packed is not None:
+        plans[view, packed] = None
     tiled = list(tile_plans(problem, view, target))
     if not dynamic:
         plans |= {(view, plan): None for plan in tiled}
@@ -105,10 +109,11 @@ def rate(problem: Problem, view: View, plan: Plan, target: Target) -> Rated:
     """A plan with its costs."""
     if not _has_cost(view, plan):
         return Rated(plan, ())
+    expect = cost if plan.matrix is None else matrix_cost
     ways = (True, False) if may_be_cold(problem, target) else (False,)
+    sizes = _sampled(problem)
     return Rated(
-        plan,
-        tuple(cost(each, plan, target, cold=cold) for each in _sampled(problem) for cold in ways),
+        plan, tuple(expect(each, plan, target, cold=cold) for each in sizes for cold in ways)
     )
 
 
@@ -117,7 +122,8 @@ def _has_cost(view: View, plan: Plan) -> bool:
     cache holds a panel.
     """
     alone = view.panel is None or view.row is None or view.narrow
-    return not alone and (plan.k_block is None or plan.column_block is not None)
+    packed = plan.column_block is not None or plan.matrix is not None
+    return not alone and (plan.k_block is None or packed)
 
 
 def _sampled(problem: Problem) -> list[Problem]:

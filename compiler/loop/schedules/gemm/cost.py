@@ -14,7 +14,6 @@ from math import ceil, gcd, prod
 from msgspec import Struct
 from msgspec.structs import replace
 
-from weft.compiler.loop.primitives.matrix import TILE_ROWS
 from weft.compiler.loop.schedules.gemm.blocks import LEAST_BLOCKS, inside_loops
 from weft.compiler.loop.schedules.gemm.caches import FULL, Caches, Moved, crossed, spread
 from weft.compiler.loop.schedules.gemm.loop_order import SCATTERED, kept_bytes
@@ -120,7 +119,7 @@ def cost(problem: Problem, plan: Plan, target: Target, *, cold: bool = False) ->
     """The time of a contraction whose extents are constant by a plan: the factors come from the
     last cache where that has room for them, or, where they are `cold`, from memory.
     """
-    return _Product(problem, plan, target, cold=cold).cost()
+    return ProductCost(problem, plan, target, cold=cold).cost()
 
 
 def may_be_cold(problem: Problem, target: Target) -> bool:
@@ -132,7 +131,7 @@ def may_be_cold(problem: Problem, target: Target) -> bool:
     return any(each.bytes > least[each.is_weight] for each in problem.factors)
 
 
-class _Product:
+class ProductCost:
     """What the terms have in common: the sizes by the parts that loops play in the plan, in
     elements, and the bytes of both factors.
     """
@@ -232,8 +231,6 @@ class _Product:
         accumulators of the term before are there; then its blocks' sums and its stores.
         """
         target, plan = self.target, self.plan
-        if plan.matrix is not None:
-            return self._matrix_tile(rows, vectors, plan.matrix)
         work = rows * vectors / target.fma_ports
         ports = target.cost.load_ports
         loads = (rows / max(2.0, ports) + vectors * self.loads / ports) / LOADED
@@ -247,16 +244,6 @@ class _Product:
             return self.depth * term + stored + rows * vectors * copied
         stored = self._stored(rows) + 2.0 * (blocks - 1)
         return self.depth * term + TILE_START + rows * vectors * stored
-
-    def _matrix_tile(self, rows: int, vectors: int, words: int) -> float:
-        """One tile in registers that hold tiles of matrices: until these are multiplied or loaded,
-        a row of one after the other; then its stores, and loads of what was stored.
-        """
-        registers = ceil(rows / TILE_ROWS)
-        work = float(rows * vectors)
-        loads = (rows + registers * vectors * words) / self.target.cost.load_ports
-        read = STORED + (TRANSPOSED if self.transposed else 0.0)
-        return self.depth / words * max(work, loads) + TILE_START + rows * vectors * (STORED + read)
 
     def _stored(self, rows: int) -> float:
         """The cycles in which a vector of a tile goes to memory: as it is, transposed in registers

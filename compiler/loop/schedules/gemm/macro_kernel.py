@@ -32,6 +32,7 @@ from weft.compiler.loop.schedules.gemm.loop_order import (
     keep_panels,
     order_by_traffic,
 )
+from weft.compiler.loop.schedules.gemm.matrix_blocks import block_rows
 from weft.compiler.loop.schedules.gemm.pack_panels import (
     column_axis,
     dim_of_terms,
@@ -176,15 +177,15 @@ def _tile_part(chain: Sequence[ForOp], operands: _Operands) -> list[ForOp]:
     jo, ji = tile_columns(columns, plan)
     around, inside = [*others[:batch], jo], [*others[batch:], ji]
     reorder(*around, *inside)
-    if plan.k_block is not None and plan.row_block is not None:
+    if plan.k_block is None or plan.matrix is not None:
+        return _tile_rows(around, inside, operands)
+    if plan.row_block is not None:
         blocks, *left = split_blocks([*around, *inside], len(around), plan.row_block)
         tops = [_block_k(blocks[: len(around)], blocks[len(around) :], plan.k_block, operands)]
         for part in left:
             tops += _tile_rows(part[: len(around)], part[len(around) :], operands)
         return tops
-    if plan.k_block is not None:
-        return [_block_k(around, inside, plan.k_block, operands)]
-    return _tile_rows(around, inside, operands)
+    return [_block_k(around, inside, plan.k_block, operands)]
 
 
 def _tile_rows(
@@ -226,9 +227,10 @@ def _order_tiles(
     """Orders the loops around tiles: rows outermost where they are packed, else what is parallel
     and loads least into L2, unless they are `ordered` by panels. Returns the outer loop.
     """
-    plan, target, _, rows, _ = operands
-    if plan.packed_rows and rows is not None:
-        return pack_rows(outer, rows, target)
+    plan, target, panel, rows, _ = operands
+    if plan.packed_rows and rows is not None and panel is not None:
+        blocks = plan.row_block is not None
+        return block_rows(outer, rows, panel, plan) if blocks else pack_rows(outer, rows, target)
     if plan.narrow and plan.has_rows and _is_contiguous(columns, plan.width):
         outer = list(reorder(*(loop for loop in outer if loop is not columns), columns))
     if plan.batch:

@@ -7,16 +7,16 @@ from math import prod
 
 from weft.compiler.loop.layouts import LONGEST_STRIDE
 from weft.compiler.loop.primitives.matrix import TILE_WORDS
+from weft.compiler.loop.schedules.gemm.caches import (
+    conflict_in_l1,
+    has_page_stride,
+    set_conflicts,
+)
 from weft.compiler.loop.schedules.gemm.gemv import ROWS as STREAMS
 from weft.compiler.loop.schedules.gemm.pack_panels import LARGEST_PANEL
 from weft.compiler.loop.schedules.gemm.plan import Packing, Plan
 from weft.compiler.loop.schedules.gemm.problem import Along, Operand, Problem
 from weft.compiler.loop.schedules.gemm.register_tile import LEAST_MATRIX_ROWS
-from weft.compiler.loop.schedules.gemm.set_conflicts import (
-    conflict_in_l1,
-    has_page_stride,
-    set_conflicts,
-)
 from weft.compiler.loop.schedules.gemm.tile_params import (
     LONGEST_UNROLL,
     Params,

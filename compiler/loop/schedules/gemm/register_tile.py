@@ -41,6 +41,7 @@ from weft.compiler.loop.primitives import (
     unroll,
 )
 from weft.compiler.loop.schedules.gemm.blocked_summation import block_long_sum
+from weft.compiler.loop.schedules.gemm.matrix_blocks import split_parts
 from weft.compiler.loop.schedules.gemm.pack_panels import column_axis
 from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.gemm.prefetch_operands import (
@@ -52,8 +53,8 @@ from weft.compiler.loop.schedules.gemm.remainders import is_whole, rows_of_tile,
 from weft.compiler.loop.schedules.gemm.tile_params import LONGEST_UNROLL, leaves_room
 from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_tile
 from weft.compiler.loop.schedules.innermost_loops import (
-    exceeds_l2,
     main_and_remainder,
+    streams_past_caches,
     transpose_copy,
 )
 from weft.compiler.loop.strides import is_strided, stride
@@ -139,7 +140,7 @@ def _multiply_tiles(
     """
     assert plan.matrix is not None, "a plan of tiles of matrices says of how many words"
     totals, staged = result, []
-    if not _is_stored_as_it_is(result, around, inner, target):
+    if plan.k_block is not None or not _is_stored_as_it_is(result, around, inner, target):
         totals, staged = _stage_accumulators(result, around, inner[-1], plan.lanes, "scratch")
     for nest in (*_distribute(inner), *staged):
         taps = [loop for loop in perfect_nest(nest[0]) if loop not in nest]
@@ -150,7 +151,9 @@ def _multiply_tiles(
         words = next(loop for loop in taps if _is_in_words(loop, terms, plan))
         tiles = tile(words, plan.matrix)
         sums = [tiles.outer if loop is words else loop for loop in taps]
-        matrix_product(reorder(*sums, *nest, tiles.inner, terms)[0])
+        steps, *_ = reorder(*sums, *nest, tiles.inner, terms)
+        for part in split_parts(steps, plan):
+            matrix_product(part)
 
 
 def _unroll_around(nest: Sequence[ForOp], sums: SSAValue, plan: Plan) -> None:
@@ -192,8 +195,8 @@ def _transpose_blocks(nest: Sequence[ForOp], sums: SSAValue, plan: Plan) -> None
 
 def pipeline_tiles(top: ForOp, target: Target) -> None:
     """Computes what reads the sums of a tile in registers among the products of the next one, which
-    take so long that vectors are idle meanwhile. Results that L2 does not keep are stored past the
-    caches: to read lines before they are written takes longer than the products.
+    take so long that vectors are idle meanwhile. Whole lines of results that L2 does not keep are
+    stored past the caches: to read lines before they are written takes longer than the products.
     """
     products = [loop for loop in loops_in(top) if loop.matrix is not None]
     for sums in products:
@@ -204,7 +207,7 @@ def pipeline_tiles(top: ForOp, target: Target) -> None:
             with suppress(IllegalSchedule):  # it reads more than the sums
                 pipeline(sums, epilogue)
     for store in stores_in(top) if products else ():
-        if exceeds_l2(store, target):
+        if streams_past_caches(store, target):
             with suppress(IllegalSchedule):  # the kernel reads it again
                 nontemporal(store)
 

@@ -4,14 +4,14 @@
 // CHECK-LABEL: loop.kernel @k
 // CHECK: loop.for %i = 0 to 4 {
 // CHECK-NEXT: loop.for %p = 0 to 2 {
-// CHECK-NEXT: loop.prefetch %x[((2 * %i + %p) mod 8), %j + 1] locality(2) : !loop.buffer<[8, 6], f32>
+// CHECK-NEXT: loop.prefetch %x[((2 * %i + %p) mod 8), %j + 1] locality(2) : !loop.buffer<[8, 20], f32>
 // CHECK-NEXT: }
 // CHECK-NEXT: loop.for %t = 0 to 8 {
-loop.kernel @k(%x: !loop.buffer<[8, 6], f32>, %y: !loop.buffer<[6, 4, 8], f32>) {
+loop.kernel @k(%x: !loop.buffer<[8, 20], f32>, %y: !loop.buffer<[6, 4, 8], f32>) {
   loop.for %j = 0 to 6 {
     %c = loop.alloc scratch : !loop.buffer<[8], f32>
     loop.for %k = 0 to 8 {
-      %v = loop.load %x[%k, %j] : !loop.buffer<[8, 6], f32>
+      %v = loop.load %x[%k, %j] : !loop.buffer<[8, 20], f32>
       loop.store %v, %c[%k] : !loop.buffer<[8], f32>
     }
     loop.for %i = 0 to 4 {

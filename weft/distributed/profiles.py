@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import msgspec
 import numpy as np
@@ -18,6 +18,9 @@ from weft.compiler.machine.python.profile import Profile
 from weft.dialects.weights import Array
 from weft.distributed.messages import Messages
 from weft.distributed.world import world
+
+_PROFILES: Final = msgspec.msgpack.Decoder(Profile)
+"""Made once: ranks that are threads may not make what describes a type at the same time."""
 
 
 class RankProfiles(Struct, frozen=True):
@@ -71,7 +74,7 @@ def profiles_of_ranks(profile: Profile) -> RankProfiles:
             messages.send(other, 0, np.array([own.size]))
             messages.send(other, 1, own)
     found = [own if other == here.rank else _received(messages, other) for other in others]
-    return RankProfiles.of([msgspec.msgpack.decode(each.data, type=Profile) for each in found])
+    return RankProfiles.of([_PROFILES.decode(each.data) for each in found])
 
 
 def _received(messages: Messages, other: int) -> Array:

@@ -43,6 +43,7 @@ _DESCRIBED: Final = "jax"
 _PREFIX: Final = "jax"
 """Of the symbols of all programs, which share what was read of the run time."""
 
+_DESCRIPTIONS: Final = msgspec.json.Decoder(Description)
 
 _NAME: Final = re.compile(r'(?<=^module )@("[^"]*"|[^\s"]+)')
 """A program's name, where its text has one: JAX's is that of a function."""
@@ -137,12 +138,12 @@ def _found_or_made(text: str, arrays: Sequence[Array]) -> tuple[Description, Com
     if key is not None:
         found = cache.find(key, plain.target)
         if found is not None:
-            described = msgspec.convert(found.metadata[_DESCRIBED], Description)
+            described = _DESCRIPTIONS.decode(found.metadata[_DESCRIBED])
             return replace(described, name=_name_of(text)), found
     imported, donated, described = importing.import_program(text, arrays)
     options = plain.changed(donate=donated) if donated else plain
     compiled = compile_cached(imported, options, cache)
     if key is not None:
-        metadata = {**compiled.metadata, _DESCRIBED: msgspec.to_builtins(described)}
+        metadata = {**compiled.metadata, _DESCRIBED: msgspec.json.encode(described).decode()}
         compiled = cache.keep(key, replace(compiled, metadata=metadata))
     return described, compiled

@@ -32,6 +32,9 @@ class Calibration(Struct, frozen=True):
     cost: CostModel
 
 
+_CALIBRATIONS: Final = msgspec.json.Decoder(Calibration)
+
+
 def calibration_path(cpu: str, features: Mapping[str, bool]) -> Path:
     """The file for a CPU with these features, which may not be there."""
     names = ",".join(sorted(name for name, on in features.items() if on))
@@ -50,7 +53,7 @@ def read_calibration(path: Path) -> CostModel | None:
     except OSError as error:
         raise OptionError(_wrong(path, error.strerror)) from error
     try:
-        found = msgspec.json.decode(data, type=Calibration)
+        found = _CALIBRATIONS.decode(data)
     except msgspec.DecodeError as error:
         raise OptionError(_wrong(path, error)) from error
     numbers = asdict(found.cost)

@@ -70,3 +70,26 @@ func.func @other_pools(%x: !graph.tensor<[1, 2, 4], f32>) -> (!graph.tensor<[1, 
   %c = graph.average_pool %r {kernel = array<i64: 2>, pads = array<i64: 1, 1>, ceil_mode = false, count_include_pad = false} : (!graph.tensor<[1, 2, 5], f32>) -> !graph.tensor<[1, 2, 6], f32>
   func.return %a, %b, %c : !graph.tensor<[1, 2, 4], f32>, !graph.tensor<[1, 2, 5], f32>, !graph.tensor<[1, 2, 6], f32>
 }
+
+// -----
+
+// A padded convolution reads no columns that it steps over with a single tap.
+// CHECK-LABEL: func.func @single_tap
+// CHECK-NEXT: %[[S:[a-z_0-9]+]] = graph.slice %x {starts = #graph.shape<[0, 0, 0, 0]>, sizes = #graph.shape<[n, 2, h, 3]>, steps = array<i64: 1, 1, 1, 3>}
+// CHECK-NEXT: graph.conv %[[S]], %w {group = 1 : i64, strides = array<i64: 2, 1>, pads = array<i64: 1, 0, 1, 0>}
+func.func @single_tap(%x: !graph.tensor<[n, 2, h, 8], f32>, %w: !graph.tensor<[4, 2, 3, 1], f32>) -> !graph.tensor<[n, 4, (h - 1) floordiv 2 + 1, 3], f32> {
+  %y = graph.conv %x, %w {group = 1 : i64, strides = array<i64: 2, 3>, pads = array<i64: 1, 0, 1, 0>} : (!graph.tensor<[n, 2, h, 8], f32>, !graph.tensor<[4, 2, 3, 1], f32>) -> !graph.tensor<[n, 4, (h - 1) floordiv 2 + 1, 3], f32>
+  func.return %y : !graph.tensor<[n, 4, (h - 1) floordiv 2 + 1, 3], f32>
+}
+
+// -----
+
+// Where nothing is padded an image is read where it is, and padding along the axis moves what is stepped over.
+// CHECK-LABEL: func.func @other_steps
+// CHECK-NOT: graph.slice
+// CHECK: func.return
+func.func @other_steps(%x: !graph.tensor<[1, 2, 9, 9], f32>, %w: !graph.tensor<[4, 2, 3, 1], f32>) -> (!graph.tensor<[1, 4, 4, 5], f32>, !graph.tensor<[1, 4, 5, 6], f32>) {
+  %y = graph.conv %x, %w {group = 1 : i64, strides = array<i64: 2, 2>} : (!graph.tensor<[1, 2, 9, 9], f32>, !graph.tensor<[4, 2, 3, 1], f32>) -> !graph.tensor<[1, 4, 4, 5], f32>
+  %z = graph.conv %x, %w {group = 1 : i64, strides = array<i64: 2, 2>, pads = array<i64: 1, 1, 1, 1>} : (!graph.tensor<[1, 2, 9, 9], f32>, !graph.tensor<[4, 2, 3, 1], f32>) -> !graph.tensor<[1, 4, 5, 6], f32>
+  func.return %y, %z : !graph.tensor<[1, 4, 4, 5], f32>, !graph.tensor<[1, 4, 5, 6], f32>
+}

@@ -1,4 +1,6 @@
-"""Padding in front of a window becomes the window's own, where its value counts for nothing."""
+"""Padding in front of a window becomes the window's own, where its value counts for nothing; padded
+convolutions read no elements that they step over along an axis where they have a single tap.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ from weft.compiler.graph.simplify.rewrites.expressions import (
 from weft.dialects.graph.core.accumulate import lowest
 from weft.dialects.graph.core.algebra import Term, shape_attr
 from weft.dialects.graph.core.elementwise import is_splat
+from weft.dialects.graph.core.types import type_of
 from weft.dialects.graph.core.window import Window, WindowOp
 from weft.dialects.graph.ops.conv import ConvOp
 from weft.dialects.graph.ops.pool import AveragePoolOp, MaxPoolOp
@@ -68,6 +71,24 @@ def _into_average_pool(m: Match) -> Term | None:
     return _wider(m, window, count_include_pad=True) if counted and _pads_with(pad, 0) else None
 
 
+def _without_skipped(m: Match) -> Term | None:
+    """What is stepped over is not copied into the padded image."""
+    conv, image = m.op("window", ConvOp), m.values["x"]
+    window, shape = conv.window(), type_of(conv.result).shape
+    ends = zip(window.kernel, window.strides, window.before, window.after, strict=True)
+    skipped = [kernel == 1 and step > 1 and low == high == 0 for kernel, step, low, high in ends]
+    if not window.is_padded or not any(skipped):
+        return None
+    sizes, steps = list(type_of(image).shape), [1] * len(shape)
+    for axis, skips in enumerate(skipped):
+        if skips:
+            sizes[2 + axis], steps[2 + axis] = shape[2 + axis], window.strides[axis]
+    starts = shape_attr([0] * len(sizes))
+    read = m.b.slice(image, starts=starts, sizes=shape_attr(sizes), steps=steps)
+    strides = [1 if skips else each for skips, each in zip(skipped, window.strides, strict=True)]
+    return m.again(conv, read, *conv.slots()[1:], strides=strides)
+
+
 def _padded(op_class: type[WindowOp]) -> Operator:
     padded = graph.pad(x, mode="constant").named("pad").alone()
     return Operator((op_class,), (padded,)).named("window")
@@ -77,4 +98,5 @@ WINDOWS = (
     Rewrite("pad in front of convolution", _padded(ConvOp), _into_convolution),
     Rewrite("pad in front of max pool", _padded(MaxPoolOp), _into_max_pool),
     Rewrite("pad in front of average pool", _padded(AveragePoolOp), _into_average_pool),
+    Rewrite("steps of a single tap", Operator((ConvOp,), (x,)).named("window"), _without_skipped),
 )

@@ -1,6 +1,8 @@
-"""The primitive that prefetches."""
+"""The primitives that prefetch."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from xdsl.dialects.builtin import IntAttr
 from xdsl.ir import SSAValue
@@ -56,29 +58,22 @@ def prefetch(
         ->  for jo:  for io < 8:  for k matrix:  for j < 32:  for w < 16:  S(..)
                                                  for p = 2*io to 2*io + 2:  prefetch y[jo + 1, k, p]
 
-    Returns the loops made for that. It changes no value, and nothing behind the end of the buffer
-    is read. Raises IllegalSchedule for a loop that is not around the access or does not index it,
-    for an access that loaded values index, for a local buffer, for a loop between whose inner loops
-    depend on each other, for a loop of dynamic length with a loop `around` it, and where the
-    iterations that share the lines do not divide them.
+    Returns the loops made. No value changes, and nothing behind the buffer's end is read. Raises
+    IllegalSchedule for a loop that is not around the access or does not index it, for an access
+    that loaded values index, for a local buffer, for a loop between whose inner loops depend on
+    each other, for a loop of dynamic length `around`, and where lines are not divided among iterations.
     """
     _require_forward(access, loop, distance, level)
     loops = _over_lines(access, loop, before) if before is not None else {}
     if shared_by is not None:
         _share(loops, shared_by, access)
-    later: dict[Atom, Expr] = {old.index: Expr.atom(new.index) for old, new in loops.items()}
-    later |= _later(loop, distance, around)
-    index = [expr.substitute(later) for expr in subscripts(access)]
-    op = PrefetchOp.of(access.buffer, index)
-    if level == "L2":
-        op.properties["locality"] = IntAttr(2)
-    point = InsertPoint.before(before or access)
-    if before is not None and isinstance(step := before.parent_op(), ForOp) and step.matrix:
-        point = InsertPoint.after(before)
+    later = _later(loop, distance, around)
+    later |= {old.index: Expr.atom(new.index) for old, new in loops.items()}
+    point = _point(access, before)
     for new in loops.values():
         Rewriter.insert_op(new, point)
         point = InsertPoint.at_end(new.body.block)
-    Rewriter.insert_op(op, point)
+    Rewriter.insert_op(_moved(access, later, level), point)
     return tuple(loops.values())
 
 
@@ -118,11 +113,26 @@ def prefetch_shares(access: AccessOp, loop: ForOp, before: ForOp) -> ForOp:
     for (old, new), count in reversed([*zip(found.items(), counts, strict=True)]):
         later[old.index] = new.lower + new.step.data * (line % count)
         line = line // count
-    op = PrefetchOp.of(access.buffer, [expr.substitute(later) for expr in subscripts(access)])
-    op.properties["locality"] = IntAttr(2)
     Rewriter.insert_op(share, InsertPoint.before(before))
-    Rewriter.insert_op(op, InsertPoint.at_end(share.body.block))
+    Rewriter.insert_op(_moved(access, later, "L2"), InsertPoint.at_end(share.body.block))
     return share
+
+
+def _point(access: AccessOp, before: ForOp | None) -> InsertPoint:
+    """In front of an access, or of a loop around it; behind the rows of a step of tiles."""
+    if before is None:
+        return InsertPoint.before(access)
+    step = before.parent_op()
+    is_step = isinstance(step, ForOp) and step.matrix is not None
+    return InsertPoint.after(before) if is_step else InsertPoint.before(before)
+
+
+def _moved(access: AccessOp, later: Mapping[Atom, Expr], level: str) -> PrefetchOp:
+    """The prefetch of what an access touches with other indices."""
+    op = PrefetchOp.of(access.buffer, [expr.substitute(later) for expr in subscripts(access)])
+    if level == "L2":
+        op.properties["locality"] = IntAttr(2)
+    return op
 
 
 def _require_forward(access: AccessOp, loop: ForOp, distance: int, level: str) -> None:

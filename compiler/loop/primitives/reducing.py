@@ -70,8 +70,7 @@ def split_reduction(
         ->  p = alloc [16];  for l < 16:  p[l] = 0
             for ko < 4:  for ki < 16:  p[ki] += x[i, 16*ko + ki]
             for kr < 3:  p[kr] += x[i, 64 + kr]
-            for l < 8:  p[l] += p[8 + l]
-            ...
+            for l < 8:  p[l] += p[8 + l]; ...
             for l < 1:  p[l] += p[1 + l]
             s[i] += p[0]
 
@@ -90,29 +89,19 @@ def split_reduction(
     Raises IllegalSchedule for a loop without the mark, for one whose body stores anything but such
     updates and elements of each iteration's own, and for another `rest`.
     """
-    if rest is not None and (rest >= parts or rest & (rest - 1) or parts & (parts - 1)):
-        rule = "powers of two as parts, and a smaller one as rest"
-        raise IllegalSchedule(f"split_reduction requires {rule}, got {parts} and {rest}")
+    _require_rest(rest, parts)
     require_known("split_reduction", loop)
     updates = _updates_of("split_reduction", loop)
     outer, inner, remainder = tile(loop, parts)
     inner.properties.pop("reduction", None)
-    before, behind = InsertPoint.before(outer), InsertPoint.after(remainder or outer)
-    initialize = new_loop(parts, "l")
-    partials = [_allocate(update, parts, scope, before) for update in updates]
-    Rewriter.insert_op(initialize, before)
-    for update, partial in zip(updates, partials, strict=True):
-        _store_neutral(update, partial, initialize.index, initialize.body.block)
+    behind = InsertPoint.after(remainder or outer)
+    initialize, partials = _initialize(updates, parts, scope, InsertPoint.before(outer))
     halvings = _halve(updates, partials, parts, behind)
     end = InsertPoint.after(halvings[-1]) if halvings else behind
     for update, partial in zip(updates, partials, strict=True):
         combine(update, (update.store.buffer, update.store.index), partial, [Expr.of(0)], end)
-    whole = None
-    if remainder is not None and rest is not None:
-        remainder.detach()
-        Rewriter.insert_op(remainder, InsertPoint.before(halvings[-rest.bit_length() + 1]))
-        _, whole, remainder = tile(remainder, rest)
-    for each in (whole, remainder):
+    whole, last = _delay(remainder, rest, halvings)
+    for each in (whole, last):
         if each is not None:
             # A clone of the loop: its updates are those of the first part in the same order.
             again = _updates_of("split_reduction", each)
@@ -121,7 +110,40 @@ def split_reduction(
                 _redirect(update, partial, Expr.atom(each.index))
     for update, partial in zip(updates, partials, strict=True):
         _redirect(update, partial, Expr.atom(inner.index))
-    return PartialResults(initialize, outer, inner, whole, remainder, halvings)
+    return PartialResults(initialize, outer, inner, whole, last, halvings)
+
+
+def _initialize(
+    updates: Sequence[Update], parts: int, scope: str, before: InsertPoint
+) -> tuple[ForOp, list[SSAValue]]:
+    """The loop that makes partial results neutral, and these."""
+    loop = new_loop(parts, "l")
+    partials = [_allocate(update, parts, scope, before) for update in updates]
+    Rewriter.insert_op(loop, before)
+    for update, partial in zip(updates, partials, strict=True):
+        _store_neutral(update, partial, loop.index, loop.body.block)
+    return loop, partials
+
+
+def _require_rest(rest: int | None, parts: int) -> None:
+    """Refuses a number of partial results that halving so many never leaves, or all of them."""
+    if rest is not None and (rest >= parts or rest & (rest - 1) or parts & (parts - 1)):
+        rule = "powers of two as parts, and a smaller one as rest"
+        raise IllegalSchedule(f"split_reduction requires {rule}, got {parts} and {rest}")
+
+
+def _delay(
+    remainder: ForOp | None, rest: int | None, halvings: Sequence[ForOp]
+) -> tuple[ForOp | None, ForOp | None]:
+    """Moves a remainder behind the halvings that leave `rest` partial results; returns the loop
+    over whole iterations of these, and the one over what is left.
+    """
+    if remainder is None or rest is None:
+        return None, remainder
+    remainder.detach()
+    Rewriter.insert_op(remainder, InsertPoint.before(halvings[-rest.bit_length() + 1]))
+    _, whole, last = tile(remainder, rest)
+    return whole, last
 
 
 @primitive

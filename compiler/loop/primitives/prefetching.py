@@ -61,7 +61,7 @@ def prefetch(
     Returns the loops made. No value changes, and nothing behind the buffer's end is read. Raises
     IllegalSchedule for a loop that is not around the access or does not index it, for an access
     that loaded values index, for a local buffer, for a loop between whose inner loops depend on
-    each other, for a loop of dynamic length `around`, and where lines are not divided among iterations.
+    each other, for a loop of dynamic length `around`, and for lines that iterations do not divide.
     """
     _require_forward(access, loop, distance, level)
     loops = _over_lines(access, loop, before) if before is not None else {}

@@ -25,10 +25,11 @@ EAGER: Final = "weft eager"
 CHANNELS_LAST: Final = " channels_last"
 TORCH: Final = ("torch", "torch.compile")
 THROUGH: Final = "torch.compile by weft"
+WHOLE: Final = f"{THROUGH} whole"
 ENGINES: Final = {
     OURS: "weft",
     EAGER: "weft",
-    **dict.fromkeys([*TORCH, *(each + CHANNELS_LAST for each in TORCH), THROUGH], "torch"),
+    **dict.fromkeys([*TORCH, *(each + CHANNELS_LAST for each in TORCH), THROUGH, WHOLE], "torch"),
 }
 """By name the package."""
 
@@ -144,11 +145,7 @@ def _torch(case: Training, threads: int, engine: str) -> tuple[Callable[[], Any]
     images, labels = (torch.from_numpy(each) for each in case.batch())
     if engine.endswith(CHANNELS_LAST):
         network, images = (each.to(memory_format=torch.channels_last) for each in (network, images))
-    optimizer = (torch.optim.Adam if case.adam else torch.optim.SGD)(
-        [each for each in network.parameters() if each.requires_grad],
-        case.rate,
-        fused=engine != THROUGH,
-    )
+    parameters = [each for each in network.parameters() if each.requires_grad]
 
     def loss_of() -> Any:
         found = network(images)
@@ -157,6 +154,10 @@ def _torch(case: Training, threads: int, engine: str) -> tuple[Callable[[], Any]
         found = found.reshape(-1, found.shape[-1])
         return torch.nn.functional.cross_entropy(found, labels.reshape(-1))
 
+    if engine == WHOLE:
+        return _whole(torch, loss_of, parameters, case), base
+    maker = torch.optim.Adam if case.adam else torch.optim.SGD
+    optimizer = maker(parameters, case.rate, fused=engine != THROUGH)
     update = optimizer.step
     if engine == THROUGH:
         loss_of, update = (torch.compile(each, backend="weft") for each in (loss_of, update))
@@ -171,6 +172,36 @@ def _torch(case: Training, threads: int, engine: str) -> tuple[Callable[[], Any]
         return loss.detach()
 
     return step, base
+
+
+def _whole(
+    torch: Any, loss_of: Callable[[], Any], parameters: Sequence[Any], case: Training
+) -> Callable[[], Any]:
+    """A step as one graph: the loss, its slopes, and descent or Adam with its numbers."""
+    means, squares = ([torch.zeros_like(each.detach()) for each in parameters] for _ in range(2))
+    count = torch.zeros(())
+
+    def adam(slopes: Sequence[Any]) -> None:
+        count.add_(1)
+        first, second = 1 - 0.9**count, 1 - 0.999**count
+        for each, slope, mean, square in zip(parameters, slopes, means, squares, strict=True):
+            mean.mul_(0.9).add_(slope, alpha=0.1)
+            square.mul_(0.999).addcmul_(slope, slope, value=0.001)
+            each.sub_(case.rate * (mean / first) / ((square / second).sqrt() + 1e-8))
+
+    def descent(slopes: Sequence[Any]) -> None:
+        for each, slope in zip(parameters, slopes, strict=True):
+            each.sub_(case.rate * slope)
+
+    def step() -> Any:
+        loss = loss_of()
+        slopes = torch.autograd.grad(loss, parameters)
+        with torch.no_grad():
+            (adam if case.adam else descent)(slopes)
+        return loss.detach()
+
+    torch._dynamo.config.trace_autograd_ops = True
+    return torch.compile(step, backend="weft", fullgraph=True)
 
 
 def starts(torch: Any, network: Any) -> Iterator[tuple[Any, Array]]:

@@ -196,6 +196,32 @@ def test_an_optimiser_is_compiled(model):
         torch.testing.assert_close(one, other)
 
 
+@torch._dynamo.config.patch(trace_autograd_ops=True)
+def test_a_step_of_training_is_one_graph(model):
+    twin, x = copy.deepcopy(model), torch.randn(3, 4)
+
+    def step_of(own):
+        parameters = list(own.parameters())
+
+        def step():
+            loss = own(x).square().sum()
+            slopes = torch.autograd.grad(loss, parameters)
+            with torch.no_grad():
+                for each, slope in zip(parameters, slopes, strict=True):
+                    each.sub_(0.1 * slope)
+            return loss.detach()
+
+        return step
+
+    fast, eager = compiled(step_of(twin), fullgraph=True), step_of(model)
+    places = [each.data_ptr() for each in twin.parameters()]
+    for _ in range(3):
+        torch.testing.assert_close(fast(), eager())
+    for one, other in zip(twin.parameters(), model.parameters(), strict=True):
+        torch.testing.assert_close(one, other)
+    assert places == [each.data_ptr() for each in twin.parameters()]
+
+
 @torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True)
 def test_values_that_become_numbers():
     def function(x, n):

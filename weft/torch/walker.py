@@ -116,6 +116,10 @@ def call(graph: AtenGraph, node: Node, of: Callable[[Node], Any]) -> Any:
     except (WeftError, TypeError) as error:
         if _specialized(node):
             raise Specialized from error
+        sizes = [str(size_of(each)) for each in _symbolic(node)]
+        if isinstance(error, TypeError) and sizes:
+            rule = f"{target_of(node)} requires constants"
+            raise UnsupportedError(f"{rule}, got the sizes {', '.join(sizes)}") from error
         raise
     wanted = node.meta.get("val")  # which a check does not have
     if isinstance(found, Term | Pair):
@@ -186,9 +190,13 @@ def _specialized(node: Node) -> bool:
     number of bins: those that come of integers of the program, not of sizes of tensors. Returns
     whether there were any.
     """
+    return bool([int(each) for each in _symbolic(node) if _is_of_integers(each)])
+
+
+def _symbolic(node: Node) -> list[torch.SymInt]:
+    """The integers that a node takes and that are no constants."""
     values = [each.meta.get("val") for each in node.all_input_nodes]
-    own = [each for each in values if is_symbolic(each) and _is_of_integers(each)]
-    return bool([int(each) for each in own])
+    return [each for each in values if is_symbolic(each)]
 
 
 def _is_of_integers(value: torch.SymInt) -> bool:

@@ -147,7 +147,7 @@ class MatrixProduct(Struct, frozen=True, eq=False):
     @staticmethod
     def repeated_by(loop: ForOp) -> MatrixProduct | None:
         """The product that is all that a nest of loops does over and over, of sums that start at
-        zero or are a slice of the buffer; None where there is no such one.
+        zero or are whole tiles of a buffer; None where there is no such one.
         """
         *others, last = loop.body.block.ops or [loop]
         if not isinstance(last, ForOp) or last.parallel is not None or last.unroll is not None:
@@ -166,24 +166,21 @@ class MatrixProduct(Struct, frozen=True, eq=False):
         apart = found.store.buffer not in (found.by_rows.buffer, found.by_columns.buffer)
         alone = all(isinstance(op, AllocOp) or (start and op is cleared) for op in others)
         steps = extent_of(each.extent for each in found.reductions).constant or 0
-        whole = start or found.sums_are_a_slice
+        whole = start or None not in found._dims_of_sums
         return found if apart and alone and whole and steps >= LEAST_STEPS else None
 
     @property
-    def sums_are_a_slice(self) -> bool:
-        """Whether two tiles have the same sums of a buffer or none in common, for the loops inside
-        of tiles are a dim each.
-        """
-        inside, own = {self.rows.index, self.columns.index}, self._dims_of_sums
-        others = (each for n, each in enumerate(self.store.index) if n not in own)
-        return None not in own and all(inside.isdisjoint(each.atoms()) for each in others)
-
-    @property
     def _dims_of_sums(self) -> list[int | None]:
-        """The dims that rows and columns of the sums are."""
-        dims = list(self.store.index)
-        tile = [Expr.atom(each.index) for each in (self.rows, self.columns)]
-        return [dims.index(each) if each in dims else None for each in tile]
+        """The dims of the buffer that whole tiles of rows and of columns divide; None for others.
+        Two tiles have the same sums or none in common where both do.
+        """
+        return [self._dim_of_sums(each) for each in (self.rows, self.columns)]
+
+    def _dim_of_sums(self, loop: ForOp) -> int | None:
+        dims, index = self.store.index, Expr.atom(loop.index)
+        own = [n for n, each in enumerate(dims) if loop.index in set(each.atoms())]
+        whole = len(own) == 1 and (dims[own[0]] - index) % constant_extent(loop) == 0
+        return own[0] if whole else None
 
     def goes_on_in(self, loop: ForOp, following: ForOp) -> bool:
         """Whether the loop behind one that repeats the product repeats one with such sums, which
@@ -195,8 +192,7 @@ class MatrixProduct(Struct, frozen=True, eq=False):
             other is not None
             and other.store.buffer is self.store.buffer
             and other.configuration() == self.configuration()
-            and self.sums_are_a_slice
-            and other.sums_are_a_slice
+            and None not in self._dims_of_sums
             and other._dims_of_sums == self._dims_of_sums
         )
 

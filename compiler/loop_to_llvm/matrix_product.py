@@ -134,8 +134,10 @@ class MatrixEmitter(Struct, frozen=True):
         matrix = MatrixProduct.of(loop)
         self.registers.configure(matrix.configuration(), self.control)
         waiting = self.registers.waiting.get(loop)
-        if waiting is not None and self._emit_waiting(matrix, waiting):
-            return True
+        if waiting is not None:
+            if self._emit_waiting(matrix, waiting):
+                return True
+            self._store_waiting(matrix, waiting)
         for register, rows, columns in matrix.sums():
             self._start_sums(matrix, register, rows, columns)
         self._reduce(matrix, matrix.reductions)
@@ -166,10 +168,14 @@ class MatrixEmitter(Struct, frozen=True):
         if isinstance(following, ForOp) and matrix.goes_on_in(loop, following):
             self.registers.left[following] = waiting
             return
-        for (register, *_), slot, distance in zip(
-            matrix.sums(), waiting.slots, waiting.distances, strict=False
-        ):
+        self._store_waiting(matrix, waiting)
+
+    def _store_waiting(self, matrix: MatrixProduct, waiting: Waiting) -> None:
+        """Stores what waits, if something does."""
+        builder, sums = self.memory.frame.builder, [register for register, *_ in matrix.sums()]
+        for register, slot, distance in zip(sums, waiting.slots, waiting.distances, strict=False):
             self._store(register, builder.load(slot, typ=POINTER), distance)
+            builder.store(_NULL, slot)
 
     def _emit_waiting(self, matrix: MatrixProduct, waiting: Waiting) -> bool:
         """Emits a product that stores the sums that wait and lets its own wait; false, and nothing

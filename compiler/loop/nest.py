@@ -17,7 +17,7 @@ from xdsl.utils.hints import isa
 
 from weft.dialects.expr import Atom, Expr, Extremum
 from weft.dialects.expr_text import is_value, unbind
-from weft.dialects.interval import UNBOUNDED, Range
+from weft.dialects.interval import Range
 from weft.dialects.loop.arithmetic import ON_NUMBERS, IndexOp
 from weft.dialects.loop.ops import (
     AccessOp,
@@ -31,7 +31,7 @@ from weft.dialects.loop.ops import (
     WhileOp,
     enclosing_loops,
 )
-from weft.dialects.loop.program import WEIGHTS, KernelOp, ViewOp, size_bounds, size_ranges
+from weft.dialects.loop.program import WEIGHTS, KernelOp, ViewOp, size_ranges
 from weft.dialects.loop.types import BufferType, ExprsAttr
 
 Carrier = SubscriptedOp | IndexOp | ForOp
@@ -172,19 +172,10 @@ def subscripts(access: AccessOp) -> tuple[Expr, ...]:
 
 def element_address(access: AccessOp) -> Expr:
     """The position in storage of what is accessed, over the loops' indices, as simple as their
-    bounds allow. It is kept with the access, and schedules ask for the strides along many loops.
+    bounds allow.
     """
-    index, loops = subscripts(access), enclosing_loops(access)
-    address = access.buffer_type.address(index)
-    if not address.has_operators():
-        return address
-    bounds = [(loop.index, expand(loop.lower), expand(loop.upper), loop.step) for loop in loops]
-    found_for = (access.buffer_type, index, bounds, size_bounds(access))
-    kept = vars(access).get("element_address")
-    if kept is None or kept[0] != found_for:
-        kept = found_for, address.simplify(ranges_around(access))
-        vars(access)["element_address"] = kept
-    return kept[1]
+    address = access.buffer_type.address(subscripts(access))
+    return address.simplify(ranges_in(address, access)) if address.has_operators() else address
 
 
 def subscript_atoms(access: AccessOp) -> set[Atom]:
@@ -270,17 +261,25 @@ def number_range(expr: Expr) -> Range:
     """The bounds of an expression as numbers, by those of the indices in it alone."""
     if expr.constant is not None:
         return expr.constant, expr.constant
-    return expr.range({value: _index_range(value) for value in values_in(expr)})
+    return expr.range(_with_indices(expr, {}))
 
 
-def _index_range(value: SSAValue) -> Range:
-    """The bounds of a loop's index, where the value is one."""
-    block = value.owner
-    loop = block.parent_op() if isinstance(block, Block) else None
-    if not isinstance(loop, ForOp):
-        return UNBOUNDED
-    last = _last(loop.lower, loop.extent, loop.step.data)
-    return number_range(loop.lower)[0], number_range(last)[1]
+def ranges_in(expr: Expr, op: Operation) -> dict[Atom, Range]:
+    """Of what `ranges_around` gives what an expression of the operation depends on."""
+    return _with_indices(expr, size_ranges(op))
+
+
+def _with_indices(expr: Expr, ranges: dict[Atom, Range]) -> dict[Atom, Range]:
+    """The ranges, and those of the indices of loops in an expression, and in their bounds."""
+    for value in values_in(expr):
+        block = value.owner
+        loop = block.parent_op() if isinstance(block, Block) else None
+        if value not in ranges and isinstance(loop, ForOp):
+            lower = expand(loop.lower)
+            last = expand(_last(loop.lower, loop.extent, loop.step.data))
+            _with_indices(last, _with_indices(lower, ranges))
+            ranges[value] = lower.range(ranges)[0], last.range(ranges)[1]
+    return ranges
 
 
 def ranges_around(op: Operation) -> dict[Atom, Range]:

@@ -174,7 +174,12 @@ def element_address(access: AccessOp) -> Expr:
     """The position in storage of what is accessed, over the loops' indices, as simple as their
     bounds allow.
     """
-    address = access.buffer_type.address(subscripts(access))
+    asked = access.buffer_type, subscripts(access)
+    kept = vars(access).get("address")
+    if kept is None or kept[0] is not asked[0] or kept[1] is not asked[1]:
+        kept = *asked, asked[0].address(asked[1])
+        vars(access)["address"] = kept
+    address: Expr = kept[2]
     return address.simplify(ranges_in(address, access)) if address.has_operators() else address
 
 
@@ -274,11 +279,16 @@ def _with_indices(expr: Expr, ranges: dict[Atom, Range]) -> dict[Atom, Range]:
     for value in values_in(expr):
         block = value.owner
         loop = block.parent_op() if isinstance(block, Block) else None
-        if value not in ranges and isinstance(loop, ForOp):
-            lower = expand(loop.lower)
-            last = expand(_last(loop.lower, loop.extent, loop.step.data))
-            _with_indices(last, _with_indices(lower, ranges))
-            ranges[value] = lower.range(ranges)[0], last.range(ranges)[1]
+        if value in ranges or not isinstance(loop, ForOp):
+            continue
+        (lower, upper), step = exprs_of(loop), loop.step.data
+        if lower.constant is not None and upper.constant is not None:
+            iterations = max(0, -(-(upper.constant - lower.constant) // step))
+            ranges[value] = lower.constant, lower.constant + (iterations - 1) * step
+            continue
+        lower, last = expand(lower), expand(_last(lower, loop.extent, step))
+        _with_indices(last, _with_indices(lower, ranges))
+        ranges[value] = lower.range(ranges)[0], last.range(ranges)[1]
     return ranges
 
 

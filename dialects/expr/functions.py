@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache, reduce
 
 from weft.dialects.expr.atoms import OPERATORS, children_of
-from weft.dialects.expr.polynomial import Expr, ExprLike, extremum
+from weft.dialects.expr.polynomial import Expr, ExprLike, extremum, rejoin
 from weft.dialects.expr.terms import Monomial, add_terms
 
 
@@ -43,17 +43,17 @@ def _row_major_strides(dims: tuple[Expr, ...]) -> tuple[Expr, ...]:
 
 
 def sum_of_products(exprs: Sequence[Expr], factors: Sequence[Expr]) -> Expr:
-    """The sum of the expressions, each times its factor; in one pass where there are neither
-    quotients, remainders nor extrema, and factors are numbers, as mostly.
+    """The sum of the expressions, each times its factor; in one pass where factors are numbers, as
+    they mostly are.
     """
     terms: dict[Monomial, int] = {}
     for expr, factor in zip(exprs, factors, strict=True):
-        if factor.constant is None or expr.has_operators():
+        if factor.constant is None:
             products = (each * times for each, times in zip(exprs, factors, strict=True))
             return sum(products, Expr.of(0))
         if factor.constant:
             add_terms(terms, expr.terms, factor.constant)
-    return Expr(terms, operators=False)
+    return rejoin(terms)
 
 
 def inner_exprs(expr: Expr) -> list[Expr]:

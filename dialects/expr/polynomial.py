@@ -96,7 +96,7 @@ class Expr:
         terms = dict(self.terms)
         add_terms(terms, other.terms, times)
         joined = self.has_operators() or other.has_operators()
-        return _rejoin(terms) if joined else Expr(terms, operators=False)
+        return rejoin(terms) if joined else Expr(terms, operators=False)
 
     def __rsub__(self, other: ExprLike) -> Expr:
         return Expr.of(other) - self
@@ -108,7 +108,7 @@ class Expr:
             return other._times(self.constant)
         if other.constant is not None:
             return self._times(other.constant)
-        return _rejoin(multiply_terms(self.terms, other.terms))
+        return rejoin(multiply_terms(self.terms, other.terms))
 
     __rmul__ = __mul__
 
@@ -217,7 +217,7 @@ class Expr:
             add_terms(terms, product.terms, factor)
         if not replaced:
             return self
-        return Expr(terms, operators=False) if plain else _rejoin(terms)
+        return Expr(terms, operators=False) if plain else rejoin(terms)
 
     def _mentions(self, values: Mapping[Atom, Expr]) -> bool:
         if any(atom in values for atom in self.atoms()):
@@ -264,7 +264,7 @@ class Expr:
                 add_terms(terms, product.terms, 1)
             else:
                 add_terms(terms, {monomial: factor}, 1)
-        return _rejoin(terms)
+        return rejoin(terms)
 
     def range(self, ranges: Mapping[Atom, Range]) -> Range:
         """Bounds of the value, given bounds of the atoms; a symbol without one is at least 0."""
@@ -412,7 +412,7 @@ def _dominates(operator: str, winner: Expr, loser: Expr, ranges: Mapping[Atom, R
     return low is not None and low >= 0
 
 
-def _rejoin(terms: dict[Monomial, int]) -> Expr:
+def rejoin(terms: dict[Monomial, int]) -> Expr:
     """The sum, put together where it has quotients, remainders or extrema."""
     kinds = set(map(type, chain.from_iterable(terms)))
     if Quotient not in kinds and Extremum not in kinds:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -61,10 +62,14 @@ class LiteralAttr(Data[tuple[bool | int | float, ...]]):
         printer.print_string(f"<[{', '.join(_format_number(number) for number in self.data)}]>")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, LiteralAttr) and str(self) == str(other)
+        return isinstance(other, LiteralAttr) and self._text == other._text
 
     def __hash__(self) -> int:
-        return hash(str(self))
+        return hash(self._text)
+
+    @cached_property
+    def _text(self) -> str:
+        return str(self)
 
 
 def _parse_number(parser: AttrParser) -> bool | int | float:

@@ -177,10 +177,11 @@ def element_address(access: AccessOp) -> Expr:
     asked = access.buffer_type, subscripts(access)
     kept = vars(access).get("address")
     if kept is None or kept[0] is not asked[0] or kept[1] is not asked[1]:
-        kept = *asked, asked[0].address(asked[1])
-        vars(access)["address"] = kept
+        vars(access)["address"] = kept = *asked, asked[0].address(asked[1])
     address: Expr = kept[2]
-    return address.simplify(ranges_in(address, access)) if address.has_operators() else address
+    if not address.has_operators():
+        return address
+    return address.simplify(index_ranges(address, size_ranges(access)))
 
 
 def subscript_atoms(access: AccessOp) -> set[Atom]:
@@ -262,20 +263,10 @@ def ranges_of(
     return ranges
 
 
-def number_range(expr: Expr) -> Range:
-    """The bounds of an expression as numbers, by those of the indices in it alone."""
-    if expr.constant is not None:
-        return expr.constant, expr.constant
-    return expr.range(_with_indices(expr, {}))
-
-
-def ranges_in(expr: Expr, op: Operation) -> dict[Atom, Range]:
-    """Of what `ranges_around` gives what an expression of the operation depends on."""
-    return _with_indices(expr, size_ranges(op))
-
-
-def _with_indices(expr: Expr, ranges: dict[Atom, Range]) -> dict[Atom, Range]:
-    """The ranges, and those of the indices of loops in an expression, and in their bounds."""
+def index_ranges(expr: Expr, ranges: dict[Atom, Range]) -> dict[Atom, Range]:
+    """The ranges, with those of the loops' indices that an expression depends on, and on which
+    their bounds do: of what `ranges_around` gives what it needs.
+    """
     for value in values_in(expr):
         block = value.owner
         loop = block.parent_op() if isinstance(block, Block) else None
@@ -287,7 +278,7 @@ def _with_indices(expr: Expr, ranges: dict[Atom, Range]) -> dict[Atom, Range]:
             ranges[value] = lower.constant, lower.constant + (iterations - 1) * step
             continue
         lower, last = expand(lower), expand(_last(lower, loop.extent, step))
-        _with_indices(last, _with_indices(lower, ranges))
+        index_ranges(last, index_ranges(lower, ranges))
         ranges[value] = lower.range(ranges)[0], last.range(ranges)[1]
     return ranges
 

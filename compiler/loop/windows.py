@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
-from weft.compiler.loop.nest import number_range
+from weft.compiler.loop.nest import index_ranges
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.loop.ops import ForOp
 
@@ -34,7 +34,7 @@ def _shifts_past(
     rests = _without_common([each - Expr.atom(index) * factor for each in exprs], fixed)
     if any(index in rest.atoms() for rest in rests):
         return False
-    ranges = dict(zip(exprs, map(number_range, rests), strict=True))
+    ranges = dict(zip(exprs, (rest.range(index_ranges(rest, {})) for rest in rests), strict=True))
     window = abs(factor) * loop.step.data
     for some, others in ((firsts, seconds), (seconds, firsts)):
         highs, lows = [ranges[each][1] for each in some], [ranges[each][0] for each in others]

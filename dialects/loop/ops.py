@@ -109,10 +109,7 @@ class ForOp(IRDLOperation):
     @property
     def extent(self) -> Expr:
         """How many iterations the loop has."""
-        lower, upper = bound_exprs(self, self.bounds.data)
-        if lower.constant is not None and upper.constant is not None:
-            return Expr.of(max(0, -((lower.constant - upper.constant) // self.step.data)))
-        return _extent(lower, upper, self.step.data)
+        return _extent(*bound_exprs(self, self.bounds.data), self.step.data)
 
     def verify_(self) -> None:
         if self.reduction is not None and self.reduction.data not in REDUCTIONS:

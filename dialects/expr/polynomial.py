@@ -257,13 +257,12 @@ class Expr:
                 add_terms(terms, {monomial: 1} if only is None else only.terms, factor)
                 continue
             changed = [change(atom) for atom in monomial]
+            product = Expr({monomial: factor})
             if any(each is not None for each in changed):
                 product = Expr.of(factor)
                 for atom, each in zip(monomial, changed, strict=True):
                     product = (Expr.atom(atom) if each is None else each) * product
-                add_terms(terms, product.terms, 1)
-            else:
-                add_terms(terms, {monomial: factor}, 1)
+            add_terms(terms, product.terms, 1)
         return rejoin(terms)
 
     def range(self, ranges: Mapping[Atom, Range]) -> Range:
@@ -342,9 +341,8 @@ def _replace(
 def _resolve(
     atom: Atom, change: Callable[[Expr], Expr], ranges: Mapping[Atom, Range]
 ) -> Expr | None:
-    if type(atom) not in OPERATORS:
-        return None
-    return _rebuild(atom, [change(child) for child in children_of(atom)], ranges)
+    changed = [change(child) for child in children_of(atom)]
+    return _rebuild(atom, changed, ranges) if changed else None
 
 
 def _rebuild(atom: Atom, children: list[Expr], ranges: Mapping[Atom, Range]) -> Expr:
@@ -360,6 +358,9 @@ def _divide(
     dividend: Expr, divisor: Expr, ranges: Mapping[Atom, Range] | None = None
 ) -> tuple[Expr, Expr]:
     """Quotient and remainder: the terms that the divisor divides leave the quotient at once."""
+    if dividend.constant is not None and divisor.constant:
+        quotient, remainder = divmod(dividend.constant, divisor.constant)
+        return Expr.of(quotient), Expr.of(remainder)
     known = _known((*dividend.atoms(), *divisor.atoms()), ranges) if ranges else ()
     return _divided(dividend, divisor, known)
 
@@ -417,8 +418,7 @@ def rejoin(terms: dict[Monomial, int]) -> Expr:
     kinds = set(map(type, chain.from_iterable(terms)))
     if Quotient not in kinds and Extremum not in kinds:
         return Expr(terms, operators=Remainder in kinds)
-    together = _with_extrema(terms)
-    pair = join_quotients(together)
+    pair = join_quotients(together := _with_extrema(terms))
     return Expr(together) if pair is None else Expr(pair[0]) + Expr(pair[1])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
-from weft.compiler.loop.nest import index_ranges
+from weft.compiler.loop.nest import index_ranges, values_in
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.loop.ops import ForOp
 
@@ -35,7 +35,8 @@ def _shifts_past(
     if any(index in rest.atoms() for rest in rests):
         return False
     ranges = dict(zip(exprs, (rest.range(index_ranges(rest, {})) for rest in rests), strict=True))
-    window = abs(factor) * loop.step.data
+    same_start = set(values_in(loop.lower)) <= fixed  # else indices differ by less than a step
+    window = abs(factor) * (loop.step.data if same_start else 1)
     for some, others in ((firsts, seconds), (seconds, firsts)):
         highs, lows = [ranges[each][1] for each in some], [ranges[each][0] for each in others]
         known = [most for most in highs if most is not None]

@@ -10,6 +10,7 @@ from weft.compiler.loop.dependence import Relation, may_clash, separated
 from weft.compiler.loop.legality import carried_pair
 from weft.compiler.loop.nest import accesses_in, stores_in, subscripts
 from weft.compiler.loop.primitives import collapse, reorder, tile
+from weft.dialects.context import parse_module
 from weft.dialects.loop.builder import LoopBuilder
 
 FACTORS = st.integers(-3, 3)
@@ -79,6 +80,27 @@ def test_unrolled_stores_to_tiles_separate_the_loops_over_tiles():
 
     nest = loops(kernel(body, x=[16], y=[16, 16]), "i", "j", "k")
     assert separated(stores_in(nest[0]), nest, set()) == {nest[0], nest[1]}
+
+
+STARTING_ELSEWHERE = """
+loop.kernel @k(%x: !loop.buffer<[2], f32>, %y: !loop.buffer<[16], f32>) {
+  loop.for %i = 0 to 2 {
+    loop.for %j = %i to %i + 8 step 4 {
+      %v = loop.load %x[%i] : !loop.buffer<[2], f32>
+      loop.store %v, %y[%j] : !loop.buffer<[16], f32>
+      loop.store %v, %y[%j + 1] : !loop.buffer<[16], f32>
+    }
+  }
+}
+"""
+
+
+def test_a_loop_that_starts_elsewhere_separates_single_elements_alone():
+    nest = loops(parse_module(STARTING_ELSEWHERE, "<test>").ops.first, "i", "j")
+    stores = stores_in(nest[0])
+    assert separated(stores, nest, set()) == set()
+    assert separated(stores, nest[1:], {nest[0].index}) == {nest[1]}
+    assert separated(stores[:1], nest, set()) == {nest[1]}
 
 
 @given(index=SUBSCRIPTS, extents=st.tuples(st.integers(2, 5), st.integers(2, 5)))

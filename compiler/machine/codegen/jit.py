@@ -77,9 +77,9 @@ def load_library(descriptor: int) -> LoadedCode:
 
 
 def _visible(objects: Sequence[Given]) -> list[str]:
-    symbols = (symbol for each in read_objects(objects) for symbol in each.symbols)
+    symbols = (symbol for each in read_objects(objects) for symbol in each.outward)
     return [
         symbol.name
         for symbol in symbols
-        if symbol.is_defined and not symbol.is_local and symbol.visibility != elf.STV_HIDDEN
+        if symbol.is_defined and symbol.visibility != elf.STV_HIDDEN
     ]

@@ -1,5 +1,7 @@
 """Weights as bytes that a link defines and streams into its result, never held in memory whole."""
 
+from __future__ import annotations
+
 import hashlib
 import os
 from collections.abc import Callable, Sequence

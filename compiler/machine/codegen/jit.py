@@ -55,7 +55,7 @@ def load_objects(
     with os.fdopen(os.memfd_create("weft"), "wb") as out:
         names = _visible(objects) if exports is None else exports
         link_shared(
-            objects, soname="weft.so", exports=names, weights=weights, names_all=False, out=out
+            objects, soname="weft.so", exports=names, weights=weights, loaded_here=True, out=out
         )
         out.flush()
         try:

@@ -8,7 +8,7 @@ GPT-2 of two layers with ZeRO-1. A layer of BERT-large is cut by heads and hidde
 over memory and over a slow wire, in turns with one rank that does its own part alone, and with all
 ranks that do so at once (of BERT the whole layer). Predicted are steps of a rank's scheduled
 program, whose calls take as many times what the model of the CPU says as they do alone, on one rank
-(`one`) and on all at once (`all`); memory is a wire of the alpha and beta of sums in this run.
+(`one`) and on all at once (`all`).
 """
 # pyright: basic
 
@@ -39,7 +39,7 @@ from weft.tracing import donations
 
 SLOW = Wire(100e-6, 1e9)
 MEBIBYTES = 16
-TURNS = 5
+TURNS = 11
 ROWS = {"resnet18": 8, "gpt2": 2}
 """Of each rank."""
 NAMES = {"resnet18": "resnet18_64", "gpt2": "gpt2_2"}
@@ -120,7 +120,7 @@ def measured(name: str, exchange: Exchange) -> dict:
                 run()
             own = time.process_time() - own
             exchange.throttle(MEMORY)
-            if way not in ("one", "all"):
+            if way != "one":  # till the slowest rank is done
                 exchange.total(0.0)
             wall, together = time.perf_counter() - begin, exchange.total(own)
             if turn:
@@ -158,28 +158,19 @@ def run_ranks(path: Path, names: Sequence[str], end: float) -> None:
 # Predictions ------------------------
 
 
-def wire_of(sums: dict[str, Sequence[float]], ranks: int) -> Wire:
-    """Memory as a wire: alpha of the time in which ranks meet, beta of a sum in place."""
-    steps = 2 * (ranks - 1)
-    meeting, summed = sums["meeting"][0] * 1e-3, sums["in place"][0] * 1e-3
-    moved = steps * (MEBIBYTES << 20) / ranks
-    return Wire(meeting / steps, moved / max(1e-6, summed - meeting))
-
-
-def predict(line: dict, sums: dict[str, Sequence[float]]) -> list[dict]:
+def predict(line: dict) -> list[dict]:
     """What steps of a measured case are predicted to take, and bytes beside those counted."""
     name, ranks, ms = line["case"], line["ranks"], line["ms"]
     alone, meshed = programs_of(name, ranks)
     expected = predict_step(alone, MEMORY).step * 1e3
     found: list[dict] = []
-    for way, wire in {"memory": wire_of(sums, ranks), "slow": SLOW}.items():
+    for way, wire in {"memory": MEMORY, "slow": SLOW}.items():
         for scaled in ("one", "all"):
             made = predict_step(replace(meshed, scale=ms[scaled] / expected), wire)
             rank, step = made.ranks[0], made.step * 1e3
             counted = sum(bytes for _, bytes in line["sent"].values())
             found.append({
-                "case": name, "ranks": ranks, "wire": way, "alpha_us": round(wire.alpha * 1e6, 2),
-                "beta_gbs": round(wire.beta / 1e9, 2), "scaled_by": scaled,
+                "case": name, "ranks": ranks, "wire": way, "scaled_by": scaled,
                 "measured_ms": round(ms[way], 2), "predicted_ms": round(step, 2),
                 "measured_over_predicted": round(ms[way] / step, 3),
                 "waiting_ms": round(1e3 * (rank.latency + rank.bytes), 2),
@@ -191,13 +182,9 @@ def predict(line: dict, sums: dict[str, Sequence[float]]) -> list[dict]:
 def predict_all(path: Path, end: float) -> None:
     """Predicts each measured case in a process of its own, side by side; adds lines to the file."""
     lines = [json.loads(each) for each in path.read_text().splitlines()]
-    key = "wall_and_processor_ms"
-    sums = {each["ranks"]: each[key] for each in lines if key in each}
     command = [sys.executable, "-m", "benchmarks.ranks.scaling", "--predict"]
     running = [
-        subprocess.Popen(
-            [*command, json.dumps([line, sums[line["ranks"]]])], stdout=subprocess.PIPE, text=True
-        )
+        subprocess.Popen([*command, json.dumps(line)], stdout=subprocess.PIPE, text=True)
         for line in lines
         if "ms" in line
     ]
@@ -222,7 +209,7 @@ def main() -> None:
     parser.add_argument("--end", type=float, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.predict:
-        print("\n".join(map(json.dumps, predict(*json.loads(arguments.predict)))))
+        print("\n".join(map(json.dumps, predict(json.loads(arguments.predict)))))
         return
     if arguments.end:
         run_ranks(arguments.output, arguments.cases.split(","), arguments.end)

@@ -4,8 +4,9 @@ where their result is read, so that calls between run while ranks communicate.
     loop.start %g, %s, loop.wait %g, %s, loop.call @a(%x, %y), loop.call @b(%s, %z)
     ->  loop.start %g, %s, loop.call @a(%x, %y), loop.wait %g, %s, loop.call @b(%s, %z)
 
-All ranks of a group run the same operations, so the order in which they start collectives, and in
-which they wait for them, is the same on all.
+Starts are in the order in which operands are there, not in that of waits: gradients are there from
+the last layer to the first, while an optimiser may begin with the first, for whose gradient all
+others would wait. All ranks of a group run the same operations, so either order is the same on all.
 """
 
 from __future__ import annotations
@@ -18,9 +19,12 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import IsTerminator
 
+from weft.compiler.program.memory.plan_memory import buffer_bytes
 from weft.dialects.loop.communication import CommunicationOp, StartOp, WaitOp
 from weft.dialects.loop.dynamic import SubviewOp, root
+from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import ProgramOp, ViewOp
+from weft.dialects.loop.types import buffer_type_of
 
 
 class OverlapCollectivesPass(ModulePass):
@@ -41,16 +45,46 @@ def _overlap(block: Block) -> None:
     touched = {op: frozenset(_touched(op)) for op in block.ops}
     for op in list(block.ops):
         if isinstance(op, StartOp):
-            before = op.prev_op
-            while before is not None and _commutes(before, op, touched):
-                before = before.prev_op
-            _put_behind(op, before, block)
+            for value in op.operands:
+                _define_first(value, block)
+            _put_behind(op, _last_before(op, touched), block)
     for op in reversed(list(block.ops)):
         if isinstance(op, WaitOp):
             behind = op
             while behind.next_op is not None and _commutes(behind.next_op, op, touched):
                 behind = behind.next_op
             _put_behind(op, behind, block)
+
+
+def _define_first(value: SSAValue, block: Block) -> None:
+    """Moves what defines a buffer of constant size, of the workspace or a view, to the beginning of
+    a block.
+    """
+    op = value.owner
+    if not isinstance(op, Operation) or op.parent is not block:
+        return
+    if buffer_bytes(buffer_type_of(value)).constant is None:
+        return
+    if isinstance(op, AllocOp):
+        _put_behind(op, None, block)
+    elif isinstance(op, ViewOp):
+        _define_first(op.source, block)
+        owner = op.source.owner
+        inside = owner if isinstance(owner, Operation) and owner.parent is block else None
+        _put_behind(op, inside, block)
+
+
+def _last_before(op: StartOp, touched: dict[Operation, frozenset[SSAValue]]) -> Operation | None:
+    """What a start comes behind: what it has to, and the starts that are there."""
+    before = op.prev_op
+    while before is not None and _commutes(before, op, touched):
+        before = before.prev_op
+    block = op.parent_block()
+    assert block is not None, "an operation of a program stands in a block"
+    behind = block.first_op if before is None else before.next_op
+    while isinstance(behind, StartOp) and behind is not op:
+        before, behind = behind, behind.next_op
+    return before
 
 
 def _touched(op: Operation) -> Iterator[SSAValue]:
@@ -64,23 +98,24 @@ def _commutes(
     other: Operation, op: CommunicationOp, touched: dict[Operation, frozenset[SSAValue]]
 ) -> bool:
     """Whether an operation may stand on the other side: it uses none of the buffers, defines none
-    of the operands, and is neither another start, or wait, nor the end of the block.
+    of the operands, and is neither another wait, nor has starts or waits, nor ends the block.
     """
     defines = not set(op.operands).isdisjoint(other.results)
-    ordered = any(isinstance(each, type(op)) for each in other.walk())
+    passed = isinstance(op, StartOp) and isinstance(other, StartOp)
+    ordered = not passed and any(isinstance(each, type(op)) for each in other.walk())
     if defines or ordered or other.has_trait(IsTerminator):
         return False
     return touched[op].isdisjoint(touched[other])
 
 
 def _put_behind(op: Operation, other: Operation | None, block: Block) -> None:
-    if other is op:
+    """Moves an operation behind another one of its block, or to the beginning."""
+    if op is (block.first_op if other is None else other):
         return
-    first = block.first_op
     op.detach()
     if other is not None:
         block.insert_op_after(op, other)
-    elif first is not None and first is not op:
-        block.insert_op_before(op, first)
+    elif block.first_op is not None:
+        block.insert_op_before(op, block.first_op)
     else:
         block.add_op(op)

@@ -2,8 +2,8 @@
 
 Ranks that differ in their stage alone are simulated, as all others do what these do: each goes
 through its operations in order, computes calls, waits for messages until they are there, and for
-collectives for as long as a ring would take. A collective that was started goes on meanwhile, but
-ranks add up and copy themselves, when they wait for it.
+collectives for as long as a ring would take. Those that were started go on meanwhile, one behind
+the other, but ranks add up and copy themselves, when they wait for them.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class _Rank:
         """Sets the clock to zero."""
         self.time, self.steps = 0.0, 0
         self.times, self.ends = RankTimes(), list[float]()
-        self.started: dict[SSAValue, float] = {}
+        self.brought: dict[SSAValue, float] = {}
         self.free: dict[int, float] = {}
         self.wire_free = 0.0
 
@@ -277,10 +277,10 @@ class _Rank:
         part = _bytes(op.target if scatter else op.source)
         messages, sent = ring(op.operation.data, op.members, part)
         if isinstance(op, StartOp):
-            self.started[op.target] = self.time
+            begin = max(self.time, self.wire_free)
+            self.brought[op.target] = self.wire_free = begin + times * wire.time(messages, sent)
             return
-        begin = max(self.started.pop(op.target, self.time), self.wire_free)
-        end = self.wire_free = begin + times * wire.time(messages, sent)
+        end = self.brought.pop(op.target)
         adding = times * self._moving(_bytes(op.source) + _bytes(op.target))
         self.times.memory += adding
         self.time += adding

@@ -3,8 +3,8 @@
 A large collective is done in place where ranks reach each other's buffers, others through the
 segment. Either way elements are reduced in the order of ranks, so that the bits are the same in
 each run and on each rank. As ranks of a group may be in other groups next, a group that is not all
-ranks arrives once more at the end. Over a wire that is to be slower than memory, a collective ends
-when that would have brought it.
+ranks arrives once more at the end. Over wires that are to be slower than memory, which bring one
+collective behind the other in the order of starts, each ends when that would have brought it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ from weft.compiler.loop_to_llvm.transport.call import CALL, Call, width
 from weft.compiler.loop_to_llvm.transport.direct import LARGE, STAGED, Direct
 from weft.compiler.loop_to_llvm.transport.messages import define_recv, define_send
 from weft.compiler.loop_to_llvm.transport.reduce import define_combine, define_stream
-from weft.compiler.loop_to_llvm.transport.segment import ENDPOINT, RANK, STARTS, Endpoint
+from weft.compiler.loop_to_llvm.transport.segment import ENDPOINT, RANK, UNDER_WAY, Endpoint
 
 MOST_RANKS: Final = 1024
+_RANKS: Final = ir.ArrayType(I32, MOST_RANKS)
 
 _COMMUNICATE: Final = ir.FunctionType(I32, [POINTER] * 4)
 _MEMBERS: Final = ir.FunctionType(I64, [I32, POINTER, POINTER])
@@ -51,10 +52,16 @@ _FEMTO: Final = 1_000_000
 """Femtoseconds of a nanosecond."""
 
 
-def _start_of(code: Code, line: ir.Value, what: ir.Value) -> ir.Value:
-    """Where a rank notes when it has started a collective."""
-    number = code.urem(COLLECTIVE.load(code, what, "tag"), i64(STARTS))
-    return code.element(RANK.address(code, line, "starts"), number, I64)
+def _end_of(code: Code, line: ir.Value, what: ir.Value) -> ir.Value:
+    """Where a rank notes when its wire is done with a collective."""
+    number = code.urem(COLLECTIVE.load(code, what, "tag"), i64(UNDER_WAY))
+    return code.element(RANK.address(code, line, "ends"), number, I64)
+
+
+def _is_slow(code: Code, address: ir.Value) -> ir.Value:
+    """Whether a rank's wire is to be slower than memory."""
+    slow = code.or_(*(ENDPOINT.load(code, address, name) for name in ("latency", "byte")))
+    return code.icmp_unsigned("!=", slow, i64(0))
 
 
 def _latest(code: Code, one: ir.Value, other: ir.Value) -> ir.Value:
@@ -71,12 +78,7 @@ class Collectives:
 
     def define(self) -> None:
         """Defines `weft_start` and `weft_wait`."""
-        code = new_function(self.module, "weft_start", _COMMUNICATE, visible=True)
-        address, what, *_ = code.arguments  # ranks that share processors work when all have come
-        endpoint = Endpoint(code, address)
-        start = _start_of(code, endpoint.line(endpoint.rank), what)
-        code.store(code.call(self.arrival.now, []), start)
-        code.ret(i32(0))
+        self._define_start()
         self._define_members()
         for name, in_place, through in _COLLECTIVES.values():
             in_place(Direct(self._call(f"direct_{name}"), self.stream))
@@ -127,7 +129,7 @@ class Collectives:
     def _define_wait(self) -> None:
         code = new_function(self.module, "weft_wait", _COMMUNICATE, visible=True)
         address, what, source, target = code.arguments
-        members, number = code.variable(ir.ArrayType(I32, MOST_RANKS)), code.variable(I64)
+        members, number = code.variable(_RANKS), code.variable(I64)
         own, status = code.variable(I64, i64(0)), code.variable(I32, i32(0))
         endpoint = Endpoint(code, address)
         group = code.call(self._declare("members", _MEMBERS), [endpoint.rank, what, members])
@@ -140,7 +142,7 @@ class Collectives:
         for which, name in ((_SEND, "send"), (_RECV, "recv")):
             with code.if_then(code.icmp_unsigned("==", operation, i32(which))):
                 code.ret(code.call(self._declare(name, CALL), given))
-        end = self._start_wire(code, address, given)
+        end = self._end_of_wire(code, address, given)
         line = endpoint.line(endpoint.rank)
         RANK.store(code, line, "tag", COLLECTIVE.load(code, what, "tag"))
         size = code.mul(
@@ -162,36 +164,37 @@ class Collectives:
         code.return_if(code.icmp_unsigned("==", group, ranks), i32(0))
         code.ret(code.call(self.arrival.arrive, [address, members, group]))
 
-    def _start_wire(self, code: Code, address: ir.Value, given: list[ir.Value]) -> ir.Value:
-        """A variable with when a collective ends that all have come to: over a wire that is slower
-        than memory, which it has had since all have started it, else at once.
+    def _define_start(self) -> None:
+        """Ranks that share processors work when all have come. A wire that is slower than memory
+        is busy from now on.
         """
-        end = code.variable_at_entry(I64)
+        code = new_function(self.module, "weft_start", _COMMUNICATE, visible=True)
+        address, what, *_ = code.arguments
+        with code.unlikely(_is_slow(code, address)):
+            members, endpoint = code.variable_at_entry(_RANKS), Endpoint(code, address)
+            group = code.call(self._declare("members", _MEMBERS), [endpoint.rank, what, members])
+            takes = code.call(self._declare("wire", _WIRE), [address, what, group])
+            line, now = endpoint.line(endpoint.rank), code.call(self.arrival.now, [])
+            end = code.add(_latest(code, now, RANK.load(code, line, "free")), takes)
+            code.store(end, _end_of(code, line, what))
+            RANK.store(code, line, "free", end)
+        code.ret(i32(0))
+
+    def _end_of_wire(self, code: Code, address: ir.Value, given: list[ir.Value]) -> ir.Value:
+        """A variable with when a collective ends: when the wires of all members are done with it,
+        or at once where they are no slower than memory.
+        """
+        end, number = code.variable_at_entry(I64), code.variable_at_entry(I64)
         code.store(i64(0), end)
-        slow = code.or_(*(ENDPOINT.load(code, address, name) for name in ("latency", "byte")))
-        with code.unlikely(code.icmp_unsigned("!=", slow, i64(0))):
+        with code.unlikely(_is_slow(code, address)):
             status = code.call(self.arrival.arrive, [address, given[4], given[5]])
             code.return_if(code.icmp_unsigned("!=", status, i32(0)), status)
-            takes = code.call(self._declare("wire", _WIRE), [address, given[1], given[5]])
-            begin, endpoint = self._last_start(code, address, given)
-            own = endpoint.line(endpoint.rank)
-            code.store(code.add(_latest(code, begin, RANK.load(code, own, "free")), takes), end)
-            RANK.store(code, own, "free", code.load(end, typ=I64))
+            endpoint = Endpoint(code, address)
+            with code.repeat(given[5], number) as position:
+                rank = code.load(code.element(given[4], position, I32), typ=I32)
+                its = code.load(_end_of(code, endpoint.line(rank), given[1]), typ=I64)
+                code.store(_latest(code, its, code.load(end, typ=I64)), end)
         return end
-
-    @staticmethod
-    def _last_start(
-        code: Code, address: ir.Value, given: list[ir.Value]
-    ) -> tuple[ir.Value, Endpoint]:
-        """When the last member of a group has started a collective."""
-        endpoint = Endpoint(code, address)
-        begin, number = code.variable_at_entry(I64), code.variable_at_entry(I64)
-        code.store(i64(0), begin)
-        with code.repeat(given[5], number) as position:
-            rank = code.load(code.element(given[4], position, I32), typ=I32)
-            start = code.load(_start_of(code, endpoint.line(rank), given[1]), typ=I64)
-            code.store(_latest(code, start, code.load(begin, typ=I64)), begin)
-        return code.load(begin, typ=I64), endpoint
 
     def _define_wire(self) -> None:
         """What a collective takes on a ring of a group, in nanoseconds: a message for each step,

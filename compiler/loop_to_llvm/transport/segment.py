@@ -25,21 +25,21 @@ PAGE: Final = 4096
 HEAD: Final = Struct(LINE, lost=Field(I32, 0))
 """`lost` is 1 + the rank that does not take part any more, which ends all calls; or 0."""
 
-STARTS: Final = 64
+UNDER_WAY: Final = 4096
 """Collectives that may be under way on a wire that is slower than memory."""
 
 RANK: Final = Struct(
-    LINE + 8 * STARTS,
+    LINE + 8 * UNDER_WAY,
     left=Field(I32, 0),
     waits=Field(I32, 4),
     tag=Field(I64, 8),
     free=Field(I64, 16),
     source=Field(I64, 24),
     target=Field(I64, 32),
-    starts=Field(I64, LINE, STARTS),
+    ends=Field(I64, LINE, UNDER_WAY),
 )
-"""`left` says that a rank has ended, `waits` is 1 + the rank that it waits for. `starts` is when it
-has started collectives, by their tags, and `free` when its wire is, in nanoseconds. `source` and
+"""`left` says that a rank has ended, `waits` is 1 + the rank that it waits for. `ends` is when its
+wire is done with collectives, by their tags, and `free` with all, in nanoseconds. `source` and
 `target` say where its buffers are.
 """
 

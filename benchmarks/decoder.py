@@ -39,6 +39,7 @@ import weft
 from benchmarks.decoder_gguf import Llama
 from benchmarks.decoder_gguf import blocks as gguf_blocks
 from benchmarks.decoder_gguf import write as write_gguf
+from benchmarks.quantized import SPINNING
 from weft.bench.limits import READ, UNROLLED, compiled_loops, touched_memory
 from weft.compiler.machine.codegen.host import host_target
 
@@ -308,6 +309,8 @@ def measure(case: Case, folder: Path, llama: Path | None) -> dict[str, Any]:
         spent: dict[str, list[float]] = {name: [] for name in measured}
         for _ in range(ROUNDS):
             for name, seconds in measured.items():
+                if case.threads > 1:
+                    time.sleep(SPINNING)
                 spent[name].append(seconds())
     row |= {name: 1e3 * median(times) for name, times in spent.items()}
     best = min(row[name] for name in ("onnxruntime", "llama") if name in row)

@@ -54,6 +54,9 @@ SECONDS: Final = 0.4
 """Time that weft is measured for, at least."""
 
 LEAST_ROUNDS: Final = 7
+SPINNING: Final = 0.03
+"""Seconds in front of a call of several threads, while those of the one before may still spin."""
+
 EXAMPLES: Final = 4
 """Inputs whose answers are compared with those of the network in f32."""
 
@@ -169,6 +172,8 @@ def in_turns(runs: Mapping[str, Run], threads: int) -> dict[str, float]:
         run()
     while len(spent["weft"]) < LEAST_ROUNDS or sum(spent["weft"]) < SECONDS:
         for name, run in runs.items():
+            if threads > 1:
+                time.sleep(SPINNING)
             start = clock()
             run()
             spent[name].append(clock() - start)

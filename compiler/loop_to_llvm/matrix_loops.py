@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Operation
 
 from weft.compiler.target.target import Target
+from weft.dialects.expr import Expr
 from weft.dialects.expr import product as extent_of
 from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 from weft.dialects.loop.scalar import is_float, width
@@ -145,19 +146,55 @@ class MatrixProduct(Struct, frozen=True, eq=False):
 
     @staticmethod
     def repeated_by(loop: ForOp) -> MatrixProduct | None:
-        """The product, of sums that start at zero, that is all that a nest of loops does over and
-        over; None where there is no such one.
+        """The product that is all that a nest of loops does over and over, of sums that start at
+        zero or are whole tiles of a buffer; None where there is no such one.
         """
         *others, last = loop.body.block.ops or [loop]
         if not isinstance(last, ForOp) or last.parallel is not None or last.unroll is not None:
             return None
         if last.matrix is None:
             return None if others else MatrixProduct.repeated_by(last)
-        found, cleared = MatrixProduct.of(last), last.prev_op
+        return MatrixProduct._alone(last, others)
+
+    @staticmethod
+    def _alone(matrix: ForOp, others: Sequence[Operation]) -> MatrixProduct | None:
+        """The product of a loop, unless other operations of an iteration do something else, it
+        reads what it stores, sums of two tiles might overlap, or it is too short.
+        """
+        found, cleared = MatrixProduct.of(matrix), matrix.prev_op
+        start = found.starts_at_zero
         apart = found.store.buffer not in (found.by_rows.buffer, found.by_columns.buffer)
-        alone = all(op is cleared or isinstance(op, AllocOp) for op in others)
+        alone = all(isinstance(op, AllocOp) or (start and op is cleared) for op in others)
         steps = extent_of(each.extent for each in found.reductions).constant or 0
-        return found if apart and alone and found.starts_at_zero and steps >= LEAST_STEPS else None
+        whole = start or None not in found._dims_of_sums
+        return found if apart and alone and whole and steps >= LEAST_STEPS else None
+
+    @property
+    def _dims_of_sums(self) -> list[int | None]:
+        """The dims of the buffer that whole tiles of rows and of columns divide; None for others.
+        Two tiles have the same sums or none in common where both do.
+        """
+        return [self._dim_of_sums(each) for each in (self.rows, self.columns)]
+
+    def _dim_of_sums(self, loop: ForOp) -> int | None:
+        dims, index = self.store.index, Expr.atom(loop.index)
+        own = [n for n, each in enumerate(dims) if loop.index in set(each.atoms())]
+        whole = len(own) == 1 and (dims[own[0]] - index) % constant_extent(loop) == 0
+        return own[0] if whole else None
+
+    def goes_on_in(self, loop: ForOp, following: ForOp) -> bool:
+        """Whether the loop behind one that repeats the product repeats one with such sums, which
+        are those of the last tile or have none in common with it.
+        """
+        plain = all(each.parallel is each.unroll is None for each in (loop, following))
+        other = MatrixProduct.repeated_by(following) if plain else None
+        return (
+            other is not None
+            and other.store.buffer is self.store.buffer
+            and other.configuration() == self.configuration()
+            and None not in self._dims_of_sums
+            and other._dims_of_sums == self._dims_of_sums
+        )
 
     def is_cleared_by(self, nest: ForOp) -> bool:
         """Whether a nest stores zeros to all that is summed up, and does nothing else."""

@@ -5,7 +5,8 @@ becomes tile loads, tile products and tile stores.
     ->  tilezero x 4;  for k:  2 tileloadd of x, 2 of y, 4 tdpbusd;  tilestored x 4
 
 A store waits for the products of its register, and what waits fills the processor. So in a loop
-over tiles each register is stored among the first products of the next tile, where it is cleared:
+over tiles each register is stored among the first products of the next tile, where it is cleared,
+or what is there of the sums is loaded:
 
     for j:  tilezero x 4;  for k:  ...;  tilestored x 4
     ->  for j:  loads;  tilestored of j - 1, tilezero, tdpbusd of j, x 4;  for k > 0:  ...
@@ -49,7 +50,9 @@ Held = dict[int, tuple[AccessOp, Expr]]
 """What registers hold of the factors, and from where on."""
 
 Stores = Mapping[int, tuple[ir.Value, ir.Value]]
-"""Registers that are stored before they are cleared: where to, and the bytes from row to row."""
+"""Registers that are stored before they are started anew: where to, unless that is null, and the
+bytes from row to row.
+"""
 
 
 class Waiting(Struct, eq=False):
@@ -70,6 +73,8 @@ class TileRegisters:
         self._current: ir.Value | None = None
         self._known: dict[bytes, ir.Value] = {}
         self.waiting: dict[ForOp, Waiting] = {}
+        self.left: dict[ForOp, Waiting] = {}
+        """What loops have left to those behind them."""
 
     def configure(self, content: bytes, control: ControlEmitter) -> None:
         """Lets registers hold tiles of these shapes, unless they do."""
@@ -129,13 +134,12 @@ class MatrixEmitter(Struct, frozen=True):
         matrix = MatrixProduct.of(loop)
         self.registers.configure(matrix.configuration(), self.control)
         waiting = self.registers.waiting.get(loop)
-        if waiting is not None and self._emit_waiting(matrix, waiting):
-            return True
+        if waiting is not None:
+            if self._emit_waiting(matrix, waiting):
+                return True
+            self._store_waiting(matrix, waiting)
         for register, rows, columns in matrix.sums():
-            if matrix.starts_at_zero:
-                self._call("tilezero", register)
-            else:
-                self._move("tileloadd64", register, matrix, matrix.total, rows, columns)
+            self._start_sums(matrix, register, rows, columns)
         self._reduce(matrix, matrix.reductions)
         for register, rows, columns in matrix.sums():
             self._move("tilestored64", register, matrix, matrix.store, rows, columns)
@@ -143,32 +147,39 @@ class MatrixEmitter(Struct, frozen=True):
 
     @contextmanager
     def stored_late(self, loop: ForOp) -> Generator[None]:
-        """Around a loop whose iterations each store the sums of the one before; nothing for others
-        and inside of such a loop.
+        """Around a loop whose iterations each store the sums of the one before, and the first those
+        that such a loop in front of it left; nothing for others and inside of such a loop.
         """
         matrix = MatrixProduct.repeated_by(loop) if self.registers.used else None
         if matrix is None or matrix.reductions[0] in self.registers.waiting:
             yield
             return
-        builder = self.memory.frame.builder
-        self.registers.configure(matrix.configuration(), self.control)
-        sums = [register for register, *_ in matrix.sums()]
-        waiting = Waiting([self.memory.frame.alloca(POINTER, 1, 8) for _ in sums])
-        for register, slot in zip(sums, waiting.slots, strict=True):
-            self._call("tilezero", register)
-            builder.store(_NULL, slot)
-        self.registers.waiting[matrix.reductions[0]] = waiting
+        builder, product = self.memory.frame.builder, matrix.reductions[0]
+        waiting = self.registers.left.pop(loop, None)
+        if waiting is None:
+            self.registers.configure(matrix.configuration(), self.control)
+            waiting = Waiting([self.memory.frame.alloca(POINTER, 1, 8) for _ in matrix.sums()])
+            for slot in waiting.slots:
+                builder.store(_NULL, slot)
+        self.registers.waiting[product] = waiting
         yield
-        del self.registers.waiting[matrix.reductions[0]]
-        pointers = [builder.load(slot, typ=POINTER) for slot in waiting.slots]
-        with self.control.when(builder.icmp_unsigned("!=", pointers[0], _NULL), "last"):
-            for register, *target in zip(sums, pointers, waiting.distances, strict=False):
-                self._call("tilestored64", register, *target)
+        del self.registers.waiting[product]
+        following = loop.next_op
+        if isinstance(following, ForOp) and matrix.goes_on_in(loop, following):
+            self.registers.left[following] = waiting
+            return
+        self._store_waiting(matrix, waiting)
+
+    def _store_waiting(self, matrix: MatrixProduct, waiting: Waiting) -> None:
+        """Stores what waits, if something does."""
+        builder, sums = self.memory.frame.builder, [register for register, *_ in matrix.sums()]
+        for register, slot, distance in zip(sums, waiting.slots, waiting.distances, strict=False):
+            self._store(register, builder.load(slot, typ=POINTER), distance)
+            builder.store(_NULL, slot)
 
     def _emit_waiting(self, matrix: MatrixProduct, waiting: Waiting) -> bool:
         """Emits a product that stores the sums that wait and lets its own wait; false, and nothing
-        emitted, where rows are not known to be as far apart in all of these. The first tile stores
-        zeros where its own sums will be.
+        emitted, where rows are not known to be as far apart in all of these.
         """
         builder = self.memory.frame.builder
         sums = list(matrix.sums())
@@ -177,12 +188,9 @@ class MatrixEmitter(Struct, frozen=True):
             return False
         waiting.distances = [self.memory.index.uniform(distance) for _, distance in starts]
         before = [builder.load(slot, typ=POINTER) for slot in waiting.slots]
-        first = builder.icmp_unsigned("==", before[0], _NULL)
         stores = {
-            register: (builder.select(first, start, last), distance)
-            for (register, *_), (start, _), last, distance in zip(
-                sums, starts, before, waiting.distances, strict=True
-            )
+            register: (last, distance)
+            for (register, *_), last, distance in zip(sums, before, waiting.distances, strict=True)
         }
         self._reduce(matrix, matrix.reductions, stores)
         for (pointer, _), slot in zip(starts, waiting.slots, strict=True):
@@ -235,12 +243,25 @@ class MatrixEmitter(Struct, frozen=True):
             self._move(by_columns, OF_COLUMNS + n, matrix, matrix.by_columns, whole, part, held)
         for n, rows in enumerate(matrix.row_parts):
             self._move(by_rows, OF_ROWS + n, matrix, matrix.by_rows, rows, whole, held)
-            for m in range(len(matrix.column_parts)):
+            for m, columns in enumerate(matrix.column_parts):
                 sums = SUMS + 2 * n + m
                 if sums in stores:
-                    self._call("tilestored64", sums, *stores[sums])
-                    self._call("tilezero", sums)
+                    self._store(sums, *stores[sums])
+                    self._start_sums(matrix, sums, rows, columns)
                 self._call(matrix.instruction, sums, OF_ROWS + n, OF_COLUMNS + m)
+
+    def _start_sums(self, matrix: MatrixProduct, register: int, rows: Part, columns: Part) -> None:
+        """Clears a register, or loads what is there of its sums."""
+        if matrix.starts_at_zero:
+            self._call("tilezero", register)
+        else:
+            self._move("tileloadd64", register, matrix, matrix.total, rows, columns)
+
+    def _store(self, register: int, pointer: ir.Value, distance: ir.Value) -> None:
+        """Stores a register, unless the pointer is null."""
+        holds = self.memory.frame.builder.icmp_unsigned("!=", pointer, _NULL)
+        with self.control.when(holds, "late"):
+            self._call("tilestored64", register, pointer, distance)
 
     def _move(
         self,

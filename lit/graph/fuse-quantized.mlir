@@ -176,3 +176,25 @@ func.func @symmetric(%x: !graph.tensor<[2, 8], ui8>, %w: !graph.tensor<[8, 3], i
   %6 = graph.matmul %1, %5 : (!graph.tensor<[2, 8], f32>, !graph.tensor<[8, 3], f32>) -> !graph.tensor<[2, 3], f32>
   func.return %6 : !graph.tensor<[2, 3], f32>
 }
+
+// -----
+
+// The zero point of filters takes the sums of windows along: of all channels of a pixel first.
+// CHECK-LABEL: func.func @windows
+// CHECK: %[[P:[a-z_0-9]+]] = graph.integer_conv %x
+// CHECK: %[[C:[a-z_0-9]+]] = graph.reduce_sum %{{[a-z_0-9]+}} {axes = array<i64: 1>, keepdims = true}
+// CHECK: %[[W:[a-z_0-9]+]] = graph.conv %[[C]], %{{.*}} -> !graph.tensor<[2, 1, 9, 9], i32>
+// CHECK: %[[Z:[a-z_0-9]+]] = graph.mul %{{[a-z_0-9]+}}, %[[W]]
+// CHECK: graph.sub %[[P]], %[[Z]]
+// CHECK-NOT: graph.integer_conv
+func.func @windows(%x: !graph.tensor<[2, 16, 9, 9], ui8>, %w: !graph.tensor<[24, 16, 3, 3], ui8>, %zero: !graph.tensor<[], ui8>, %s: !graph.tensor<[], f32>) -> !graph.tensor<[2, 24, 9, 9], f32> {
+  %level = graph.cast %zero {to = i32} : (!graph.tensor<[], ui8>) -> !graph.tensor<[], i32>
+  %0 = graph.cast %x {to = f32} : (!graph.tensor<[2, 16, 9, 9], ui8>) -> !graph.tensor<[2, 16, 9, 9], f32>
+  %1 = graph.mul %0, %s : (!graph.tensor<[2, 16, 9, 9], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[2, 16, 9, 9], f32>
+  %2 = graph.cast %w {to = i32} : (!graph.tensor<[24, 16, 3, 3], ui8>) -> !graph.tensor<[24, 16, 3, 3], i32>
+  %3 = graph.sub %2, %level : (!graph.tensor<[24, 16, 3, 3], i32>, !graph.tensor<[], i32>) -> !graph.tensor<[24, 16, 3, 3], i32>
+  %4 = graph.cast %3 {to = f32} : (!graph.tensor<[24, 16, 3, 3], i32>) -> !graph.tensor<[24, 16, 3, 3], f32>
+  %5 = graph.mul %4, %s : (!graph.tensor<[24, 16, 3, 3], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[24, 16, 3, 3], f32>
+  %y = graph.conv %1, %5 {group = 1 : i64, pads = array<i64: 1, 1, 1, 1>} : (!graph.tensor<[2, 16, 9, 9], f32>, !graph.tensor<[24, 16, 3, 3], f32>) -> !graph.tensor<[2, 24, 9, 9], f32>
+  func.return %y : !graph.tensor<[2, 24, 9, 9], f32>
+}

@@ -108,9 +108,21 @@ def exact_conv(
         sums = w.of(w.b.integer_matmul(rows.value, ones.value))
         total = total - zx * sums.reshape((w.shape[0], *[1] * len(spatial)))
     if zw is not None:
-        ones = _ones(w, (1, *w.shape[1:]), I8)
-        total = total - zw * x.of(x.b.integer_conv(x.value, ones.value, None, **given))
+        total = total - zw * _window_sums(x, w, given)
     return _with_zeros(total, zx, zw, product(w.shape[1:]))
+
+
+def _window_sums(x: Term, w: Term, attributes: Mapping[str, AttributeValue]) -> Term:
+    """Sums of all that filters read: of the channels of a pixel first, then of a window of these,
+    which is as much less work as there are channels.
+    """
+    channels = x.cast(I32).sum([1], keepdims=True)
+    level = cast(int, attributes["outside"])
+    outside = size_term(x.b, w.shape[1], I32) * level if level else None
+    padded, rest = _padded(channels, outside, attributes)
+    ones = _ones(w, (1, 1, *w.shape[2:]), I32)
+    rest = {name: each for name, each in rest.items() if name != "outside"}
+    return x.of(x.b.conv(padded.value, ones.value, None, **rest))
 
 
 def _with_whole_words(
@@ -140,13 +152,14 @@ def _ones(like: Term, shape: Sequence[ExprLike], element: Attribute) -> Term:
 def _padded(
     x: Term, zero: Term | None, attributes: Mapping[str, AttributeValue]
 ) -> tuple[Term, Mapping[str, AttributeValue]]:
-    """The image with padding of a number that only the call knows, and the other attributes."""
+    """The image with padding of a number that may be one of a call, and the other attributes."""
     pads = exprs_of(attributes.get("pads"))
     if zero is None or all(pad == 0 for pad in pads):
         return x, attributes
     before, behind = pads[: len(pads) // 2], pads[len(pads) // 2 :]
     around = shape_attr([0, 0, *before, 0, 0, *behind])
-    padded = x.of(x.b.pad(x.value, zero.cast(UI8).value, pads=around, mode="constant"))
+    zero = zero.cast(x.type.element)
+    padded = x.of(x.b.pad(x.value, zero.value, pads=around, mode="constant"))
     return padded, {name: each for name, each in attributes.items() if name != "pads"}
 
 

@@ -29,6 +29,21 @@ def test_few_columns(dtype):
     _check(lambda x, y: x @ y + 1.0, x, y)
 
 
+def test_few_columns_of_a_batch():
+    draw = np.random.default_rng(0)
+    x, y = draw.standard_normal((3, 83, 752)), draw.standard_normal((3, 752, 5))
+    _check(lambda x, y: x @ y, x.astype(np.float32), y.astype(np.float32))
+
+
+@pytest.mark.parametrize("rows", [1, 16, 37])
+def test_few_columns_of_open_rows(rows):
+    draw = np.random.default_rng(0)
+    specs = weft.Spec("float32", ("rows", 512)), weft.Spec("float32", (512, 3))
+    program = weft.trace(lambda x, y: x @ y, *specs)
+    x, y = (draw.standard_normal(shape).astype(np.float32) for shape in ((rows, 512), (512, 3)))
+    np.testing.assert_allclose(program(x, y), x.astype(np.float64) @ y, atol=1e-4)
+
+
 def _check(function, x, y):
     one, two = (weft.trace(function, x, y, threads=n)(x, y) for n in (1, 2))
     np.testing.assert_array_equal(one, two)

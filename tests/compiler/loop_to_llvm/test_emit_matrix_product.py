@@ -175,7 +175,7 @@ def test_a_tile_is_stored_among_the_first_products_of_the_next_one():
     code = assembly(repeated(3), BY_NAME["sapphirerapids"])
     lines = [line.split()[0] for line in code.splitlines() if "\ttdp" in line or "\ttile" in line]
     first = lines.index("tileloadd")
-    assert lines[:first] == ["tilezero"] * 4
+    assert first == 0
     stored = ["tilestored", "tilezero", "tdpbusd"]
     assert lines[first : first + 16] == [
         *["tileloadd"] * 3, *stored, *stored, "tileloadd", *stored, *stored
@@ -187,3 +187,79 @@ def test_a_tile_is_stored_among_the_first_products_of_the_next_one():
 def test_tiles_of_few_products_are_stored_at_their_end():
     code = assembly(repeated(2), BY_NAME["sapphirerapids"])
     assert code.count("tilestored") == 4
+
+
+def in_parts(steps: int, row: str = "%i") -> str:
+    """`y[t, i, j] = sum_k x[t, i, k] * w[k, j]` for three tiles, by halves of the sum: all tiles by
+    the first one before the other, which loads the sums that are there.
+    """
+    x, w, y = (
+        f"!loop.buffer<[3, 21, {2 * 64 * steps}], ui8>",
+        f"!loop.buffer<[{2 * steps}, 16, 27, 4], i8>",
+        "!loop.buffer<[3, 21, 27], i32>",
+    )
+
+    def half(number: int) -> str:
+        return f"""
+      loop.for %k = 0 to {steps} matrix reduction(add) {{
+        loop.for %i = 0 to 21 {{
+          loop.for %j = 0 to 27 {{
+            loop.for %o = 0 to 16 reduction(add) {{
+              loop.for %q = 0 to 4 reduction(add) {{
+                %a = loop.load %x[%t, %i, {64 * steps * number} + 64 * %k + 4 * %o + %q] : {x}
+                %b = loop.load %w[{steps * number} + %k, %o, %j, %q] : {w}
+                %s = loop.load %y[%t, {row}, %j] : {y}
+                %c = arith.extui %a : i8 to i32
+                %d = arith.extsi %b : i8 to i32
+                %p = arith.muli %c, %d : i32
+                %v = arith.addi %s, %p : i32
+                loop.store %v, %y[%t, {row}, %j] : {y}
+              }}
+            }}
+          }}
+        }}
+      }}"""
+
+    return f"""
+loop.kernel @k(%x: {x}, %w: {w}, %y: {y}) {{
+    loop.for %t = 0 to 3 {{
+      loop.for %i = 0 to 21 {{
+        loop.for %j = 0 to 27 unroll vector(16) {{
+          %z = arith.constant 0 : i32
+          loop.store %z, %y[%t, {row}, %j] : {y}
+        }}
+      }}{half(0)}
+    }}
+    loop.for %t = 0 to 3 {{{half(1)}
+    }}
+}}"""
+
+
+@pytest.mark.parametrize("row", ["%i", "20 - %i"])
+def test_sums_that_one_loop_leaves_to_the_next_are_exact(row: str):
+    x = extremes((3, 21, 640), np.uint8)
+    w = extremes((10, 16, 27, 4), np.int8)
+    y = np.full((3, 21, 27), -1, np.int32)
+    matrix = w.transpose(0, 1, 3, 2).reshape(640, 27).astype(np.int32)
+    CompiledKernel(in_parts(5, row))(x, w, y)
+    expected = x.astype(np.int32) @ matrix
+    np.testing.assert_array_equal(y, expected if row == "%i" else expected[:, ::-1])
+
+
+def test_a_register_is_stored_before_other_sums_are_loaded_and_the_last_ones_behind_both_loops():
+    code = assembly(in_parts(5), BY_NAME["sapphirerapids"])
+    lines = [line.split()[0] for line in code.splitlines() if "\ttdp" in line or "\ttile" in line]
+    assert lines.count("tilestored") == 3 * 4
+    assert lines.count("ldtilecfg") <= 1
+    second = lines[lines.index("tilestored") + 1 :]
+    stored = ["tilestored", "tileloadd", "tdpbusd"]
+    start = next(n for n in range(len(second)) if second[n : n + 3] == stored)
+    assert second[start : start + 13] == [*stored * 2, "tileloadd", *stored * 2]
+    assert second[-5:] == [*["tilestored"] * 4, "tilerelease"]
+
+
+def test_sums_that_might_overlap_are_stored_at_the_end_of_each_tile():
+    code = assembly(in_parts(5, "20 - %i"), BY_NAME["sapphirerapids"])
+    lines = [line.split()[0] for line in code.splitlines() if "\ttdp" in line or "\ttile" in line]
+    stored = ["tilestored", "tileloadd", "tdpbusd"]
+    assert not any(lines[n : n + 3] == stored for n in range(len(lines)))

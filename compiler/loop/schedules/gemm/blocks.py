@@ -38,7 +38,7 @@ KEPT = 0.75
 LEAST_BLOCKS = 8
 """Fewer are too few for threads to share."""
 
-LARGEST_COPY = 512 * 1024
+LARGEST_COPY = 1024 * 1024
 """Bytes of packed rows for which threads of most hosts have room on the stack."""
 
 
@@ -78,7 +78,8 @@ def with_packed_rows(problem: Problem, plan: Plan, target: Target) -> Plan | Non
     rows, depth = problem.extents[plan.row].constant, problem.extents[words].constant
     if taps or rows is None or depth is None or other.along[words].step != 1:
         return None
-    most = min(rows // LEAST_BLOCKS, LARGEST_COPY * 8 // (depth * other.bits))
+    room = min(LARGEST_COPY, target.l2_bytes // 2) * 8
+    most = min(rows // LEAST_BLOCKS, room // (depth * other.bits))
     blocks = (n for n in range(most // plan.rows * plan.rows, plan.rows, -plan.rows))
     block = next((size for size in blocks if rows % size == 0), None)
     if block is None:

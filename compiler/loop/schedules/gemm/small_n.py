@@ -9,7 +9,8 @@ contiguous.
         p[2*it...] = acc
       for ii, j:  t[i, j] += the sum of p[ii, j]
 
-Columns fill no vector, and transposing a block of rows takes longer than the product.
+Columns fill no vector, and transposing a block of rows takes longer than the product. Products of a
+batch follow each other; the rows that fill no group are a nest of their own.
 """
 
 from __future__ import annotations
@@ -65,31 +66,39 @@ LEAST_ROWS = 64
 
 def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
     """Schedules every such product of the kernel; yields once for each."""
-    for nest in [perfect_nest(loop) for loop in child_loops(kernel)]:
+    for whole in [perfect_nest(loop) for loop in child_loops(kernel)]:
+        batch, nest = whole[:-3], whole[-3:]
         found = matrix_product(kernel, nest)
-        if found is not None and matches(nest, found, target):
-            _apply(kernel, nest, found, target)
+        plain = all(loop.reduction is None for loop in batch)
+        if plain and found is not None and matches(nest, found, target):
+            _apply(kernel, batch, nest, found, target)
             yield NAME
 
 
 def matches(nest: Sequence[ForOp], found: Product, target: Target) -> bool:
-    """Whether rows are long and many, columns few, and rows contiguous along K."""
+    """Whether rows are long and many, or as many as a call says, columns few, and rows contiguous
+    along K.
+    """
     row, _, k_loop = nest
     lanes = lanes_of([row], target)
-    rows, columns, length = (loop.extent.constant or 0 for loop in nest)
+    columns, length = (loop.extent.constant or 0 for loop in nest[1:])
     fits = ROWS * columns + columns // 2 + ROWS <= target.vector_registers
     long = length % lanes == 0 and length >= LEAST_VECTORS * lanes
     x = next(load for load in found[:2] if row.index in subscript_atoms(load))
-    few = 1 < columns < lanes and rows >= LEAST_ROWS
+    few = 1 < columns < lanes and (row.extent.constant or LEAST_ROWS) >= LEAST_ROWS
     return fits and long and few and stride(x, k_loop) == 1
 
 
-def _apply(kernel: KernelOp, nest: Sequence[ForOp], found: Product, target: Target) -> None:
+def _apply(
+    kernel: KernelOp, batch: Sequence[ForOp], nest: Sequence[ForOp], found: Product, target: Target
+) -> None:
     row, column, k_loop = nest
     x, y = sorted(found[:2], key=lambda load: column.index in subscript_atoms(load))
     lanes = lanes_of([row], target)
     _transpose(kernel, y, k_loop, target)
-    outer, within, _ = tile(row, GROUP)
+    outer, within, rest = tile(row, GROUP)
+    for loop in reversed(batch):  # rows that are left are a product for the schedules that follow
+        rest = distribute(loop, rest) if rest is not None else None
     around, lane, _ = tile(k_loop, lanes)
     reorder(lane, around, within, column)
     partial = stage_accumulators(found.store.buffer, lane, "scratch")

@@ -48,7 +48,7 @@ def _flushed(constant: ConstantOp, weights: WeightStore) -> ConstantOp | None:
     if type_of(constant.result).element not in (F32, F64) or weights.varies(name):
         return None
     array = constant.array(weights)
-    if not any(_subnormal(block).any() for block in _blocks(array)):
+    if not any(map(_has_subnormals, _blocks(array))):
         return None
     small = _subnormal(array)
     if not array[~small].any():
@@ -66,6 +66,19 @@ def _blocks(array: Array) -> Iterator[Array]:
     """The elements in pieces that stay in L2 while they are looked at."""
     elements = array.ravel(order="K")
     return (elements[at : at + _BLOCK] for at in range(0, elements.size, _BLOCK))
+
+
+def _has_subnormals(block: Array) -> bool:
+    """Whether any number is subnormal: its bits without the sign, twice, are less than those of the
+    least normal one, and the least of all; two below nothing is more than all others. NumPy finds
+    the least six times as fast as it compares each.
+    """
+    bits = block.view(np.uint32 if block.dtype == np.float32 else np.uint64)
+    doubled = bits + bits
+    least = int(doubled.min())
+    if not least:
+        least = int((doubled - bits.dtype.type(2)).min()) + 2
+    return least < 2 << np.finfo(block.dtype).nmant
 
 
 def _subnormal(array: Array) -> Array:

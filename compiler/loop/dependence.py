@@ -13,7 +13,7 @@ iteration.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import combinations_with_replacement
 from math import gcd
 
@@ -27,15 +27,14 @@ from weft.compiler.loop.nest import (
     expand,
     extreme,
     is_defined_inside,
-    number_range,
     ranges_around,
     ranges_of,
     root_buffer,
     subscripts,
     values_in,
 )
-from weft.dialects import interval
-from weft.dialects.expr import Atom, Expr, Extremum, Monomial, Quotient, Remainder, Symbol
+from weft.compiler.loop.windows import keep_to_windows
+from weft.dialects.expr import Atom, Expr, Extremum, Monomial, Quotient, Remainder
 from weft.dialects.interval import Range
 from weft.dialects.loop.ops import AccessOp, ForOp, StoreOp, WhileOp, enclosing_loops
 
@@ -144,8 +143,10 @@ def _independent(first: AccessOp, second: AccessOp, relations: Sequence[Relation
     alike = _alike(here, elsewhere, relations)
     if alike is not None:
         return alike
-    if any(_keeps_to_windows(here, elsewhere, each, relations) for each in relations):
-        return True
+    fixed = {r.first.index for r in relations if r.direction == "=" and r.first is r.second}
+    moved_on = (r.first for r in relations if r.direction in "<>" and r.first is r.second)
+    if any(keep_to_windows([here], [elsewhere], loop, fixed) for loop in moved_on):
+        return True  # the exact test would find that after much longer
     distances = [_distance_bound(relation) for relation in relations if relation.direction != "="]
     if any(_is_empty(bound) for bound in distances):
         return True
@@ -208,50 +209,6 @@ def _is_indexed_by_one(expr: Expr, differing: Set[Atom], fixed: Set[Atom]) -> bo
         return False
     (index,) = values
     return bool(expr.coefficient(index).constant) and expr.is_affine_in(index)
-
-
-def _keeps_to_windows(
-    firsts: Sequence[Expr],
-    seconds: Sequence[Expr],
-    relation: Relation,
-    relations: Sequence[Relation],
-) -> bool:
-    """Whether, in some dimension, an iteration of the loop shifts both accesses by more than all
-    other indices there do, so that windows of two iterations do not meet. The exact test would
-    find that after much longer.
-    """
-    loop = relation.first
-    if relation.direction not in "<>" or loop is not relation.second:
-        return False
-    fixed = {r.first.index for r in relations if r.direction == "=" and r.first is r.second}
-    for here, there in zip(firsts, seconds, strict=True):
-        factor = here.coefficient(loop.index).constant
-        if not factor or there.coefficient(loop.index).constant != factor:
-            continue
-        moved = Expr.atom(loop.index) * factor
-        left, right = _without_common(here - moved, there - moved, fixed)
-        if any(loop.index in rest.atoms() for rest in (left, right)):
-            continue
-        between = number_range(left), interval.multiply(number_range(right), (-1, -1))
-        least, most = interval.add(*between)
-        window = abs(factor) * loop.step.data
-        if least is not None and most is not None and -window < least and most < window:
-            return True
-    return False
-
-
-def _without_common(left: Expr, right: Expr, fixed: Set[Atom]) -> tuple[Expr, Expr]:
-    """Both without the terms that they share and that do not change."""
-    common = {
-        monomial
-        for monomial, factor in left.terms.items()
-        if right.terms.get(monomial) == factor
-        and all(atom in fixed or isinstance(atom, Symbol) for atom in monomial)
-    }
-    if not common:
-        return left, right
-    rests = ({m: f for m, f in each.terms.items() if m not in common} for each in (left, right))
-    return Expr(next(rests)), Expr(next(rests))
 
 
 def _are_disjoint(
@@ -423,17 +380,43 @@ def _bounds_exclude(difference: Expr, bounds: Sequence[Bound]) -> bool:
     return low is not None and low > 0
 
 
-def clashing_pairs(ops: Iterable[Operation]) -> Iterator[Pair]:
-    """Each pair of accesses of one buffer, of which one is a store; stores with themselves too."""
+def clashing_pairs(
+    ops: Iterable[Operation], apart: Callable[[Sequence[AccessOp]], bool] = lambda _: False
+) -> Iterator[Pair]:
+    """Each pair of accesses of one buffer, of which one is a store; stores with themselves too.
+    None of a buffer whose accesses are all told to be `apart`.
+    """
     by_buffer: dict[SSAValue, list[AccessOp]] = {}
     for op in ops:
         for access in accesses_in(op):
             by_buffer.setdefault(root_buffer(access.buffer), []).append(access)
     for accesses in by_buffer.values():
-        if any(isinstance(access, StoreOp) for access in accesses):
+        if any(isinstance(access, StoreOp) for access in accesses) and not apart(accesses):
             for pair in combinations_with_replacement(accesses, 2):
                 if any(isinstance(access, StoreOp) for access in pair):
                     yield pair
+
+
+def separated(accesses: Sequence[AccessOp], loops: Sequence[ForOp], fixed: set[Atom]) -> set[ForOp]:
+    """Those of the loops around all accesses of a buffer in one iteration of which alone two may
+    touch one element, where the indices that are `fixed` are the same: all pairs are asked at once.
+    """
+    if any(access.buffer is not accesses[0].buffer for access in accesses):
+        return set()
+    exprs, buffer = [*dict.fromkeys(map(subscripts, accesses))], root_buffer(accesses[0].buffer)
+    found: set[ForOp] = set()
+    for _ in loops:  # those that are found may fix what another's index is added to
+        known = fixed | {loop.index for loop in found}
+        new = [
+            loop
+            for loop in loops
+            if loop not in found
+            and (allocated_in(buffer, loop) or keep_to_windows(exprs, exprs, loop, known))
+        ]
+        if not new:
+            break
+        found.update(new)
+    return found
 
 
 def crossing_pairs(first: Iterable[Operation], second: Iterable[Operation]) -> Iterator[Pair]:

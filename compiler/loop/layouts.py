@@ -18,13 +18,12 @@ from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
 
 from weft.compiler.loop.matchers import update_of
-from weft.compiler.loop.nest import accesses_in, ranges_around, subscripts, weight_arguments
+from weft.compiler.loop.nest import accesses_in, index_ranges, subscripts, weight_arguments
 from weft.compiler.loop.strides import continues
 from weft.compiler.target.target import LINE, Target
-from weft.dialects.expr import Atom, Expr, Operand, Symbol, product, row_major_strides
-from weft.dialects.interval import Range
+from weft.dialects.expr import Expr, Operand, Symbol, product, row_major_strides
 from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, StoreOp, enclosing_loops
-from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.program import KernelOp, size_ranges
 from weft.dialects.loop.scalar import compute_type, width
 from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type_of
 
@@ -359,8 +358,9 @@ def is_in_blocks(access: AccessOp, loop: ForOp, lanes: int) -> bool:
 
 def _by_vectors(access: AccessOp, loop: ForOp, lanes: int) -> Expr:
     """An access's address, with the loop's index in vectors and lanes."""
-    ranges: dict[Atom, Range] = ranges_around(access)
-    ranges[_LANE] = (0, lanes - 1)
     vector = Expr.of(_BLOCK) * lanes + Expr.of(_LANE)
     moved = [expr.substitute({loop.index: vector}) for expr in subscripts(access)]
-    return access.buffer_type.address(moved).simplify(ranges)
+    address = access.buffer_type.address(moved)
+    if not address.has_operators():
+        return address
+    return address.simplify(index_ranges(address, size_ranges(access) | {_LANE: (0, lanes - 1)}))

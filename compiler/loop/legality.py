@@ -22,6 +22,7 @@ from weft.compiler.loop.dependence import (
     crossing_pairs,
     distinct,
     may_clash,
+    separated,
     site_of,
     with_sites,
 )
@@ -70,7 +71,10 @@ def carried_pair(loop: ForOp, limit: int | None = None) -> Pair | None:
     """Two accesses that touch one element in iterations of a loop at most `limit` apart."""
     outside = [Relation(outer, outer, "=") for outer in enclosing_loops(loop)]
     relations = [*outside, Relation(loop, loop, "<", limit)]
-    for first, second in distinct(clashing_pairs([loop])):
+    fixed: set[Atom] = {each.first.index for each in outside}
+    for first, second in distinct(
+        clashing_pairs([loop], lambda accesses: bool(separated(accesses, [loop], fixed)))
+    ):
         if may_clash(first, second, relations):
             return first, second
         if site_of(first) != site_of(second) and may_clash(second, first, relations):
@@ -93,8 +97,14 @@ def require_order(who: str, loops: Sequence[ForOp], order: Sequence[ForOp]) -> N
     outside = [Relation(outer, outer, "=") for outer in enclosing_loops(loops[0])]
     loops, order, outside = _narrowed(loops, order, outside)
     positions = [loops.index(loop) for loop in order]
+    fixed: set[Atom] = {each.first.index for each in outside}
     backwards: dict[tuple[Site, Site], list[tuple[str, ...]]] = {}
-    for (first, second), sites in with_sites(clashing_pairs([outermost])):
+    for (first, second), sites in with_sites(
+        # Where one loop at most has a direction, it leads in any order.
+        clashing_pairs(
+            [outermost], lambda each: len(separated(each, loops, fixed)) >= len(loops) - 1
+        )
+    ):
         if sites not in backwards:
             backwards[sites] = [
                 vector

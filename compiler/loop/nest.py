@@ -17,7 +17,7 @@ from xdsl.utils.hints import isa
 
 from weft.dialects.expr import Atom, Expr, Extremum
 from weft.dialects.expr_text import is_value, unbind
-from weft.dialects.interval import UNBOUNDED, Range
+from weft.dialects.interval import Range
 from weft.dialects.loop.arithmetic import ON_NUMBERS, IndexOp
 from weft.dialects.loop.ops import (
     AccessOp,
@@ -31,7 +31,7 @@ from weft.dialects.loop.ops import (
     WhileOp,
     enclosing_loops,
 )
-from weft.dialects.loop.program import WEIGHTS, KernelOp, ViewOp, size_bounds, size_ranges
+from weft.dialects.loop.program import WEIGHTS, KernelOp, ViewOp, size_ranges
 from weft.dialects.loop.types import BufferType, ExprsAttr
 
 Carrier = SubscriptedOp | IndexOp | ForOp
@@ -172,19 +172,16 @@ def subscripts(access: AccessOp) -> tuple[Expr, ...]:
 
 def element_address(access: AccessOp) -> Expr:
     """The position in storage of what is accessed, over the loops' indices, as simple as their
-    bounds allow. It is kept with the access, and schedules ask for the strides along many loops.
+    bounds allow.
     """
-    index, loops = subscripts(access), enclosing_loops(access)
-    address = access.buffer_type.address(index)
+    asked = access.buffer_type, subscripts(access)
+    kept = vars(access).get("address")
+    if kept is None or kept[0] is not asked[0] or kept[1] is not asked[1]:
+        vars(access)["address"] = kept = *asked, asked[0].address(asked[1])
+    address: Expr = kept[2]
     if not address.has_operators():
         return address
-    bounds = [(loop.index, expand(loop.lower), expand(loop.upper), loop.step) for loop in loops]
-    found_for = (access.buffer_type, index, bounds, size_bounds(access))
-    kept = vars(access).get("element_address")
-    if kept is None or kept[0] != found_for:
-        kept = found_for, address.simplify(ranges_around(access))
-        vars(access)["element_address"] = kept
-    return kept[1]
+    return address.simplify(index_ranges(address, size_ranges(access)))
 
 
 def subscript_atoms(access: AccessOp) -> set[Atom]:
@@ -266,21 +263,24 @@ def ranges_of(
     return ranges
 
 
-def number_range(expr: Expr) -> Range:
-    """The bounds of an expression as numbers, by those of the indices in it alone."""
-    if expr.constant is not None:
-        return expr.constant, expr.constant
-    return expr.range({value: _index_range(value) for value in values_in(expr)})
-
-
-def _index_range(value: SSAValue) -> Range:
-    """The bounds of a loop's index, where the value is one."""
-    block = value.owner
-    loop = block.parent_op() if isinstance(block, Block) else None
-    if not isinstance(loop, ForOp):
-        return UNBOUNDED
-    last = _last(loop.lower, loop.extent, loop.step.data)
-    return number_range(loop.lower)[0], number_range(last)[1]
+def index_ranges(expr: Expr, ranges: dict[Atom, Range]) -> dict[Atom, Range]:
+    """The ranges, with those of the loops' indices that an expression depends on, and on which
+    their bounds do: of what `ranges_around` gives what it needs.
+    """
+    for value in values_in(expr):
+        block = value.owner
+        loop = block.parent_op() if isinstance(block, Block) else None
+        if value in ranges or not isinstance(loop, ForOp):
+            continue
+        (lower, upper), step = exprs_of(loop), loop.step.data
+        if lower.constant is not None and upper.constant is not None:
+            iterations = max(0, -(-(upper.constant - lower.constant) // step))
+            ranges[value] = lower.constant, lower.constant + (iterations - 1) * step
+            continue
+        lower, last = expand(lower), expand(_last(lower, loop.extent, step))
+        index_ranges(last, index_ranges(lower, ranges))
+        ranges[value] = lower.range(ranges)[0], last.range(ranges)[1]
+    return ranges
 
 
 def ranges_around(op: Operation) -> dict[Atom, Range]:

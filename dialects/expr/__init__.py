@@ -12,12 +12,18 @@ Symbols stand for sizes: they are never negative.
 
 from weft.dialects.expr.atoms import Extremum, Operand, Quotient, Remainder, Symbol
 from weft.dialects.expr.equalities import Equalities
-from weft.dialects.expr.functions import maximum, minimum, product, row_major_strides
+from weft.dialects.expr.functions import (
+    maximum,
+    minimum,
+    product,
+    row_major_strides,
+    sum_of_products,
+)
 from weft.dialects.expr.polynomial import Expr, ExprLike, forget_expressions
 from weft.dialects.expr.terms import Atom, Monomial
 
 __all__ = [
     "Atom", "Equalities", "Expr", "ExprLike", "Extremum", "Monomial", "Operand", "Quotient",
     "Remainder", "Symbol", "forget_expressions", "maximum", "minimum", "product",
-    "row_major_strides",
+    "row_major_strides", "sum_of_products",
 ]  # fmt: skip

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import reduce
+from collections.abc import Iterable, Sequence
+from functools import lru_cache, reduce
 
 from weft.dialects.expr.atoms import OPERATORS, children_of
-from weft.dialects.expr.polynomial import Expr, ExprLike, extremum
+from weft.dialects.expr.polynomial import Expr, ExprLike, extremum, rejoin
+from weft.dialects.expr.terms import Monomial, add_terms
 
 
 def maximum(operands: Iterable[ExprLike]) -> Expr:
@@ -28,12 +29,31 @@ def row_major_strides(dims: Iterable[Expr]) -> list[Expr]:
     """How many elements apart two neighbours along each dimension lie,
     the last dimension being the fastest.
     """
+    return list(_row_major_strides(tuple(dims)))
+
+
+@lru_cache(maxsize=1 << 12)
+def _row_major_strides(dims: tuple[Expr, ...]) -> tuple[Expr, ...]:
     strides: list[Expr] = []
     step = Expr.of(1)
-    for dim in reversed(list(dims)):
+    for dim in reversed(dims):
         strides.append(step)
         step = step * dim
-    return strides[::-1]
+    return tuple(strides[::-1])
+
+
+def sum_of_products(exprs: Sequence[Expr], factors: Sequence[Expr]) -> Expr:
+    """The sum of the expressions, each times its factor; in one pass where factors are numbers, as
+    they mostly are.
+    """
+    terms: dict[Monomial, int] = {}
+    for expr, factor in zip(exprs, factors, strict=True):
+        if factor.constant is None:
+            products = (each * times for each, times in zip(exprs, factors, strict=True))
+            return sum(products, Expr.of(0))
+        if factor.constant:
+            add_terms(terms, expr.terms, factor.constant)
+    return rejoin(terms)
 
 
 def inner_exprs(expr: Expr) -> list[Expr]:

@@ -4,6 +4,8 @@ equal expressions have equal terms, and an access is affine in the index of the 
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from weft.dialects.expr.atoms import Quotient, Remainder, atom_key
 from weft.dialects.expr.terms import Monomial, Terms
 
@@ -24,14 +26,29 @@ def join_quotients(terms: Terms) -> tuple[Terms, Terms] | None:
     """What is left of a sum, and what it is added to, where `c * (x floordiv c) + x mod c` is `x`,
     also where both are times something, or `x - c * (x floordiv c)` is `x mod c`.
     """
-    quotients = {
-        (atom.dividend, atom.divisor)
-        for monomial in terms
-        for atom in monomial
-        if isinstance(atom, Quotient)
-    }
+    atoms = [atom for monomial in terms for atom in monomial]
+    quotients = [atom for atom in atoms if type(atom) is Quotient]
     if not quotients:
         return None
+    if any(type(atom) is Remainder for atom in atoms):
+        joined = _join_remainders(terms, {(each.dividend, each.divisor) for each in quotients})
+        if joined is not None:
+            return joined
+    for monomial, factor in terms.items():
+        if len(monomial) == 1 and isinstance(quotient := monomial[0], Quotient):
+            size = quotient.divisor.constant
+            count = -factor // size if size and factor % size == 0 else 0
+            whole = quotient.dividend.terms
+            if count and all(terms.get(key) == count * share for key, share in whole.items()):
+                left = _without(terms, (monomial, *whole))
+                return left, {(Remainder(quotient.dividend, quotient.divisor),): count}
+    return None
+
+
+def _join_remainders(
+    terms: Terms, quotients: set[tuple[Hashable, Hashable]]
+) -> tuple[Terms, Terms] | None:
+    """The first of both, for quotients of these dividends and divisors."""
     for monomial, factor in terms.items():
         for position, atom in enumerate(monomial):
             if isinstance(atom, Remainder) and (atom.dividend, atom.divisor) in quotients:
@@ -41,14 +58,6 @@ def join_quotients(terms: Terms) -> tuple[Terms, Terms] | None:
                 if all(terms.get(key) == count for key, count in steps.items()):
                     left = _without(terms, (monomial, *steps))
                     return left, multiply_terms(atom.dividend.terms, times)
-    for monomial, factor in terms.items():
-        if len(monomial) == 1 and isinstance(quotient := monomial[0], Quotient):
-            size = quotient.divisor.constant
-            count = -factor // size if size and factor % size == 0 else 0
-            whole = quotient.dividend.terms
-            if count and all(terms.get(key) == count * share for key, share in whole.items()):
-                left = _without(terms, (monomial, *whole))
-                return left, {(Remainder(quotient.dividend, quotient.divisor),): count}
     return None
 
 

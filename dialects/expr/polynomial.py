@@ -96,7 +96,7 @@ class Expr:
         terms = dict(self.terms)
         add_terms(terms, other.terms, times)
         joined = self.has_operators() or other.has_operators()
-        return _rejoin(terms) if joined else Expr(terms, operators=False)
+        return rejoin(terms) if joined else Expr(terms, operators=False)
 
     def __rsub__(self, other: ExprLike) -> Expr:
         return Expr.of(other) - self
@@ -108,7 +108,7 @@ class Expr:
             return other._times(self.constant)
         if other.constant is not None:
             return self._times(other.constant)
-        return _rejoin(multiply_terms(self.terms, other.terms))
+        return rejoin(multiply_terms(self.terms, other.terms))
 
     __rmul__ = __mul__
 
@@ -217,7 +217,7 @@ class Expr:
             add_terms(terms, product.terms, factor)
         if not replaced:
             return self
-        return Expr(terms, operators=False) if plain else _rejoin(terms)
+        return Expr(terms, operators=False) if plain else rejoin(terms)
 
     def _mentions(self, values: Mapping[Atom, Expr]) -> bool:
         if any(atom in values for atom in self.atoms()):
@@ -257,14 +257,13 @@ class Expr:
                 add_terms(terms, {monomial: 1} if only is None else only.terms, factor)
                 continue
             changed = [change(atom) for atom in monomial]
+            product = Expr({monomial: factor})
             if any(each is not None for each in changed):
                 product = Expr.of(factor)
                 for atom, each in zip(monomial, changed, strict=True):
                     product = (Expr.atom(atom) if each is None else each) * product
-                add_terms(terms, product.terms, 1)
-            else:
-                add_terms(terms, {monomial: factor}, 1)
-        return _rejoin(terms)
+            add_terms(terms, product.terms, 1)
+        return rejoin(terms)
 
     def range(self, ranges: Mapping[Atom, Range]) -> Range:
         """Bounds of the value, given bounds of the atoms; a symbol without one is at least 0."""
@@ -342,9 +341,8 @@ def _replace(
 def _resolve(
     atom: Atom, change: Callable[[Expr], Expr], ranges: Mapping[Atom, Range]
 ) -> Expr | None:
-    if type(atom) not in OPERATORS:
-        return None
-    return _rebuild(atom, [change(child) for child in children_of(atom)], ranges)
+    changed = [change(child) for child in children_of(atom)]
+    return _rebuild(atom, changed, ranges) if changed else None
 
 
 def _rebuild(atom: Atom, children: list[Expr], ranges: Mapping[Atom, Range]) -> Expr:
@@ -360,6 +358,9 @@ def _divide(
     dividend: Expr, divisor: Expr, ranges: Mapping[Atom, Range] | None = None
 ) -> tuple[Expr, Expr]:
     """Quotient and remainder: the terms that the divisor divides leave the quotient at once."""
+    if dividend.constant is not None and divisor.constant:
+        quotient, remainder = divmod(dividend.constant, divisor.constant)
+        return Expr.of(quotient), Expr.of(remainder)
     known = _known((*dividend.atoms(), *divisor.atoms()), ranges) if ranges else ()
     return _divided(dividend, divisor, known)
 
@@ -412,13 +413,12 @@ def _dominates(operator: str, winner: Expr, loser: Expr, ranges: Mapping[Atom, R
     return low is not None and low >= 0
 
 
-def _rejoin(terms: dict[Monomial, int]) -> Expr:
+def rejoin(terms: dict[Monomial, int]) -> Expr:
     """The sum, put together where it has quotients, remainders or extrema."""
     kinds = set(map(type, chain.from_iterable(terms)))
     if Quotient not in kinds and Extremum not in kinds:
         return Expr(terms, operators=Remainder in kinds)
-    together = _with_extrema(terms)
-    pair = join_quotients(together)
+    pair = join_quotients(together := _with_extrema(terms))
     return Expr(together) if pair is None else Expr(pair[0]) + Expr(pair[1])
 
 

@@ -13,7 +13,15 @@ from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from weft.dialects.expr import Atom, Expr, ExprLike, Operand, product, row_major_strides
+from weft.dialects.expr import (
+    Atom,
+    Expr,
+    ExprLike,
+    Operand,
+    product,
+    row_major_strides,
+    sum_of_products,
+)
 from weft.dialects.expr_text import parse_formal_expr
 
 Exprs = tuple[Expr, ...]
@@ -192,9 +200,7 @@ def _address(index: Exprs, layout: Exprs | None, storage: Exprs) -> Expr:
     if layout is not None:
         values: dict[Atom, Expr] = {Operand(position): expr for position, expr in enumerate(index)}
         index = tuple(expr.substitute(values) for expr in layout)
-    strides = row_major_strides(storage)
-    terms = (subscript * stride for subscript, stride in zip(index, strides, strict=True))
-    return sum(terms, Expr.of(0))
+    return sum_of_products(index, row_major_strides(storage))
 
 
 def buffer(

@@ -47,6 +47,28 @@ loop.kernel @k(%x: !loop.buffer<[6, 48], f32>, %y: !loop.buffer<[6, 4, 48], f32>
 
 // -----
 
+// A step of tiles prefetches behind what it multiplies: eight lines of 16 columns, one in each of eight steps.
+// CHECK-LABEL: loop.kernel @k
+// CHECK: loop.for %t = 0 to 4 {
+// CHECK: loop.for %p = 0 to 1 {
+// CHECK-NEXT: loop.prefetch %y[%j + 1, {{.*}}] locality(2)
+loop.kernel @k(%y: !loop.buffer<[6, 8, 16], f32>, %z: !loop.buffer<[6, 4, 8, 16], f32>) {
+  loop.for %j = 0 to 6 {
+    loop.for %i = 0 to 4 {
+      loop.for %s = 0 to 2 matrix {
+        loop.for %t = 0 to 4 {
+          loop.for %k = 0 to 16 {
+            %v = loop.load %y[%j, 4 * %s + %t, %k] : !loop.buffer<[6, 8, 16], f32>
+            loop.store %v, %z[%j, %i, 4 * %s + %t, %k] : !loop.buffer<[6, 4, 8, 16], f32>
+          }
+        }
+      }
+    }
+  }
+}
+
+// -----
+
 // CHECK: prefetch_shares requires loops of known length inside, got loop %t and loop %j
 loop.kernel @k[n](%x: !loop.buffer<[8, 6], f32>, %y: !loop.buffer<[6, n, 8], f32>) {
   loop.for %j = 0 to 6 {

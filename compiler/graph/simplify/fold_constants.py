@@ -113,13 +113,13 @@ def fold_constants(
     loops = [op for op in function.body.walk() if isinstance(op, ForOp)]
     for loop in reversed(loops):  # inner ones first
         fold_loop(loop, budget.unrolling)
-    folder = Folder(weights, DimValues(), budget)
+    folder, keeps_factors = Folder(weights, DimValues(), budget), multiplies_bf16(target)
     for op in list(function.body.walk()):
         if isinstance(op, BranchOp) and op.parent is not None:
             fold_branch(op, function, weights)
         elif not isinstance(op, GraphOp) or op.parent is None:
             continue
-        elif not (multiplies_bf16(target) and extends_factor(op)):
+        elif not (keeps_factors and extends_factor(op)):
             folder.fold(op)
 
 

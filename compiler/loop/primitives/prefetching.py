@@ -33,7 +33,6 @@ def prefetch(
     level: str = "L1",
     before: ForOp | None = None,
     around: ForOp | None = None,
-    shared_by: ForOp | None = None,
 ) -> tuple[ForOp, ...]:
     """Prefetches what a load reads, or the lines that a store writes to, `distance` iterations
     later of a loop around it, into L1 or L2 (level="L2").
@@ -51,25 +50,16 @@ def prefetch(
 
         ->  for i:  for k < 8:  prefetch x[i + (k + 1) floordiv 8, (k + 1) mod 8]
 
-    Each iteration of a loop that it is `shared_by`, which does not index the access, prefetches a
-    part of the lines. Those of a product of tiles follow its step.
-
-        for jo:  for io < 8:  for k matrix:  for j < 32:  for w < 16:  S(x[io], y[jo, k, w, j])
-        ->  for jo:  for io < 8:  for k matrix:  for j < 32:  for w < 16:  S(..)
-                                                 for p = 2*io to 2*io + 2:  prefetch y[jo + 1, k, p]
-
     Returns the loops made. No value changes, and nothing behind the buffer's end is read. Raises
     IllegalSchedule for a loop that is not around the access or does not index it, for an access
     that loaded values index, for a local buffer, for a loop between whose inner loops depend on
-    each other, for a loop of dynamic length `around`, and for lines that iterations do not divide.
+    each other, and for a loop of dynamic length `around`.
     """
     _require_forward(access, loop, distance, level)
     loops = _over_lines(access, loop, before) if before is not None else {}
-    if shared_by is not None:
-        _share(loops, shared_by, access)
     later = _later(loop, distance, around)
     later |= {old.index: Expr.atom(new.index) for old, new in loops.items()}
-    point = _point(access, before)
+    point = InsertPoint.before(before or access)
     for new in loops.values():
         Rewriter.insert_op(new, point)
         point = InsertPoint.at_end(new.body.block)
@@ -88,9 +78,10 @@ def prefetch_shares(access: AccessOp, loop: ForOp, before: ForOp) -> ForOp:
                     for i < 4:  for p < 2:  prefetch y[2 * i + p, j + 1]
                                 T
 
-    Returns the loop over a share. It changes no value, and nothing behind the end of the buffer is
-    read. Raises IllegalSchedule as `prefetch`, where the other loop is not inside, and where the
-    access or what is around the other loop has loops of no constant length.
+    In a step of a product of tiles they follow what it multiplies. Returns the loop over a share.
+    It changes no value, and nothing behind the end of the buffer is read. Raises IllegalSchedule as
+    `prefetch`, where the other loop is not inside, and where the access or what is around the other
+    loop has loops of no constant length.
     """
     _require_forward(access, loop, 1, "L2")
     inside, around = (
@@ -113,18 +104,11 @@ def prefetch_shares(access: AccessOp, loop: ForOp, before: ForOp) -> ForOp:
     for (old, new), count in reversed([*zip(found.items(), counts, strict=True)]):
         later[old.index] = new.lower + new.step.data * (line % count)
         line = line // count
-    Rewriter.insert_op(share, InsertPoint.before(before))
+    step = before.parent_op()
+    follows = isinstance(step, ForOp) and step.matrix is not None
+    Rewriter.insert_op(share, InsertPoint.after(before) if follows else InsertPoint.before(before))
     Rewriter.insert_op(_moved(access, later, "L2"), InsertPoint.at_end(share.body.block))
     return share
-
-
-def _point(access: AccessOp, before: ForOp | None) -> InsertPoint:
-    """In front of an access, or of a loop around it; behind the rows of a step of tiles."""
-    if before is None:
-        return InsertPoint.before(access)
-    step = before.parent_op()
-    is_step = isinstance(step, ForOp) and step.matrix is not None
-    return InsertPoint.after(before) if is_step else InsertPoint.before(before)
 
 
 def _moved(access: AccessOp, later: Mapping[Atom, Expr], level: str) -> PrefetchOp:
@@ -187,18 +171,3 @@ def _over_lines(access: AccessOp, loop: ForOp, before: ForOp) -> dict[ForOp, For
         new.index.name_hint = "p"
         found[each] = new
     return found
-
-
-def _share(loops: dict[ForOp, ForOp], shared_by: ForOp, access: AccessOp) -> None:
-    """Divides the iterations of one of the loops among those of another one."""
-    count, position = shared_by.extent.constant, Expr.atom(shared_by.index)
-    for old, new in loops.items():
-        iterations = new.extent.constant
-        if new.lower != 0 or not count or not iterations or iterations % count:
-            continue
-        size = iterations // count * new.step.data
-        loops[old] = ForOp.of(position * size, (position + 1) * size, step=new.step.data)
-        loops[old].index.name_hint = "p"
-        return
-    got = f"{describe(access)} and {describe(shared_by)} with {shared_by.extent}"
-    raise IllegalSchedule(f"prefetch requires lines that a loop's iterations divide, got {got}")

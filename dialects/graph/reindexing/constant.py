@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Final
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerType, LocationAttr, StringAttr
@@ -60,10 +62,14 @@ class LiteralAttr(Data[tuple[bool | int | float, ...]]):
         printer.print_string(f"<[{', '.join(_format_number(number) for number in self.data)}]>")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, LiteralAttr) and str(self) == str(other)
+        return isinstance(other, LiteralAttr) and self._text == other._text
 
     def __hash__(self) -> int:
-        return hash(str(self))
+        return hash(self._text)
+
+    @cached_property
+    def _text(self) -> str:
+        return str(self)
 
 
 def _parse_number(parser: AttrParser) -> bool | int | float:
@@ -222,9 +228,14 @@ class ConstantOp(GraphOp):
             )
 
 
+_BEGIN: Final = 64
+"""Elements."""
+
+
 def _is_uniform(elements: Array) -> bool:
     """Whether there are several elements, all of the same number; 0 is not -0."""
-    if elements.size < 2 or not (elements == elements[0]).all():
+    begin = elements[:_BEGIN]  # by which most are told apart
+    if elements.size < 2 or not (begin == begin[0]).all() or not (elements == begin[0]).all():
         return False
     patterns = np.ascontiguousarray(elements).view(np.uint8).reshape(elements.size, -1)
     return bool((patterns == patterns[0]).all())

@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.compiler.loop.kernels import kernel, loops, pointwise
-from weft.compiler.loop.dependence import Relation, may_clash
+from weft.compiler.loop.dependence import Relation, may_clash, separated
 from weft.compiler.loop.legality import carried_pair
-from weft.compiler.loop.nest import accesses_in, subscripts
+from weft.compiler.loop.nest import accesses_in, stores_in, subscripts
 from weft.compiler.loop.primitives import collapse, reorder, tile
+from weft.dialects.context import parse_module
 from weft.dialects.loop.builder import LoopBuilder
 
 FACTORS = st.integers(-3, 3)
@@ -54,6 +55,52 @@ def test_every_clash_that_enumeration_finds_is_found(store, load, extents):
     for directions in clashes:
         relations = [Relation(loop, loop, d) for loop, d in zip(nest, directions, strict=True)]
         assert may_clash(write, read, relations)
+
+
+@given(store=SUBSCRIPTS, load=SUBSCRIPTS, extents=st.tuples(st.integers(2, 5), st.integers(2, 5)))
+def test_where_loops_separate_accesses_one_element_is_of_one_iteration(store, load, extents):
+    nest = loops(linear(store, load, extents), "i", "j")
+    accesses = accesses_in(nest[0])
+    found = [
+        position for position, loop in enumerate(nest) if loop in separated(accesses, nest, set())
+    ]
+    iterations = list(product(*(range(extent) for extent in extents)))
+    elements: dict[tuple[int, ...], set[tuple[int, ...]]] = {}
+    for access, index in product(accesses, iterations):
+        seen = elements.setdefault(touched(access, index, nest), set())
+        seen.add(tuple(index[position] for position in found))
+    assert all(len(each) == 1 for each in elements.values())
+
+
+def test_unrolled_stores_to_tiles_separate_the_loops_over_tiles():
+    def body(b: LoopBuilder, x, y):
+        with b.loops([8, 8, 16], "ijk") as (i, j, k):
+            for row, column in product(range(2), range(2)):
+                b.store(y, [i * 2 + row, j * 2 + column], b.load(x, [k]))
+
+    nest = loops(kernel(body, x=[16], y=[16, 16]), "i", "j", "k")
+    assert separated(stores_in(nest[0]), nest, set()) == {nest[0], nest[1]}
+
+
+STARTING_ELSEWHERE = """
+loop.kernel @k(%x: !loop.buffer<[2], f32>, %y: !loop.buffer<[16], f32>) {
+  loop.for %i = 0 to 2 {
+    loop.for %j = %i to %i + 8 step 4 {
+      %v = loop.load %x[%i] : !loop.buffer<[2], f32>
+      loop.store %v, %y[%j] : !loop.buffer<[16], f32>
+      loop.store %v, %y[%j + 1] : !loop.buffer<[16], f32>
+    }
+  }
+}
+"""
+
+
+def test_a_loop_that_starts_elsewhere_separates_single_elements_alone():
+    nest = loops(parse_module(STARTING_ELSEWHERE, "<test>").ops.first, "i", "j")
+    stores = stores_in(nest[0])
+    assert separated(stores, nest, set()) == set()
+    assert separated(stores, nest[1:], {nest[0].index}) == {nest[1]}
+    assert separated(stores[:1], nest, set()) == {nest[1]}
 
 
 @given(index=SUBSCRIPTS, extents=st.tuples(st.integers(2, 5), st.integers(2, 5)))

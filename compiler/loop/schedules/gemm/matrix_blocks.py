@@ -21,7 +21,7 @@ from weft.compiler.loop.primitives import (
     interleave,
     pack,
     panels,
-    prefetch,
+    prefetch_shares,
     reorder,
     split_at,
     stage_tile,
@@ -55,8 +55,8 @@ def block_rows(outer: Sequence[ForOp], operand: SSAValue, panel: SSAValue, plan:
     blocks = tile(io, plan.row_block // plan.rows)
     reorder(blocks.outer, *around, blocks.inner)
     _pack_rows(operand, blocks.outer, blocks.inner, plan)
-    for tiles, part in _distribute_parts(blocks.inner):
-        _prefetch_panel(panel, around[-1], tiles, part)
+    for part in _distribute_parts(blocks.inner):
+        _prefetch_panel(panel, around[-1], part)
     return blocks.outer
 
 
@@ -82,24 +82,22 @@ def _pack_rows(operand: SSAValue, block: ForOp, tiles: ForOp, plan: Plan) -> Non
     vectorize(elements, line)
 
 
-def _distribute_parts(tiles: ForOp) -> list[tuple[ForOp, ForOp]]:
+def _distribute_parts(tiles: ForOp) -> list[ForOp]:
     """Computes all tiles by a part of K before the next part; their sums are in memory meanwhile.
-    Returns the loops over tiles and the steps along a sum inside of each.
+    Returns the steps along a sum of each part.
     """
     parts = [op for op in tiles.body.block.ops if isinstance(op, ForOp) and op.matrix is not None]
     for allocation in list(tiles.body.block.ops) if len(parts) > 1 else ():
         if isinstance(allocation, AllocOp):
             hoist_allocation(allocation, per_iteration=True)
-    found = [(tiles, parts[0])]
     for part in parts[1:]:
-        found.append((distribute(found[-1][0], part), part))
-    return found
+        tiles = distribute(tiles, part)
+    return parts
 
 
-def _prefetch_panel(panel: SSAValue, columns: ForOp, tiles: ForOp, part: ForOp) -> None:
-    """Each tile of rows prefetches some lines of the part of the next panel."""
+def _prefetch_panel(panel: SSAValue, columns: ForOp, part: ForOp) -> None:
+    """Each step prefetches its share of the lines of the next panel."""
     (load,) = accesses_to(panel, part)
     (rows,) = part.body.block.ops
     assert isinstance(rows, ForOp), "a step multiplies tiles"
-    for loop in prefetch(load, columns, level="L2", before=rows, shared_by=tiles):
-        unroll(loop)
+    unroll(prefetch_shares(load, columns, rows))

@@ -10,6 +10,10 @@ before this module defines at once, and is right all the same.
 
 from __future__ import annotations
 
+import weft.dialects.attributes  # noqa: F401  # pyright: ignore[reportUnusedImport]
+
+# Ahead of xDSL's dialects, whose attributes it defines later.
+# isort: split
 from collections.abc import Callable
 from functools import cache
 from threading import RLock

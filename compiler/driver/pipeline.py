@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import weft.dialects.definitions  # noqa: F401  # pyright: ignore[reportUnusedImport]
+
+# Ahead of xDSL's dialects, which declare what it defines later.
+# isort: split
 import hashlib
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager

@@ -246,13 +246,15 @@ class BodyEmitter:
         assert op.scope.data != "workspace", "a kernel gets workspace as an argument"
         result_type = op.result.type
         assert isinstance(result_type, BufferType)
-        if op.scope.data == "registers" or is_row(result_type, self.unit.widest):
+        registers = op.scope.data == "registers"
+        if registers or is_row(result_type, self.unit.widest):
             result_type = padded(result_type, self.unit.widest)
         before = self.stack_slots.before(op)
         if before is not None:
-            return Storage(self.storage(before.result).pointer, result_type, private=True)
-        pointer = self.stack.allocate(result_type, self.unit.widest)
-        return Storage(pointer, result_type, private=True)
+            pointer = self.storage(before.result).pointer
+        else:
+            pointer = self.stack.allocate(result_type, self.unit.widest)
+        return Storage(pointer, result_type, private=True, registers=registers)
 
     # Loops
 

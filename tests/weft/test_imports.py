@@ -91,3 +91,20 @@ def test_weft_numpy_imports_no_module_of_numpys_that_tensors_do_not_need():
     found = {name for name in shown.stdout.split() if name.startswith("numpy.")}
     needed = {name for name in found if name.startswith("numpy.fft")}  # whose functions it has
     assert found - needed <= {"numpy.typing", "numpy._typing._add_docstring"}
+
+
+def test_operations_and_attributes_of_xdsl_are_defined_at_their_first_use():
+    program = """
+import sys
+from weft.compiler.driver import pipeline
+from xdsl.dialects import arith, builtin, func, math
+from weft.dialects import attributes, definitions
+print(*(each.irdl_op_definition.__module__ for each in (arith, func, math)))
+print(builtin.IntegerType.get_irdl_definition.__func__.__module__)
+"""
+    shown = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    operations, attribute = shown.stdout.splitlines()
+    assert operations.split() == 3 * ["weft.dialects.definitions"]
+    assert attribute == "weft.dialects.attributes"

@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 
 from weft.compiler.loop.primitives.recording import steps_of
 from weft.compiler.loop.pseudocode import pseudocode
-from weft.compiler.loop.schedules import Scheduled, contraction
+from weft.compiler.loop.schedules import CONTRACTION, Scheduled
 from weft.compiler.loop.schedules.gemm.choose_plan import Rated
 from weft.compiler.loop.schedules.planned import Explanation, explain
 from weft.compiler.machine.codegen.code_generator import Level
@@ -92,7 +92,7 @@ class ObservedSteps:
 
     def texts(self, scheduled: Scheduled, ir: str, target: Target, level: Level) -> KernelTexts:
         """How the kernel was made, once it is, by LLVM at a level."""
-        has_plans = not {contraction.NAME, FORCED}.isdisjoint(scheduled.used)
+        has_plans = not {CONTRACTION, FORCED}.isdisjoint(scheduled.used)
         plans = tuple(map(plans_of, explain(self.naive, target))) if has_plans else ()
         # A plan that is forced in place of steps is made of some.
         calls = scheduled.steps if scheduled.steps in self._texts else self._last

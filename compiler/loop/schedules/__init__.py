@@ -5,56 +5,84 @@ The first schedule that matches a nest takes it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
 
+from weft.compiler.deferred import deferred
 from weft.compiler.loop.nest import child_loops, loops_in
 from weft.compiler.loop.primitives.recording import is_recorded, record, steps_of, stop_recording
 from weft.compiler.loop.schedules import (
-    attention,
     block_quantized,
     blocked_layout,
-    contraction,
-    leading_reduction,
     pointwise,
     row_wise,
     scatter,
-    sliding_window,
     transpose,
     tree_walk,
 )
-from weft.compiler.loop.schedules.contraction import RefusedPlan
-from weft.compiler.loop.schedules.gemm import small_n, split_k
-from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.simplify import simplify
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.loop.program import KernelOp
 
+if TYPE_CHECKING:
+    from weft.compiler.loop.schedules import (
+        attention,
+        contraction,
+        leading_reduction,
+        sliding_window,
+    )
+    from weft.compiler.loop.schedules.gemm import small_n, split_k
+    from weft.compiler.loop.schedules.gemm.plan import Plan
+else:
+    attention = deferred("weft.compiler.loop.schedules.attention")
+    contraction = deferred("weft.compiler.loop.schedules.contraction")
+    leading_reduction = deferred("weft.compiler.loop.schedules.leading_reduction")
+    sliding_window = deferred("weft.compiler.loop.schedules.sliding_window")
+    small_n = deferred("weft.compiler.loop.schedules.gemm.small_n")
+    split_k = deferred("weft.compiler.loop.schedules.gemm.split_k")
+
+CONTRACTION: Final = "contraction"
+
+Apply = Callable[..., Iterator[str]]
+
 
 class Schedule(Struct, frozen=True):
     """A way to make nests of a kernel fast: `apply_all` finds those that it knows, rewrites them in
     place and yields its name for each. One that raises RefusedPlan takes the plans that were
-    refused as `refused`. What it makes may depend on the number of cores where it `reads_cores`.
+    refused as `refused`. What it makes may depend on the number of cores where it `reads_cores`. A
+    kernel without a reduction has nothing for one that `reduces`, which is not asked then.
     """
 
     name: str
-    apply_all: Callable[..., Iterator[str]]
+    apply_all: Apply
     reads_cores: bool = False
+    reduces: bool = False
+
+
+def _later(module: Any) -> Apply:
+    """What applies a schedule of a module that most small programs have no use for."""
+
+    def apply_all(kernel: KernelOp, target: Target, **options: Any) -> Iterator[str]:
+        return module.apply_all(kernel, target, **options)
+
+    return apply_all
 
 
 SCHEDULES = (
     Schedule(tree_walk.NAME, tree_walk.apply_all),
     Schedule(block_quantized.NAME, block_quantized.apply_all),
-    Schedule(attention.NAME, attention.apply_all),  # two contractions and the softmax between them
-    Schedule(split_k.NAME, split_k.apply_all),  # splits contractions for those that follow
-    Schedule(small_n.NAME, small_n.apply_all),
-    Schedule(contraction.NAME, contraction.apply_all),
     Schedule(
-        leading_reduction.NAME, leading_reduction.apply_all, reads_cores=True
+        "attention", _later(attention), reduces=True
+    ),  # two contractions and the softmax between them
+    Schedule("split-k", _later(split_k), reduces=True),  # splits contractions for those that follow
+    Schedule("small-n", _later(small_n), reduces=True),
+    Schedule(CONTRACTION, _later(contraction), reduces=True),
+    Schedule(
+        "leading-reduction", _later(leading_reduction), reads_cores=True, reduces=True
     ),  # the longest reductions
-    Schedule(sliding_window.NAME, sliding_window.apply_all),
+    Schedule("sliding-window", _later(sliding_window), reduces=True),
     Schedule(
         "blocked-layout", blocked_layout.apply_all
     ),  # what follows finds vectors in a blocked layout
@@ -102,7 +130,7 @@ def schedule_kernel(
     while (used := _apply(kernel, target, schedules, refused)) is None:
         _restore(kernel, anew())
     reasons = [
-        f"{each.name if isinstance(each, Schedule) else contraction.NAME}: {reason}"
+        f"{each.name if isinstance(each, Schedule) else CONTRACTION}: {reason}"
         for each, reason in refused.items()
     ]
     return Scheduled(used, [*reasons, *_scalar_reductions(kernel)], stop_recording(kernel))
@@ -115,21 +143,20 @@ def _apply(
     refused: dict[Schedule | Plan, str],
 ) -> list[str] | None:
     """Applies all schedules but the refused; None where another one refuses, which is noted."""
-    plans = {each for each in refused if isinstance(each, Plan)}
+    without = {each for each in refused if not isinstance(each, Schedule)}
     simplify(kernel)
+    reduces = any(loop.reduction is not None for loop in loops_in(kernel))
     used: list[str] = []
     for schedule in schedules:
-        if schedule in refused:
+        if schedule in refused or (schedule.reduces and not reduces):
             continue
-        without = {"refused": plans} if plans and schedule.name == contraction.NAME else {}
+        options = {"refused": without} if without and schedule.name == CONTRACTION else {}
         try:
-            used += schedule.apply_all(kernel, target, **without)
-        except RefusedPlan as refusal:
-            # A plan that somebody forces has no next one.
-            refused[schedule if refusal.plan in plans else refusal.plan] = str(refusal)
-            return None
+            used += schedule.apply_all(kernel, target, **options)
         except IllegalSchedule as refusal:
-            refused[schedule] = str(refusal)
+            # A plan that somebody forces has no next one.
+            plan = refusal.plan if isinstance(refusal, contraction.RefusedPlan) else None
+            refused[schedule if plan is None or plan in without else plan] = str(refusal)
             return None
     return used
 

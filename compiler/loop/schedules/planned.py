@@ -9,6 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 from weft.compiler.loop.schedules import (
+    CONTRACTION,
     SCHEDULES,
     Schedule,
     Scheduled,
@@ -42,8 +43,8 @@ class Explanation(NamedTuple):
 
 def schedules_with(choose: Choose) -> tuple[Schedule, ...]:
     """Weft's schedules, with another choice of the plans of contractions."""
-    own = Schedule(contraction.NAME, partial(contraction.apply_all, choose=choose))
-    return tuple(own if each.name == contraction.NAME else each for each in SCHEDULES)
+    own = Schedule(CONTRACTION, partial(contraction.apply_all, choose=choose), reduces=True)
+    return tuple(own if each.name == CONTRACTION else each for each in SCHEDULES)
 
 
 def explain(kernel: KernelOp, target: Target) -> list[Explanation]:

@@ -23,6 +23,7 @@ from weft.compiler.loop_to_llvm.scalar.elements import (
     lanes_of,
 )
 from weft.dialects.expr import Expr
+from weft.dialects.loop.scalar import is_float
 
 WIDEST_STRIDE = 4
 """Up to this distance between lanes, all elements between them are loaded and shuffled into place.
@@ -71,8 +72,14 @@ class LoadEmitter:
 
     def _run(self, storage: Storage, base: Expr, lanes: Lanes) -> ir.Value:
         """Neighbouring elements; lanes that do not run read only memory that is there."""
-        mask = None if self.addresses.is_private(storage) else lanes.mask
-        return self._window(storage, base, lanes.count, mask)
+        if not self.addresses.is_private(storage):
+            return self._window(storage, base, lanes.count, lanes.mask)
+        value = self._window(storage, base, lanes.count, None)
+        if lanes.mask is None or storage.registers or not is_float(storage.type.element):
+            return value
+        # What the stack had there before may be subnormal: arithmetic with that takes 100 times as
+        # long.
+        return self.frame.builder.select(lanes.mask, value, ir.Constant(value.type, None))
 
     def _window(self, storage: Storage, base: Expr, count: int, mask: ir.Value | None) -> ir.Value:
         """So many neighbouring elements, all or those of a mask."""

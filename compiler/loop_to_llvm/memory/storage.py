@@ -13,12 +13,13 @@ from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr
 
 class Storage(Struct, frozen=True, eq=False):
     """Where a buffer is stored. `private`: on the stack of the one function that uses it, with room
-    behind its end.
+    behind its end; `registers`: it becomes registers.
     """
 
     pointer: ir.Value
     type: BufferType
     private: bool = False
+    registers: bool = False
 
     @property
     def storage_type(self) -> ir.Type:

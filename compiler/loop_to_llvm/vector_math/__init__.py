@@ -7,48 +7,70 @@ flags or on flushed subnormals.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from llvmlite import ir
 from msgspec import Struct
 
-from weft.compiler.loop_to_llvm.vector_math import (
-    error_function,
-    exponential,
-    inverse_trigonometric,
-    logarithm,
-    power,
-    remainder,
-    rounding,
-    trigonometric,
-)
+from weft.compiler.deferred import deferred
 from weft.compiler.loop_to_llvm.vector_math.formats import F32, F64, Format
 from weft.compiler.loop_to_llvm.vector_math.lanes import Emitter, Real
 
+if TYPE_CHECKING:
+    from weft.compiler.loop_to_llvm.vector_math import (
+        error_function,
+        exponential,
+        inverse_trigonometric,
+        logarithm,
+        power,
+        remainder,
+        rounding,
+        trigonometric,
+    )
+else:
+    error_function = deferred("weft.compiler.loop_to_llvm.vector_math.error_function")
+    exponential = deferred("weft.compiler.loop_to_llvm.vector_math.exponential")
+    inverse_trigonometric = deferred("weft.compiler.loop_to_llvm.vector_math.inverse_trigonometric")
+    logarithm = deferred("weft.compiler.loop_to_llvm.vector_math.logarithm")
+    power = deferred("weft.compiler.loop_to_llvm.vector_math.power")
+    remainder = deferred("weft.compiler.loop_to_llvm.vector_math.remainder")
+    rounding = deferred("weft.compiler.loop_to_llvm.vector_math.rounding")
+    trigonometric = deferred("weft.compiler.loop_to_llvm.vector_math.trigonometric")
+
 
 class MathFunction(Struct, frozen=True):
-    """A name, the number of operands and the expression that is emitted as the function's body."""
+    """A name, the number of operands, and the module of the expression that is emitted as the
+    function's body, which is imported at the first call.
+    """
 
     name: str
     arity: int
-    body: Callable[..., Real]
+    module: Any
 
+    def body(self, *operands: Real) -> Real:
+        """The value for operands."""
+        return getattr(self.module, self.name)(*operands)
+
+
+_FAMILIES: Final[Sequence[tuple[Any, Sequence[str]]]] = (
+    (exponential, ("exp", "exp2", "expm1", "sinh", "cosh", "tanh")),
+    (logarithm, ("log", "log2", "log1p", "asinh", "acosh", "atanh")),
+    (error_function, ("erf",)),
+    (trigonometric, ("sin", "cos", "tan")),
+    (inverse_trigonometric, ("asin", "acos", "atan")),
+    (power, ("sqrt", "rsqrt")),
+    (rounding, ("floor", "ceil", "trunc", "roundeven")),
+)
 
 MATH_FUNCTIONS = (
-    *(MathFunction(body.__name__, 1, body) for body in (
-        exponential.exp, exponential.exp2, exponential.expm1, exponential.sinh, exponential.cosh,
-        exponential.tanh, logarithm.log, logarithm.log2, logarithm.log1p, logarithm.asinh,
-        logarithm.acosh, logarithm.atanh, error_function.erf, trigonometric.sin, trigonometric.cos,
-        trigonometric.tan, inverse_trigonometric.asin, inverse_trigonometric.acos,
-        inverse_trigonometric.atan, power.sqrt, power.rsqrt, rounding.floor, rounding.ceil,
-        rounding.trunc, rounding.roundeven,
-    )),
-    MathFunction("pow", 2, power.pow), MathFunction("fmod", 2, remainder.fmod),
-)  # fmt: skip
+    *(MathFunction(name, 1, family) for family, names in _FAMILIES for name in names),
+    MathFunction("pow", 2, power),
+    MathFunction("fmod", 2, remainder),
+)
 """What `call_math` can emit."""
 
-GELU = MathFunction("gelu", 1, error_function.gelu)
+GELU = MathFunction("gelu", 1, error_function)
 """One more, of f32 where multiply-adds are fused: the error is absolute, at most a unit in the
 last place of max(|x|, 1/4).
 """

@@ -55,7 +55,7 @@ def load_objects(
     with os.fdopen(os.memfd_create("weft"), "wb") as out:
         names = _visible(objects) if exports is None else exports
         link_shared(
-            objects, soname="weft.so", exports=names, weights=weights, names_all=False, out=out
+            objects, soname="weft.so", exports=names, weights=weights, loaded_here=True, out=out
         )
         out.flush()
         try:
@@ -77,9 +77,9 @@ def load_library(descriptor: int) -> LoadedCode:
 
 
 def _visible(objects: Sequence[Given]) -> list[str]:
-    symbols = (symbol for each in read_objects(objects) for symbol in each.symbols)
+    symbols = (symbol for each in read_objects(objects) for symbol in each.outward)
     return [
         symbol.name
         for symbol in symbols
-        if symbol.is_defined and not symbol.is_local and symbol.visibility != elf.STV_HIDDEN
+        if symbol.is_defined and symbol.visibility != elf.STV_HIDDEN
     ]

@@ -23,6 +23,9 @@ _GLANCE = 0.1
 _SHORT = 1 << 14
 """Characters of IR with which LLVM is through before a thread that waits would have glanced."""
 
+_CHANGED = ("alwaysinline", "alloca")
+"""Words of IR of which one stands where there is something to inline or to turn into registers."""
+
 
 def compile_object(ir_text: str, target: Target, level: Level = CODEGEN_LEVEL) -> bytes:
     """The relocatable object file of a module of LLVM IR."""
@@ -33,7 +36,8 @@ def compile_object(ir_text: str, target: Target, level: Level = CODEGEN_LEVEL) -
 
 def _object(ir_text: str, target: Target, level: Level) -> bytes:
     module, machine = parse(ir_text, target), target_machine(target, level)
-    optimize(module, machine, cleans=level.cleans)
+    if level.cleans or any(each in ir_text for each in _CHANGED):
+        optimize(module, machine, cleans=level.cleans)
     return machine.emit_object(module)
 
 

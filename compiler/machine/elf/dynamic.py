@@ -117,13 +117,12 @@ class DynamicTables:
 
     def resolve_section_indices(self, sections: Sequence[OutputSection]) -> None:
         """Names the section of every export in the symbol table."""
+        index = {section: number for number, section in enumerate(sections, start=1)}
         first = 1 + len(self.imports)
         for number, export in enumerate(self.exports, start=first):
             assert export.section is not None, "an export lies in a section"
-            at = number * elf.SYMBOL.size
-            record = elf.SymbolRecord(*elf.SYMBOL.unpack_from(self.symbols.content, at))
-            record = record._replace(section=1 + sections.index(export.section))
-            elf.SYMBOL.pack_into(self.symbols.content, at, *record)
+            at = number * elf.SYMBOL.size + elf.SYMBOL_SECTION
+            self.symbols.content[at : at + 2] = index[export.section].to_bytes(2, "little")
 
     def _hash_order(self, symbol: DynamicSymbol) -> tuple[int, str]:
         return gnu_hash(symbol.name) % self._buckets, symbol.name

@@ -186,10 +186,7 @@ class Image:
         the end of the file comes its trailer.
         """
         headers = self._program_headers()
-        kept = [section for section in self.sections if section.stream is None]
-        head = bytearray(kept[-1].offset + kept[-1].file_size)
-        for section in kept:
-            head[section.offset : section.offset + section.file_size] = section.content
+        head = self._head()
         end = build_id.offset + build_id.file_size
         loads = [header for header in headers if is_digested(header)]
         head[end - BUILD_ID_SIZE : end] = digest_of_image(
@@ -203,13 +200,33 @@ class Image:
         tail_offset, tail = self._tail(symbols)
         table_offset = elf.align_up(tail_offset + len(tail), 8)
         table = self._section_table(symbols)
-        header = elf.FILE_HEADER.pack(*self._file_header(len(headers), table_offset, len(table)))
-        head[: self._headers_size] = header + b"".join(elf.PROGRAM_HEADER.pack(*h) for h in headers)
+        self._fill_headers(head, headers, self._file_header(len(headers), table_offset, len(table)))
         self._stream(out, head)
         _, tail = self._tail(symbols)  # once more: streaming gave the weights' digest
         tail += bytes(table_offset - tail_offset - len(tail))
         tail += b"".join(elf.SECTION_HEADER.pack(*section) for section in table)
         out.write(tail + checksum_trailer((head, tail)))
+
+    def write_loaded(self, out: BinaryIO) -> None:
+        """Writes what the system's loader reads, for it alone: no table of sections, no digest."""
+        headers, head = self._program_headers(), self._head()
+        header = self._file_header(len(headers), 0, 0)._replace(section_names=0)
+        self._fill_headers(head, headers, header)
+        self._stream(out, head)
+
+    def _head(self) -> bytearray:
+        """All that is loaded and not streamed, behind room for the headers."""
+        kept = [section for section in self.sections if section.stream is None]
+        head = bytearray(kept[-1].offset + kept[-1].file_size)
+        for section in kept:
+            head[section.offset : section.offset + section.file_size] = section.content
+        return head
+
+    def _fill_headers(
+        self, head: bytearray, programs: Iterable[elf.ProgramHeader], header: elf.FileHeader
+    ) -> None:
+        packed = [elf.FILE_HEADER.pack(*header), *(elf.PROGRAM_HEADER.pack(*h) for h in programs)]
+        head[: self._headers_size] = b"".join(packed)
 
     def _stream(self, out: BinaryIO, head: bytearray) -> None:
         """Writes the head, which is filled up to where the streamed section starts, and that."""

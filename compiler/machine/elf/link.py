@@ -58,16 +58,16 @@ def link_shared(
     weights: Sequence[WeightBlob] = (),
     note: bytes | None = None,
     isa_level: int | None = None,
-    names_all: bool = True,
+    loaded_here: bool = False,
     out: BinaryIO,
 ) -> None:
     """Writes a shared object of one of LINKED_ARCHES to `out`; the same input gives the same bytes.
 
     Only `exports` are visible to others; what no object defines is imported from the libraries
     `needed`. `note` is kept in the section `.note.weft`, where `read_note` finds it. `isa_level` 1
-    to 4 makes the loader refuse an x86-64 processor below x86-64-v1 to v4. A file that nobody else
-    will read `names_all` of its functions for debuggers in vain. `out` has to tell its
-    position. Raises ArtifactError for damaged or contradicting objects, and UnsupportedError for
+    to 4 makes the loader refuse an x86-64 processor below x86-64-v1 to v4. A file that is
+    `loaded_here` has what the system's loader reads of it alone. `out` has to tell its position.
+    Raises ArtifactError for damaged or contradicting objects, and UnsupportedError for
     sound ones that this linker lacks the means for.
     """
     parsed = read_objects(objects)
@@ -88,9 +88,11 @@ def link_shared(
     tables.fill()
     tables.resolve_section_indices(image.sections)
     inputs.fill_frame_header()
+    if loaded_here:
+        image.write_loaded(out)
+        return
     unloaded = [digest] if digest.content else []
-    named = _static_symbols(image, symbols, exports) if names_all else ()
-    image.write(out, notes[-1], [*unloaded, *named])
+    image.write(out, notes[-1], [*unloaded, *_static_symbols(image, symbols, exports)])
 
 
 def check_names(soname: str, needed: Sequence[str], exports: Sequence[str]) -> None:

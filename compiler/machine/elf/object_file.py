@@ -63,21 +63,25 @@ Data = bytes | mmap
 
 
 class RelocatableObject(msgspec.Struct, frozen=True):
-    """One object file; `name` says which in errors."""
+    """One object file; `name` says which in errors. `outward` are the symbols that other objects
+    may name, or that it needs of them.
+    """
 
     name: str
     machine: int
     flags: int
     sections: tuple[Section, ...]
     symbols: tuple[Symbol, ...]
+    outward: tuple[Symbol, ...]
 
 
 def read_object(data: Data, name: str) -> RelocatableObject:
     """Parses a relocatable object. Raises ArtifactError where it is damaged or of another kind."""
     reader = _Reader(data, name)
-    header = reader.header
+    header, symbols = reader.header, reader.symbols()
+    outward = tuple(each for each in symbols if not each.is_local)
     return RelocatableObject(
-        name, header.machine, header.flags, reader.sections(), reader.symbols()
+        name, header.machine, header.flags, reader.sections(), symbols, outward
     )
 
 

@@ -154,6 +154,7 @@ FILE_HEADER: Final = Struct("<16sHHIQQQIHHHHHH")
 SECTION_HEADER: Final = Struct("<IIQQQQIIQQ")
 PROGRAM_HEADER: Final = Struct("<IIQQQQQQ")
 SYMBOL: Final = Struct("<IBBHQQ")
+SYMBOL_SECTION: Final = 6  # where the number of the section is in it
 RELA: Final = Struct("<QQq")
 DYNAMIC: Final = Struct("<qQ")
 NOTE: Final = Struct("<III")

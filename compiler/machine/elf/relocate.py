@@ -22,25 +22,39 @@ from weft.dialects.errors import ArtifactError, UnsupportedError
 _SLOT_SIZE = 8
 
 
-class _Fixup(Struct, frozen=True):
-    """One field to patch once addresses are known: of an object's `part`, at an offset there."""
+class _Use(Struct):
+    """What relocations of one type against one symbol have in common; their `base` is known once
+    addresses are.
+    """
+
+    rule: Rule
+    target: Target
+    base: int = 0
+
+
+class _Patched(Struct, frozen=True):
+    """A section of an object, `part`, whose fields are patched once addresses are known: it starts
+    at an offset of `section`, and has `uses` by type and symbol.
+    """
 
     each: RelocatableObject
     part: Section
-    relocation: Relocation
+    section: OutputSection
+    start: int
+    uses: dict[tuple[int, int], _Use]
+
+    def at(self, relocation: Relocation) -> tuple[OutputSection, int]:
+        """The section and the offset of a field."""
+        return self.section, self.start + relocation.offset
+
+
+class _Pointer(Struct, frozen=True):
+    """A field that the loader patches."""
+
     section: OutputSection
     offset: int
-    rule: Rule
     target: Target
-
-    @property
-    def addend(self) -> int:
-        return self.relocation.addend
-
-    @property
-    def origin(self) -> str:
-        """What errors name it by."""
-        return _origin(self.each, self.part, self.relocation)
+    addend: int
 
 
 class Relocator:
@@ -53,8 +67,8 @@ class Relocator:
     def __init__(self, machine: Machine, symbols: SymbolTable) -> None:
         self._machine = machine
         self._symbols = symbols
-        self._fixups: list[_Fixup] = []
-        self._pointers: list[_Fixup] = []
+        self._patched: list[_Patched] = []
+        self._pointers: list[_Pointer] = []
         self._slot_of: dict[Target, int] = {}
         self._stub_of: dict[Target, int] = {}
         self._tls_slots_of: dict[Target | None, int] = {}
@@ -70,34 +84,30 @@ class Relocator:
         section: Section,
         placement: tuple[OutputSection, int],
     ) -> None:
-        """Notes the relocations of one section that was given `placement`."""
+        """Notes the relocations of one section that was given `placement`. Those of one type
+        against one symbol are looked at together: the run time has six of each.
+        """
+        patched = _Patched(each, section, *placement, {})
+        uses, size = patched.uses, len(section.content)
         for relocation in section.relocations:
-            fixup = self._fixup(number, each, section, relocation, placement)
-            self._check(fixup, relocation, section)
-            match fixup.rule.base:
-                case Base.NOTHING:
-                    continue
-                case Base.ABSOLUTE:
-                    self._pointers.append(fixup)
-                    continue
-                case Base.GOT_SLOT:
-                    self._add_slot(fixup.target)
-                case Base.CALL if fixup.target.section is None:
-                    self._add_stub(fixup.target)
-                case Base.TLS_SLOTS | Base.TLS_MODULE_SLOTS:
-                    self._add_tls_slots(_tls_key(fixup))
-                case _:
-                    pass
-            self._fixups.append(fixup)
+            key = relocation.type, relocation.symbol
+            if key not in uses:
+                uses[key] = self._use(number, patched, relocation)
+            rule, target = uses[key].rule, uses[key].target
+            if relocation.offset + rule.width > size:
+                raise ArtifactError(
+                    f"{_origin(each, section, relocation)}: linker requires {rule.name} inside its "
+                    f"section of {size} bytes, got '{target.name}'"
+                )
+            if rule.base is Base.ABSOLUTE:
+                pointer = _Pointer(*patched.at(relocation), target, relocation.addend)
+                self._pointers.append(pointer)
+        if uses:
+            self._patched.append(patched)
 
-    def _fixup(
-        self,
-        number: int,
-        each: RelocatableObject,
-        section: Section,
-        relocation: Relocation,
-        placement: tuple[OutputSection, int],
-    ) -> _Fixup:
+    def _use(self, number: int, patched: _Patched, relocation: Relocation) -> _Use:
+        """What relocations like this one have in common; adds the slot or stub that they need."""
+        each, section = patched.each, patched.part
         rule = self._machine.rules.get(relocation.type)
         target = self._symbols.target(number, relocation.symbol)
         if rule is None:
@@ -115,31 +125,36 @@ class Relocator:
                 f"{_origin(each, section, relocation)}: linker requires a symbol in a loaded "
                 f"section for {rule.name}, got '#{relocation.symbol}'"
             )
-        output, start = placement
-        offset = start + relocation.offset
-        return _Fixup(each, section, relocation, output, offset, rule, target)
+        use = _Use(rule, target)
+        self._check(use, patched, relocation)
+        match rule.base:
+            case Base.GOT_SLOT:
+                self._add_slot(target)
+            case Base.CALL if target.section is None:
+                self._add_stub(target)
+            case Base.TLS_SLOTS | Base.TLS_MODULE_SLOTS:
+                self._add_tls_slots(_tls_key(use))
+            case _:
+                pass
+        return use
 
-    def _check(self, fixup: _Fixup, relocation: Relocation, section: Section) -> None:
-        name, rule = fixup.target.name, fixup.rule
-        if relocation.offset + rule.width > len(section.content):
-            raise ArtifactError(
-                f"{fixup.origin}: linker requires {rule.name} inside its section of "
-                f"{len(section.content)} bytes, got '{name}'"
-            )
-        if (rule.base in THREAD_LOCAL) != (fixup.target.type == elf.STT_TLS):
+    def _check(self, use: _Use, patched: _Patched, relocation: Relocation) -> None:
+        name, rule = use.target.name, use.rule
+        if (rule.base in THREAD_LOCAL) != (use.target.type == elf.STT_TLS):
             raise UnsupportedError(
-                f"{fixup.origin}: linker requires thread-local variables of these objects reached "
-                f"by relocations for them alone, got {rule.name} against '{name}'"
-            )
-        if rule.base in (Base.SYMBOL, Base.PAIRED) and fixup.target.section is None:
-            raise UnsupportedError(
-                f"{fixup.origin}: linker requires imports reached through a table, "
+                f"{_origin(patched.each, patched.part, relocation)}: linker requires "
+                f"thread-local variables of these objects reached by relocations for them alone, "
                 f"got {rule.name} against '{name}'"
             )
-        if rule.base is Base.ABSOLUTE and not fixup.section.flags & elf.SHF_WRITE:
+        if rule.base in (Base.SYMBOL, Base.PAIRED) and use.target.section is None:
             raise UnsupportedError(
-                f"{fixup.origin}: linker requires pointers in writable sections, "
-                f"got {rule.name} against '{name}'"
+                f"{_origin(patched.each, patched.part, relocation)}: linker requires imports "
+                f"reached through a table, got {rule.name} against '{name}'"
+            )
+        if rule.base is Base.ABSOLUTE and not patched.section.flags & elf.SHF_WRITE:
+            raise UnsupportedError(
+                f"{_origin(patched.each, patched.part, relocation)}: linker requires pointers in "
+                f"writable sections, got {rule.name} against '{name}'"
             )
 
     def _add_slot(self, target: Target) -> None:
@@ -157,7 +172,7 @@ class Relocator:
 
     def imports(self) -> list[Target]:
         """The targets that the loader has to find, by name."""
-        pointed = (fixup.target for fixup in self._pointers)
+        pointed = (pointer.target for pointer in self._pointers)
         used = {target for target in (*self._slot_of, *pointed) if target.section is None}
         return sorted(used, key=lambda target: target.name)
 
@@ -206,15 +221,14 @@ class Relocator:
             code = self._machine.stub(self.stubs.address + offset, slot)
             self.stubs.content[offset : offset + STUB_SIZE] = code
         self._fill_tls_offsets()
-        lower = [fixup for fixup in self._fixups if fixup.rule.base is Base.PAIRED]
-        uppers = {
-            (fixup.section, fixup.offset): fixup
-            for fixup in (self._fixups if lower else ())
-            if fixup.rule.base in (Base.SYMBOL, Base.GOT_SLOT, Base.TLS_SLOTS)
-        }
-        for fixup in self._fixups:
-            paired = fixup.rule.base is Base.PAIRED
-            self._patch(fixup, self._upper(fixup, uppers) if paired else fixup)
+        uppers: dict[tuple[OutputSection, int], tuple[int, int]] = {}
+        for patched in self._patched:
+            for use in patched.uses.values():
+                use.base = self._base(use)
+        for patched in self._patched if self._has_pairs() else ():
+            uppers |= _uppers(patched)
+        for patched in self._patched:
+            self._patch(patched, uppers)
 
     def _fill_tls_offsets(self) -> None:
         """Writes the second slot of each thread-local variable where the loader does not."""
@@ -227,46 +241,86 @@ class Relocator:
                 _SLOT_SIZE, "little", signed=True
             )
 
-    def _upper(self, fixup: _Fixup, uppers: dict[tuple[OutputSection, int], _Fixup]) -> _Fixup:
-        """The relocation of the upper bits, at the instruction that a lower one's symbol marks."""
-        target = fixup.target
-        assert target.section is not None, "a mark lies in a section"
-        upper = uppers.get((target.section, target.offset))
-        if upper is None or fixup.addend:
-            raise ArtifactError(
-                f"{fixup.origin}: linker requires {fixup.rule.name} to name an instruction with "
-                f"the upper bits, got '{target.name}'"
-            )
-        return upper
+    def _has_pairs(self) -> bool:
+        return any(
+            use.rule.base is Base.PAIRED for each in self._patched for use in each.uses.values()
+        )
 
-    def _patch(self, fixup: _Fixup, source: _Fixup) -> None:
-        """Writes a field of the value, and seen from the place, that `source` has."""
-        value = self._base(source) + source.addend
-        position = source.section.address + source.offset
-        try:
-            fixup.rule.encode(fixup.section.content, fixup.offset, value, position)
-        except OutOfRangeError as error:
-            raise ArtifactError(
-                f"{fixup.origin}: linker requires '{fixup.target.name}' within reach of "
-                f"{fixup.rule.name}, got {error}"
-            ) from error
+    def _patch(
+        self, patched: _Patched, uppers: dict[tuple[OutputSection, int], tuple[int, int]]
+    ) -> None:
+        """Writes the fields of one section, in the order in which they are listed: RISC-V adds to
+        what the one before wrote.
+        """
+        content, start, uses = patched.section.content, patched.start, patched.uses
+        address = patched.section.address
+        for relocation in patched.part.relocations:
+            use = uses[relocation.type, relocation.symbol]
+            rule, offset = use.rule, start + relocation.offset
+            value, position = use.base + relocation.addend, address + offset
+            if rule.base is Base.PAIRED:
+                value, position = _upper(patched, relocation, use, uppers)
+            try:
+                rule.encode(content, offset, value, position)
+            except OutOfRangeError as error:
+                origin = _origin(patched.each, patched.part, relocation)
+                raise ArtifactError(
+                    f"{origin}: linker requires '{use.target.name}' within reach of "
+                    f"{rule.name}, got {error}"
+                ) from error
 
-    def _base(self, fixup: _Fixup) -> int:
-        if fixup.rule.base is Base.GOT_SLOT:
-            return self.slots.address + self._slot_of[fixup.target]
-        if fixup.rule.base in (Base.TLS_SLOTS, Base.TLS_MODULE_SLOTS):
-            return self.slots.address + self._tls_slots_of[_tls_key(fixup)]
-        if fixup.rule.base is Base.TLS_OFFSET:
-            return fixup.target.offset
-        if fixup.target in self._stub_of and fixup.rule.base is Base.CALL:
-            return self.stubs.address + self._stub_of[fixup.target]
-        return fixup.target.address
+    def _base(self, use: _Use) -> int:
+        """What addends are added to; nothing where the loader does, or nothing is written."""
+        match use.rule.base:
+            case Base.GOT_SLOT:
+                return self.slots.address + self._slot_of[use.target]
+            case Base.TLS_SLOTS | Base.TLS_MODULE_SLOTS:
+                return self.slots.address + self._tls_slots_of[_tls_key(use)]
+            case Base.TLS_OFFSET:
+                return use.target.offset
+            case Base.CALL if use.target in self._stub_of:
+                return self.stubs.address + self._stub_of[use.target]
+            case Base.NOTHING | Base.ABSOLUTE | Base.PAIRED:
+                return 0
+            case _:
+                return use.target.address
+
+
+def _uppers(patched: _Patched) -> dict[tuple[OutputSection, int], tuple[int, int]]:
+    """Value and position of the relocations whose upper bits others refer to, by where they are."""
+    return {
+        patched.at(each): (
+            use.base + each.addend,
+            patched.section.address + patched.start + each.offset,
+        )
+        for each in patched.part.relocations
+        if (use := patched.uses[each.type, each.symbol]).rule.base
+        in (Base.SYMBOL, Base.GOT_SLOT, Base.TLS_SLOTS)
+    }
+
+
+def _upper(
+    patched: _Patched,
+    relocation: Relocation,
+    use: _Use,
+    uppers: dict[tuple[OutputSection, int], tuple[int, int]],
+) -> tuple[int, int]:
+    """Value and position of the upper bits, at the instruction that a lower one's symbol marks."""
+    target = use.target
+    assert target.section is not None, "a mark lies in a section"
+    upper = uppers.get((target.section, target.offset))
+    if upper is None or relocation.addend:
+        raise ArtifactError(
+            f"{_origin(patched.each, patched.part, relocation)}: linker requires {use.rule.name} "
+            f"to name an instruction with the upper bits, got '{target.name}'"
+        )
+    return upper
 
 
 def _origin(each: RelocatableObject, section: Section, relocation: Relocation) -> str:
     return f"{each.name}: {section.name}+{relocation.offset:#x}"
 
 
-def _tls_key(fixup: _Fixup) -> Target | None:
+def _tls_key(use: _Use) -> Target | None:
     """The variable whose slots a relocation refers to; None for those of the whole block."""
-    return None if fixup.rule.base is Base.TLS_MODULE_SLOTS else fixup.target
+    return None if use.rule.base is Base.TLS_MODULE_SLOTS else use.target

@@ -41,7 +41,7 @@ class Target(Struct, eq=False):
 
 def undefined_names(objects: Iterable[RelocatableObject]) -> set[str]:
     """The names that some object refers to and none defines."""
-    symbols = [symbol for each in objects for symbol in each.symbols if not symbol.is_local]
+    symbols = [symbol for each in objects for symbol in each.outward]
     defined = {symbol.name for symbol in symbols if symbol.is_defined}
     return {symbol.name for symbol in symbols} - defined - _OF_LINKERS
 
@@ -63,10 +63,7 @@ class SymbolTable:
             self._define(blob, "the weights")
         self._define_globals()
         self._import_the_rest()
-        self._targets = [
-            [self._target(number, symbol) for symbol in each.symbols]
-            for number, each in enumerate(objects)
-        ]
+        self._targets: dict[tuple[int, int], Target | None] = {}
 
     def _define(self, target: Target, origin: str) -> None:
         known = self._global.get(target.name)
@@ -81,15 +78,15 @@ class SymbolTable:
 
     def _define_globals(self) -> None:
         for number, each in enumerate(self._objects):
-            for symbol in each.symbols:
-                if not symbol.is_local and symbol.is_defined:
+            for symbol in each.outward:
+                if symbol.is_defined:
                     self._define(self._placed(number, symbol), each.name)
 
     def _import_the_rest(self) -> None:
         hidden: set[str] = set()
         for each in self._objects:
-            for symbol in each.symbols:
-                if symbol.is_local or symbol.is_defined:
+            for symbol in each.outward:
+                if symbol.is_defined:
                     continue
                 target = self._global.setdefault(
                     symbol.name, Target(symbol.name, None, binding=symbol.binding)
@@ -137,8 +134,13 @@ class SymbolTable:
 
     def target(self, number: int, index: int) -> Target | None:
         """What symbol `index` of object `number` leads to; None for one without a place."""
-        targets = self._targets[number]
-        return targets[index] if index < len(targets) else None
+        key = number, index
+        if key not in self._targets:
+            symbols = self._objects[number].symbols
+            self._targets[key] = (
+                self._target(number, symbols[index]) if index < len(symbols) else None
+            )
+        return self._targets[key]
 
     def exports(self, names: Iterable[str]) -> list[Target]:
         """The targets of names to export. Raises ArtifactError for those undefined or hidden."""
@@ -155,8 +157,9 @@ class SymbolTable:
     def named_targets(self) -> list[Target]:
         """Every function and object that has a name and a place, local ones first."""
         targets = [*self._global.values()]
-        for symbols in self._targets:
-            targets += [t for t in symbols if t is not None and t.binding == elf.STB_LOCAL]
+        for number, each in enumerate(self._objects):
+            found = (self.target(number, index) for index in range(len(each.symbols)))
+            targets += [t for t in found if t is not None and t.binding == elf.STB_LOCAL]
         named = [
             t
             for t in targets

@@ -1,5 +1,7 @@
 """Weights as bytes that a link defines and streams into its result, never held in memory whole."""
 
+from __future__ import annotations
+
 import hashlib
 import os
 from collections.abc import Callable, Sequence
@@ -22,7 +24,9 @@ else:
 # What loaders align an image to, whatever its headers ask for.
 SMALLEST_PAGE: Final = 4096
 
-_LARGE: Final = 1 << 18
+LARGE: Final = 1 << 18
+"""Bytes for which another thread is worth its start."""
+
 _HOLE: Final = memoryview(bytes(1 << 20))
 
 
@@ -98,7 +102,7 @@ class HashingFile:
     def write(self, content: bytes | bytearray | memoryview) -> int:
         """Writes all of the content."""
         data = memoryview(content)
-        if data.nbytes < _LARGE:
+        if data.nbytes < LARGE:
             self._hash.update(data)
             return self._out.write(data)
         hashed = self._background.submit(self._hash.update, data)

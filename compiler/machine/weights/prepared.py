@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 import numpy as np
 
 from weft.compiler.deferred import deferred
-from weft.compiler.machine.weights.blob import HashingFile, WeightBlob
+from weft.compiler.machine.weights.blob import LARGE, HashingFile, WeightBlob
 from weft.compiler.machine.weights.prepare import ALIGNMENT, WeightSource
 from weft.dialects.weights import Array
 
@@ -86,7 +86,9 @@ def _write_weights(weights: PreparedWeights, out: BinaryIO) -> None:
     if weights.whole is not None:
         out.write(weights.whole)
         return
-    for piece in _prefetched(_all_pieces(weights)):
+    pieces = _all_pieces(weights)
+    size = sum(weights.bytes(source) for source in weights.sources)
+    for piece in _prefetched(pieces) if size >= LARGE else pieces:
         out.write(piece.data)
 
 

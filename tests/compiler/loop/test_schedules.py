@@ -17,14 +17,22 @@ from tests.compiler.loop.interpreter import run_kernel
 from tests.support import oracle
 from tests.support.sample import Sample
 from tests.support.samples import SAMPLES
-from weft.compiler.graph_to_loop.naive_kernels import lower_group
+from weft.compiler.graph_to_loop.naive_kernels import copy_kernel, lower_group
 from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.loop.nest import child_loops, loops_in, perfect_nest
 from weft.compiler.loop.primitives import tile
 from weft.compiler.loop.schedule_file import apply_schedule
-from weft.compiler.loop.schedules import SCHEDULES, Schedule, contraction, schedule_kernel
+from weft.compiler.loop.schedules import (
+    SCHEDULES,
+    Schedule,
+    attention,
+    contraction,
+    leading_reduction,
+    schedule_kernel,
+    sliding_window,
+)
 from weft.compiler.loop.schedules.contraction import Choose
-from weft.compiler.loop.schedules.gemm import blocks
+from weft.compiler.loop.schedules.gemm import blocks, small_n, split_k
 from weft.compiler.loop.schedules.gemm.macro_kernel import apply_plan
 from weft.compiler.loop.schedules.gemm.plan import Packing, Plan
 from weft.compiler.loop.schedules.gemm.plans import first_plan, plan_with
@@ -360,3 +368,18 @@ def test_a_schedule_that_refuses_is_left_out_and_leaves_no_trace():
     assert scheduled.refused == ["refusing: nothing is good enough"]
     assert scheduled.steps == steps
     assert str(op) == str(expected)
+
+
+def test_a_schedule_of_reductions_is_asked_for_kernels_that_have_one_alone():
+    def take(kernel: KernelOp, target: Target) -> Iterator[str]:
+        yield "asked"
+
+    schedules = (Schedule("asked", take, reduces=True), *SCHEDULES)
+    assert "asked" in schedule_kernel(kernels.product(4, 8, 16), GENERIC, schedules).used
+    x = buffer_type_of(kernels.product(4, 8, 16).body.block.args[0])
+    assert "asked" not in schedule_kernel(copy_kernel(x, x), GENERIC, schedules).used
+
+
+def test_schedules_that_are_imported_later_yield_the_names_that_they_are_listed_by():
+    later = (attention, split_k, small_n, contraction, leading_reduction, sliding_window)
+    assert [each.NAME for each in later] == [each.name for each in SCHEDULES if each.reduces]

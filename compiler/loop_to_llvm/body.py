@@ -250,10 +250,8 @@ class BodyEmitter:
         if registers or is_row(result_type, self.unit.widest):
             result_type = padded(result_type, self.unit.widest)
         before = self.stack_slots.before(op)
-        if before is not None:
-            pointer = self.storage(before.result).pointer
-        else:
-            pointer = self.stack.allocate(result_type, self.unit.widest)
+        held = None if before is None else self.storage(before.result).pointer
+        pointer = held or self.stack.allocate(result_type, self.unit.widest)
         return Storage(pointer, result_type, private=True, registers=registers)
 
     # Loops

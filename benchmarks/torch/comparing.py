@@ -137,7 +137,9 @@ def _against_f64(
 ) -> str | None:
     """The first result that is off from that in f64 by more than twice what eager mode's is. Where
     rounding takes an activation across a kink, as that of relu, its whole gradient differs: then
-    the program compiled for f64 has to give what eager mode gives, and gradients be close in norm.
+    the program compiled for f64 has to give what eager mode gives, and gradients be close in norm,
+    unless eager mode's are not either. Such results are nothing but rounding, which has some 1e7
+    times its size in them.
     """
 
     def wide(x: Any) -> Any:
@@ -149,16 +151,18 @@ def _against_f64(
     if len(found) != len(exact):
         return f"{len(found)} results for {len(exact)}"
     results = len(exact) - sum(isinstance(x, torch.Tensor) and x.requires_grad for x in given)
+    is_rounding = _apart_in_norm(wanted, exact)
     wrong = _further_off(found[:results], wanted[:results], exact[:results])
-    if wrong is not None:
+    if wrong is not None and not is_rounding:
         return wrong
-    wrong = _further_off(found, wanted, exact)
-    if wrong is None or _apart_in_norm(found, exact):
+    wrong = wrong or _further_off(found, wanted, exact)
+    if wrong is None or (_apart_in_norm(found, exact) and not is_rounding):
         return wrong
     _forget()
     with collected():
         compiled = torch.compile(function, backend="weft")
-        return _further_off(run(compiled, given, backward=True), exact, exact, 1e-9)
+        within = 1e-6 if is_rounding else 1e-9
+        return _further_off(run(compiled, given, backward=backward), exact, exact, within)
 
 
 def _further_off(

@@ -61,28 +61,27 @@ class Schedule(Struct, frozen=True):
     reduces: bool = False
 
 
-def _later(module: Any) -> Apply:
-    """What applies a schedule of a module that most small programs have no use for."""
+class Later(Struct, frozen=True):
+    """Applies a schedule of a module that most small programs have no use for."""
 
-    def apply_all(kernel: KernelOp, target: Target, **options: Any) -> Iterator[str]:
-        return module.apply_all(kernel, target, **options)
+    module: Any
 
-    return apply_all
+    def __call__(self, kernel: KernelOp, target: Target, **options: Any) -> Iterator[str]:
+        return self.module.apply_all(kernel, target, **options)
 
 
 SCHEDULES = (
     Schedule(tree_walk.NAME, tree_walk.apply_all),
     Schedule(block_quantized.NAME, block_quantized.apply_all),
+    # two contractions and the softmax between them
+    Schedule("attention", Later(attention), reduces=True),
+    Schedule("split-k", Later(split_k), reduces=True),  # splits contractions for those that follow
+    Schedule("small-n", Later(small_n), reduces=True),
+    Schedule(CONTRACTION, Later(contraction), reduces=True),
     Schedule(
-        "attention", _later(attention), reduces=True
-    ),  # two contractions and the softmax between them
-    Schedule("split-k", _later(split_k), reduces=True),  # splits contractions for those that follow
-    Schedule("small-n", _later(small_n), reduces=True),
-    Schedule(CONTRACTION, _later(contraction), reduces=True),
-    Schedule(
-        "leading-reduction", _later(leading_reduction), reads_cores=True, reduces=True
+        "leading-reduction", Later(leading_reduction), reads_cores=True, reduces=True
     ),  # the longest reductions
-    Schedule("sliding-window", _later(sliding_window), reduces=True),
+    Schedule("sliding-window", Later(sliding_window), reduces=True),
     Schedule(
         "blocked-layout", blocked_layout.apply_all
     ),  # what follows finds vectors in a blocked layout

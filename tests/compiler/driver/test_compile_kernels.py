@@ -33,7 +33,7 @@ from weft.compiler.driver.workers import (
     Worker,
     ask,
 )
-from weft.compiler.loop.schedules import SCHEDULES, Schedule
+from weft.compiler.loop.schedules import SCHEDULES, Later, Schedule
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.program.memory.hoist_workspace import hoist_kernel
 from weft.compiler.program.memory.in_place import InPlace, in_place_arguments
@@ -331,7 +331,9 @@ def test_kernels_are_shared_whatever_the_number_of_cores():
 
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=lambda each: each.name)
 def test_schedules_say_whether_they_read_the_number_of_cores(schedule: Schedule):
-    source = inspect.getsource(sys.modules[schedule.apply_all.__module__])
+    apply = schedule.apply_all
+    name = apply.module.__name__ if isinstance(apply, Later) else apply.__module__
+    source = inspect.getsource(sys.modules[name])
     assert (".cores" in source) == schedule.reads_cores
 
 

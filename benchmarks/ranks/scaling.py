@@ -6,9 +6,9 @@ send, and all-reduce of 16 MiB beside gloo; what fits into so many seconds, a li
 Data-parallel training has so many examples for each rank: ResNet-18 with images of 64 x 64, and
 GPT-2 of two layers with ZeRO-1. A layer of BERT-large is cut by heads and hidden units. Each runs
 over memory and over a slow wire, in turns with one rank that does its own part alone, and with all
-ranks that do so at once (of BERT the whole layer). Predicted are steps of a rank's scheduled
-program, whose calls take as many times what the model of the CPU says as they do alone, on one rank
-(`one`) and on all at once (`all`).
+ranks that do so at once until the slowest is done (of BERT the whole layer). Predicted are steps of
+a rank's scheduled program, whose calls take as many times what the model of the CPU says as they do
+alone, on one rank (`one`) and on all at once (`all`).
 """
 # pyright: basic
 

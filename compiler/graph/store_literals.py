@@ -4,7 +4,7 @@ the code of kernels.
     graph.constant {literal = #graph.literal<[0.5, 1.5]>}  ->  graph.constant {key = "bias"}
 
 Layers of few channels share kernels then, as wider ones do, and other weights need no other code.
-The factors of products and convolutions are weights in any case, with one number for all elements
+The factors of contractions are weights in any case, with one number for all elements
 too: what multiplies a number is scheduled as no product.
 """
 
@@ -17,9 +17,8 @@ from xdsl.passes import ModulePass
 
 from weft.dialects.context import weights_of
 from weft.dialects.graph import ConstantOp
+from weft.dialects.graph.core.op import GraphOp
 from weft.dialects.graph.core.types import FLOATS
-from weft.dialects.graph.ops.conv import ConvolutionOp
-from weft.dialects.graph.ops.matmul import ProductOp
 from weft.dialects.weights import WeightStore
 
 
@@ -52,9 +51,9 @@ def store_literals(function: FuncOp, weights: WeightStore, *, factors_only: bool
 
 
 def _is_factor(op: ConstantOp) -> bool:
-    """Whether several elements are what a product or a convolution multiplies."""
+    """Whether several elements are what a contraction multiplies, which adds what comes third."""
     multiplied = any(
-        isinstance(use.operation, ProductOp | ConvolutionOp) and use.index < 2
+        isinstance(use.operation, GraphOp) and use.operation.REUSES_OPERANDS and use.index < 2
         for use in op.result.uses
     )
     return multiplied and (op.result_type.size.constant or 0) > 1

@@ -11,7 +11,7 @@ others would wait. All ranks of a group run the same operations, so either order
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -41,17 +41,33 @@ class OverlapCollectivesPass(ModulePass):
                     _overlap(block)
 
 
+class _Facts(NamedTuple):
+    """What an operation, with all inside of it, means to one that is to pass it: the buffers whose
+    elements it uses, and the starts and waits that it has.
+    """
+
+    touched: frozenset[SSAValue]
+    ordered: frozenset[type[Operation]]
+
+    @staticmethod
+    def of(op: Operation) -> _Facts:
+        inside = [each for each in op.walk() if not isinstance(each, ViewOp | SubviewOp)]
+        touched = (root(value) for each in inside for value in each.operands)
+        ordered = (type(each) for each in inside if isinstance(each, CommunicationOp))
+        return _Facts(frozenset(touched), frozenset(ordered))
+
+
 def _overlap(block: Block) -> None:
-    touched = {op: frozenset(_touched(op)) for op in block.ops}
+    facts = {op: _Facts.of(op) for op in block.ops}
     for op in list(block.ops):
         if isinstance(op, StartOp):
             for value in op.operands:
                 _define_first(value, block)
-            _put_behind(op, _last_before(op, touched), block)
+            _put_behind(op, _last_before(op, block, facts), block)
     for op in reversed(list(block.ops)):
         if isinstance(op, WaitOp):
             behind = op
-            while behind.next_op is not None and _commutes(behind.next_op, op, touched):
+            while behind.next_op is not None and _commutes(behind.next_op, op, facts):
                 behind = behind.next_op
             _put_behind(op, behind, block)
 
@@ -74,38 +90,27 @@ def _define_first(value: SSAValue, block: Block) -> None:
         _put_behind(op, inside, block)
 
 
-def _last_before(op: StartOp, touched: dict[Operation, frozenset[SSAValue]]) -> Operation | None:
+def _last_before(op: StartOp, block: Block, facts: dict[Operation, _Facts]) -> Operation | None:
     """What a start comes behind: what it has to, and the starts that are there."""
     before = op.prev_op
-    while before is not None and _commutes(before, op, touched):
+    while before is not None and _commutes(before, op, facts):
         before = before.prev_op
-    block = op.parent_block()
-    assert block is not None, "an operation of a program stands in a block"
     behind = block.first_op if before is None else before.next_op
     while isinstance(behind, StartOp) and behind is not op:
         before, behind = behind, behind.next_op
     return before
 
 
-def _touched(op: Operation) -> Iterator[SSAValue]:
-    """The buffers whose elements an operation, or one inside of it, uses."""
-    for each in op.walk():
-        if not isinstance(each, ViewOp | SubviewOp):
-            yield from map(root, each.operands)
-
-
-def _commutes(
-    other: Operation, op: CommunicationOp, touched: dict[Operation, frozenset[SSAValue]]
-) -> bool:
+def _commutes(other: Operation, op: CommunicationOp, facts: dict[Operation, _Facts]) -> bool:
     """Whether an operation may stand on the other side: it uses none of the buffers, defines none
     of the operands, and is neither another wait, nor has starts or waits, nor ends the block.
     """
     defines = not set(op.operands).isdisjoint(other.results)
     passed = isinstance(op, StartOp) and isinstance(other, StartOp)
-    ordered = not passed and any(isinstance(each, type(op)) for each in other.walk())
+    ordered = not passed and type(op) in facts[other].ordered
     if defines or ordered or other.has_trait(IsTerminator):
         return False
-    return touched[op].isdisjoint(touched[other])
+    return facts[op].touched.isdisjoint(facts[other].touched)
 
 
 def _put_behind(op: Operation, other: Operation | None, block: Block) -> None:

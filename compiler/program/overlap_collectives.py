@@ -41,7 +41,7 @@ class OverlapCollectivesPass(ModulePass):
                     _overlap(block)
 
 
-class _Facts(NamedTuple):
+class _Uses(NamedTuple):
     """What an operation, with all inside of it, means to one that is to pass it: the buffers whose
     elements it uses, and the starts and waits that it has.
     """
@@ -50,24 +50,24 @@ class _Facts(NamedTuple):
     ordered: frozenset[type[Operation]]
 
     @staticmethod
-    def of(op: Operation) -> _Facts:
+    def of(op: Operation) -> _Uses:
         inside = [each for each in op.walk() if not isinstance(each, ViewOp | SubviewOp)]
         touched = (root(value) for each in inside for value in each.operands)
         ordered = (type(each) for each in inside if isinstance(each, CommunicationOp))
-        return _Facts(frozenset(touched), frozenset(ordered))
+        return _Uses(frozenset(touched), frozenset(ordered))
 
 
 def _overlap(block: Block) -> None:
-    facts = {op: _Facts.of(op) for op in block.ops}
+    uses = {op: _Uses.of(op) for op in block.ops}
     for op in list(block.ops):
         if isinstance(op, StartOp):
             for value in op.operands:
                 _define_first(value, block)
-            _put_behind(op, _last_before(op, block, facts), block)
+            _put_behind(op, _last_before(op, block, uses), block)
     for op in reversed(list(block.ops)):
         if isinstance(op, WaitOp):
             behind = op
-            while behind.next_op is not None and _commutes(behind.next_op, op, facts):
+            while behind.next_op is not None and _commutes(behind.next_op, op, uses):
                 behind = behind.next_op
             _put_behind(op, behind, block)
 
@@ -90,10 +90,10 @@ def _define_first(value: SSAValue, block: Block) -> None:
         _put_behind(op, inside, block)
 
 
-def _last_before(op: StartOp, block: Block, facts: dict[Operation, _Facts]) -> Operation | None:
+def _last_before(op: StartOp, block: Block, uses: dict[Operation, _Uses]) -> Operation | None:
     """What a start comes behind: what it has to, and the starts that are there."""
     before = op.prev_op
-    while before is not None and _commutes(before, op, facts):
+    while before is not None and _commutes(before, op, uses):
         before = before.prev_op
     behind = block.first_op if before is None else before.next_op
     while isinstance(behind, StartOp) and behind is not op:
@@ -101,16 +101,16 @@ def _last_before(op: StartOp, block: Block, facts: dict[Operation, _Facts]) -> O
     return before
 
 
-def _commutes(other: Operation, op: CommunicationOp, facts: dict[Operation, _Facts]) -> bool:
+def _commutes(other: Operation, op: CommunicationOp, uses: dict[Operation, _Uses]) -> bool:
     """Whether an operation may stand on the other side: it uses none of the buffers, defines none
     of the operands, and is neither another wait, nor has starts or waits, nor ends the block.
     """
     defines = not set(op.operands).isdisjoint(other.results)
     passed = isinstance(op, StartOp) and isinstance(other, StartOp)
-    ordered = not passed and type(op) in facts[other].ordered
+    ordered = not passed and type(op) in uses[other].ordered
     if defines or ordered or other.has_trait(IsTerminator):
         return False
-    return facts[op].touched.isdisjoint(facts[other].touched)
+    return uses[op].touched.isdisjoint(uses[other].touched)
 
 
 def _put_behind(op: Operation, other: Operation | None, block: Block) -> None:

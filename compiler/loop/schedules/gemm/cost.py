@@ -162,7 +162,10 @@ class ProductCost:
         self.result_bits = problem.result.bits
         self.is_plain = len(problem.reductions) == 1
         self.step = self.panel.bytes_apart(problem.reductions[-1]) if plan.packing == "none" else 0
-        self.loads = self._loads()
+        crossing = crossed(self.step) * plan.lanes * self.panel.bits / 8 / LINE
+        loads = self._loads(self.panel) if plan.packing == "none" else 1.0
+        self.loads = loads if loads > 1 else 1.0 + crossing
+        self.read = sum(self._loads(each) for each in problem.read)
         self.transposed = problem.stored.along[plan.column].lanes != 1
         self.stored_rows = None if plan.row is None else problem.stored.along[plan.row]
         row = plan.row
@@ -190,11 +193,11 @@ class ProductCost:
             return rows % lanes == 0 or (rows >= lanes // 2 and self.target.has_masks)
         return stored.lanes == 1 and (rows % lanes == 0 or rows * 2 == lanes)
 
-    def _loads(self) -> float:
-        """Loads of a vector of the panel: one, or one for each lane that is gathered."""
-        lanes = self.panel.along[self.plan.column].lanes
-        if self.plan.packing != "none" or (lanes is not None and lanes.constant in (0, 1)):
-            return 1.0 + crossed(self.step) * self.plan.lanes * self.panel.bits / 8 / LINE
+    def _loads(self, operand: Operand) -> float:
+        """Loads of a vector along the columns: one, or one for each lane that is gathered."""
+        lanes = operand.along[self.plan.column].lanes
+        if lanes is not None and lanes.constant in (0, 1):
+            return 1.0
         apart = self.plan.lanes if lanes is None else lanes.constant or self.plan.lanes
         return min(float(self.plan.lanes), STRIDED_LOADS * apart)
 
@@ -241,8 +244,8 @@ class ProductCost:
         if plan.column_block is not None:
             stored = self.parts * TILE_START + rows * vectors * STORED * self.parts
             copied = STORED + TRANSPOSED if self.transposed else 0.0
-            return self.depth * term + stored + rows * vectors * copied
-        stored = self._stored(rows) + 2.0 * (blocks - 1)
+            return self.depth * term + stored + rows * vectors * (copied + self.read)
+        stored = self._stored(rows) + self.read + 2.0 * (blocks - 1)
         return self.depth * term + TILE_START + rows * vectors * stored
 
     def _stored(self, rows: int) -> float:

@@ -19,7 +19,7 @@ from weft.compiler.loop.schedules.gemm.caches import FULL, Caches, Moved, crosse
 from weft.compiler.loop.schedules.gemm.loop_order import SCATTERED, kept_bytes
 from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.gemm.problem import Operand, Problem
-from weft.compiler.loop.schedules.gemm.remainders import tile_heights
+from weft.compiler.loop.schedules.gemm.remainders import expected_heights, tile_heights
 from weft.compiler.loop.schedules.parallel_loops import ENOUGH_TASKS
 from weft.compiler.target.target import LINE, PAGE, Target
 
@@ -115,11 +115,14 @@ class Cost(Struct, frozen=True, kw_only=True):
         return self.compute + moved - min(hidden, HIDDEN * self.compute) + self.packing
 
 
-def cost(problem: Problem, plan: Plan, target: Target, *, cold: bool = False) -> Cost:
-    """The time of a contraction whose extents are constant by a plan: the factors come from the
-    last cache where that has room for them, or, where they are `cold`, from memory.
+def cost(
+    problem: Problem, plan: Plan, target: Target, *, cold: bool = False, is_sample: bool = False
+) -> Cost:
+    """The time of a contraction whose extents are constant by a plan, or one of many samples of it:
+    the factors come from the last cache where that has room for them, or, where they are `cold`,
+    from memory.
     """
-    return ProductCost(problem, plan, target, cold=cold).cost()
+    return ProductCost(problem, plan, target, cold=cold, is_sample=is_sample).cost()
 
 
 def may_be_cold(problem: Problem, target: Target) -> bool:
@@ -136,7 +139,9 @@ class ProductCost:
     elements, and the bytes of both factors.
     """
 
-    def __init__(self, problem: Problem, plan: Plan, target: Target, *, cold: bool):
+    def __init__(
+        self, problem: Problem, plan: Plan, target: Target, *, cold: bool, is_sample: bool
+    ):
         sizes = [extent.constant or 0 for extent in problem.extents]
         if plan.row_block is not None and sizes[inside_loops(problem, plan)[0]] < plan.row_block:
             plan = replace(plan, k_block=None, column_block=None, row_block=None)
@@ -151,7 +156,7 @@ class ProductCost:
         others = (n for n in range(problem.outer) if n not in (plan.column, plan.row))
         self.others = prod(sizes[n] for n in others)
         self.panels = ceil(self.columns / plan.width)
-        self.heights = tile_heights(self.rows, plan.rows)
+        self.heights = (expected_heights if is_sample else tile_heights)(self.rows, plan.rows)
         self.tiles = sum(count for count, _ in self.heights)
         assert plan.panel is not None, "a product has two factors"
         self.panel = problem.factors[plan.panel]

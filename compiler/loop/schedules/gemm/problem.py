@@ -99,10 +99,10 @@ class Pieces(NamedTuple):
 class Problem(Struct, frozen=True, kw_only=True):
     """`T[..] += X[..] * Y[..]`, or a window that combines what it loads: the extents of the outer
     loops, in the order of the result's dims, then of the reductions, and the operands. `stored` is
-    what memory gets at last of each element of the result, and `read` what is loaded for that beside
-    the sum, such as what is added to it. `lanes` are those of a vector of the widest element. Where
-    `terms` is more than 1, an element of a factor is so many of the kernel's, whose products one
-    instruction adds up.
+    what memory gets at last of each element of the result, and `read` what is loaded for that
+    beside the sum, such as what is added to it. `lanes` are those of a vector of the widest
+    element. Where `terms` is more than 1, an element of a factor is so many of the kernel's, whose
+    products one instruction adds up.
     """
 
     extents: tuple[Expr, ...]

@@ -362,12 +362,30 @@ def _never_equal(
     low, high = difference.range(ranges)
     if (low is not None and low > 0) or (high is not None and high < 0):
         return True
-    return _shared_divisor_excludes(difference) or _bounds_exclude(difference, bounds)
+    if _shared_divisor_excludes(difference) or _remainders_differ(left, right):
+        return True
+    return _bounds_exclude(difference, bounds)
 
 
-def _shared_divisor_excludes(difference: Expr) -> bool:
+def _remainders_differ(left: Expr, right: Expr) -> bool:
+    """Whether both are remainders by one number, of indices that differ by no multiple of it."""
+    pair = [next(iter(each.terms)) for each in (left, right) if len(each.terms) == 1]
+    if len(pair) != 2 or any(len(monomial) != 1 for monomial in pair):
+        return False
+    (one,), (other,) = pair
+    return (
+        isinstance(one, Remainder)
+        and isinstance(other, Remainder)
+        and one.divisor == other.divisor
+        and one.divisor.constant is not None
+        and left.terms[one,] == right.terms[other,]
+        and _shared_divisor_excludes(other.dividend - one.dividend, one.divisor.constant)
+    )
+
+
+def _shared_divisor_excludes(difference: Expr, further: int = 0) -> bool:
     factors = [factor for monomial, factor in difference.terms.items() if monomial]
-    return difference.terms.get((), 0) % gcd(*factors) != 0
+    return difference.terms.get((), 0) % (gcd(*factors, further) or 1) != 0
 
 
 def _bounds_exclude(difference: Expr, bounds: Sequence[Bound]) -> bool:

@@ -125,7 +125,13 @@ class MatrixProduct(Struct, frozen=True, eq=False):
         terms = extent_of(each.extent for each in (*self.reductions, self.words)).constant
         rows, columns = constant_extent(self.rows), constant_extent(self.columns)
         sums = 2 * rows * columns * _WORD if self.starts_at_zero else 0  # and those of the last
-        if terms is None or (terms * (rows + columns) * _WORD) + sums <= KEPT * l1_bytes:
+        if terms is None:
+            return None
+        parts = {self.by_rows: terms * rows * _WORD, self.by_columns: terms * columns * _WORD}
+        if (
+            sum(max(size, _local_bytes(load)) for load, size in parts.items()) + sums
+            <= KEPT * l1_bytes
+        ):
             return None
         factors = self.by_rows, self.by_columns
         for loop in reversed(enclosing_loops(self.reductions[0])):
@@ -215,6 +221,13 @@ class MatrixProduct(Struct, frozen=True, eq=False):
             and store.subscripts == self.store.subscripts
             and _order(store, loops) == _order(self.store, (self.rows, self.columns))
         )
+
+
+def _local_bytes(load: LoadOp) -> int:
+    """What a buffer of the iteration takes: the parts of a factor that are not read are written."""
+    if not isinstance(load.buffer.owner, AllocOp):
+        return 0
+    return (load.buffer_type.size.constant or 0) * width(load.buffer_type.element) // 8
 
 
 def _nest(loop: ForOp) -> Iterator[ForOp]:

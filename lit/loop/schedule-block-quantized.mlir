@@ -42,7 +42,7 @@ func.func @main(%x: !graph.tensor<[8, 64], f32>, %c: !graph.tensor<[2, 8, 32], u
 // CHECK-LABEL: loop.kernel @block_quantized_matmul
 // CHECK: loop.pack_bf16
 // CHECK: loop.for %{{.*}} = 0 to 2 parallel {
-// CHECK: %panel = loop.alloc scratch : !loop.buffer<[1, 32, 32], i32>
+// CHECK: %panel = loop.alloc scratch : !loop.buffer<[1, 1, 32, 32], i32>
 // CHECK: loop.for %{{.*}} = 0 to 4 unroll {
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 32 unroll vector(16) {
 // CHECK: loop.pack_bf16
@@ -74,6 +74,22 @@ builtin.module attributes {weft.target = "sapphirerapids"} {
   func.func @main(%x: !graph.tensor<[96, 128], f32>, %c: !graph.tensor<[2, 16, 32], ui32>, %s: !graph.tensor<[2, 4, 32], f32>) -> !graph.tensor<[96, 64], f32> {
     %y = graph.block_quantized_matmul %x, %c, %s {bits = 4 : i64, block = 32 : i64, columns = 64 : i64, activations = "bf16"} : (!graph.tensor<[96, 128], f32>, !graph.tensor<[2, 16, 32], ui32>, !graph.tensor<[2, 4, 32], f32>) -> !graph.tensor<[96, 64], f32>
     func.return %y : !graph.tensor<[96, 64], f32>
+  }
+}
+
+// -----
+
+// The next panel's words are unpacked among products with this one, prefetched, four behind each.
+// CHECK-LABEL: loop.kernel @block_quantized_matmul
+// CHECK: loop.for %c = 0 to 3 {
+// CHECK-NEXT: loop.for %[[G:.*]] = 0 to 8 matrix reduction(add) {
+// CHECK: loop.for %[[W:.*]] = 4 * %[[G]] to 4 * %[[G]] + 4 unroll {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 32 unroll vector(16) {
+// CHECK: loop.prefetch
+builtin.module attributes {weft.target = "sapphirerapids"} {
+  func.func @main(%x: !graph.tensor<[32, 1024], f32>, %c: !graph.tensor<[2, 128, 32], ui32>, %s: !graph.tensor<[2, 32, 32], f16>) -> !graph.tensor<[32, 64], f32> {
+    %y = graph.block_quantized_matmul %x, %c, %s {bits = 4 : i64, block = 32 : i64, columns = 64 : i64, activations = "bf16"} : (!graph.tensor<[32, 1024], f32>, !graph.tensor<[2, 128, 32], ui32>, !graph.tensor<[2, 32, 32], f16>) -> !graph.tensor<[32, 64], f32>
+    func.return %y : !graph.tensor<[32, 64], f32>
   }
 }
 

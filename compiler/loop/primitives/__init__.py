@@ -28,7 +28,7 @@ from weft.compiler.loop.primitives.packing import dim_innermost as dim_innermost
 from weft.compiler.loop.primitives.packing import flatten, hoist_allocation, pack
 from weft.compiler.loop.primitives.packing import interleave as interleave
 from weft.compiler.loop.primitives.packing import panels as panels
-from weft.compiler.loop.primitives.pipelining import pipeline
+from weft.compiler.loop.primitives.pipelining import compute_among, pipeline
 from weft.compiler.loop.primitives.prefetching import prefetch, prefetch_shares
 from weft.compiler.loop.primitives.reducing import block_reduction, split_reduction
 from weft.compiler.loop.primitives.reusing import reuse_buffer
@@ -74,6 +74,7 @@ PRIMITIVES = (
     dot_product,
     matrix_product,
     pipeline,
+    compute_among,
     parallelize,
     nontemporal,
     prefetch,

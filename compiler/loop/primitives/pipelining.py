@@ -1,4 +1,4 @@
-"""The primitive that computes two iterations of a loop at the same time."""
+"""The primitives that compute one nest among another one, of two iterations of a loop or of one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from collections.abc import Sequence
 from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from weft.compiler.loop.legality import require_independent_iterations, require_only_accessed
+from weft.compiler.loop.legality import (
+    require_commuting,
+    require_independent_iterations,
+    require_only_accessed,
+)
 from weft.compiler.loop.nest import (
     bounds_of,
     describe,
@@ -54,9 +58,9 @@ def pipeline(reduction: ForOp, epilogue: ForOp) -> ForOp:
     if not isinstance(loop, ForOp) or reduction.next_op is not epilogue or epilogue.next_op:
         got = f"{describe(reduction)} and {describe(epilogue)}"
         raise IllegalSchedule(f"pipeline requires two nests that end a loop, got {got}")
-    _require_counted(loop, 2)
-    _require_counted(reduction, 1)
-    _require_counted(epilogue, 1)
+    _require_counted("pipeline", loop, 2)
+    _require_counted("pipeline", reduction, 1)
+    _require_counted("pipeline", epilogue, 1)
     require_unmarked("pipeline", loop)
     require_unmarked("pipeline", epilogue)
     require_independent_iterations("pipeline", loop)
@@ -68,11 +72,31 @@ def pipeline(reduction: ForOp, epilogue: ForOp) -> ForOp:
     return _overlap(first, loop, last)
 
 
-def _require_counted(loop: ForOp, least: int) -> None:
+@primitive
+def compute_among(nest: ForOp, reduction: ForOp) -> None:
+    """Computes the nest behind a reduction among it, some of it behind each iteration of that.
+
+        for k < 8:   S(k)          ->   for k < 8:   S(k)
+        for i < 32:  T(i)                            for i = 4*k to 4*k + 4:  T(i)
+
+    Raises IllegalSchedule unless they follow each other and are of constant extent, and where one
+    stores what the other accesses.
+    """
+    if reduction.next_op is not nest:
+        got = f"{describe(nest)} and {describe(reduction)}"
+        raise IllegalSchedule(f"compute_among requires a nest behind a reduction, got {got}")
+    _require_counted("compute_among", reduction, 1)
+    _require_counted("compute_among", nest, 1)
+    require_unmarked("compute_among", nest)
+    require_commuting("compute_among", [reduction], [nest])
+    _move_parts(reduction, nest)
+
+
+def _require_counted(who: str, loop: ForOp, least: int) -> None:
     extent = loop.extent.constant
     if extent is None or extent < least or loop.lower != 0 or loop.step.data != 1:
         rule = f"a loop of at least {least} iterations from zero"
-        raise IllegalSchedule(f"pipeline requires {rule}, got {describe(loop)} with {loop.extent}")
+        raise IllegalSchedule(f"{who} requires {rule}, got {describe(loop)} with {loop.extent}")
 
 
 def _shared_allocations(loop: ForOp, epilogue: ForOp) -> list[AllocOp]:
@@ -125,7 +149,7 @@ def _overlap(first: ForOp, loop: ForOp, last: ForOp) -> ForOp:
     replace_index(last.index, Expr.atom(main.index))
     replace_index(loop.index, Expr.atom(main.index) + 1)
     _erase([first, loop, last])
-    _spread(reduction, epilogue)
+    _move_parts(reduction, epilogue)
     return main
 
 
@@ -134,7 +158,7 @@ def _erase(ops: Sequence[Operation]) -> None:
         Rewriter.erase_op(op)
 
 
-def _spread(reduction: ForOp, epilogue: ForOp) -> None:
+def _move_parts(reduction: ForOp, epilogue: ForOp) -> None:
     """Moves some iterations of the epilogue behind each one of the reduction."""
     rows = epilogue.extent
     size = rows.ceildiv(reduction.extent)

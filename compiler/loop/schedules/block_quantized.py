@@ -4,6 +4,8 @@ codes are computed in register tiles. Tiles of columns run in parallel.
     for t parallel:  for c:
         for g:  for l vector unroll:  panel[.., l] = unpack(codes[t, g, l])
         for mo:  a register tile of x[mo..] and the panel
+
+The next panel's words are unpacked among products of tiles in registers, which leave vectors idle.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from xdsl.ir import Operation
 from weft.compiler.loop.matchers import dot_of_words, split_nest, sum_of_products
 from weft.compiler.loop.nest import child_loops, loads_in, loops_in, perfect_nest, subscripts
 from weft.compiler.loop.primitives import (
+    compute_among,
     matrix_product,
     parallelize,
     prefetch,
@@ -98,6 +101,8 @@ def apply(nest: ForOp, target: Target) -> None:
             prefetch(load, around[-1], PREFETCH_DISTANCE)
     for loop in _products_of_words(nest):
         _multiply_words(loop, target)
+        if loop.matrix is not None and isinstance(loop.next_op, ForOp) and matches(loop.next_op):
+            compute_among(loop.next_op, loop)
     pipeline_tiles(nest, target)
     for chain in _products(nest):
         _tile_product(chain, target)

@@ -6,12 +6,15 @@ that matter are multiplied each.
     for blocks of rows:  for tiles of columns:  for c:
         for words:  for lanes:  panel[.., lane] = unpack(codes[tile, word, lane])
         total[row, lane] += x[row, ..] * panel[.., lane]
+
+Of words the next panel is unpacked behind the products of tiles of rows with this one, by shares.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -25,6 +28,20 @@ from weft.dialects.loop.scalar import Scalar
 
 Columns = tuple[Expr, int]
 """The number of a tile of columns, and how many it has."""
+
+
+class Panel(NamedTuple):
+    """A buffer of panels, and which of them it is."""
+
+    buffer: SSAValue
+    copy: Expr
+
+
+COPIES = 2
+"""Of a panel of words: one is unpacked while the products of the other are computed."""
+
+MANY_ROWS = 256
+"""More share a panel for so long that L1 needs no room for what is unpacked of the next one."""
 
 FEWEST_WORD_ROWS = 16
 """From which on rows are multiplied as words: those of one register."""
@@ -102,15 +119,15 @@ class PanelProduct(Struct, frozen=True):
         """The rows as they are multiplied."""
 
     @abstractmethod
-    def _panel(self, tile: Expr, first: Expr) -> SSAValue:
-        """The weights of a tile of columns from a block on."""
+    def _panel(self, tile: Expr, c: Expr) -> Panel:
+        """The weights of the `c`-th panel of a tile of columns."""
 
     @abstractmethod
     def _multiply(
         self,
         total: SSAValue,
         x: SSAValue,
-        panel: SSAValue,
+        panel: Panel,
         position: tuple[Expr, Expr, Expr],
         columns: Columns | None = None,
     ) -> None:
@@ -134,28 +151,34 @@ class PanelProduct(Struct, frozen=True):
         room = -(-min(most, rows.constant or most) // TILE_ROWS) * TILE_ROWS
         for count, width in w.tiles():
             with b.loops([count], "t") as (number,):
-                tile, depth = number + w.first_tile(width), self._panel_depth()
+                tile = number + w.first_tile(width)
                 total = b.scratch([room, LANES], self._sum_type, "total")
                 zero = b.constant(0, self._sum_type)
                 with b.loops([rows.ceildiv(TILE_ROWS) * TILE_ROWS, LANES], "il") as index:
                     b.store(total, index, zero)
-                last = self.depth // depth - 1
-                if last != 0:
-                    with b.loops([last], "c") as (c,):
-                        panel = self._panel(tile, c * (depth // w.block))
-                        self._multiply(total, x, panel, (first, rows, c))
-                panel = self._panel(tile, last * (depth // w.block))
-                self._multiply(total, x, panel, (first, rows, last), (tile, width))
+                self._multiply_panels(total, x, (first, rows), (tile, width))
 
-    def _unpacked(self, tile: Expr, first: Expr) -> Iterator[tuple[list[Expr], Expr]]:
-        """Loops over the words of a panel, which begins with a block, and their columns: the
-        column's position in the weights, with the word's number, and its first term.
+    def _multiply_panels(
+        self, total: SSAValue, x: SSAValue, block: tuple[Expr, Expr], columns: Columns
+    ) -> None:
+        """Adds the products of a block of rows, `(first, rows)`, with the panels of a tile of
+        columns, and stores the sums.
+        """
+        last = self.depth // self._panel_depth() - 1
+        if last != 0:
+            with self.b.loops([last], "c") as (c,):
+                self._multiply(total, x, self._panel(columns[0], c), (*block, c))
+        self._multiply(total, x, self._panel(columns[0], last), (*block, last), columns)
+
+    def _unpacked(self, tile: Expr, c: Expr) -> Iterator[tuple[list[Expr], Expr]]:
+        """Loops over the words of the `c`-th panel and their columns: the column's position in the
+        weights, with the word's number, and its first term.
         """
         w = self.weights
-        shape = [self._panel_depth() // w.block, w.block_words, LANES]
-        with self.b.loops(shape, "dgl") as (number, g, lane):
+        blocks = self._panel_depth() // w.block
+        with self.b.loops([blocks, w.block_words, LANES], "dgl") as (number, g, lane):
             start = (number * w.block_words + g) * w.word_codes
-            yield [tile, first + number, lane, g], start
+            yield [tile, c * blocks + number, lane, g], start
 
     def _panel_depth(self) -> int:
         """The terms of a panel: as many blocks as divide them all."""
@@ -190,19 +213,19 @@ class FloatProduct(PanelProduct, frozen=True):
     def _kept_rows(self, depth: int) -> int:
         return KEPT_BYTES // (depth * (4 if self.weights.element == F32 else 8))
 
-    def _panel(self, tile: Expr, first: Expr) -> SSAValue:
+    def _panel(self, tile: Expr, c: Expr) -> Panel:
         b, w = self.b, self.weights
         panel = b.scratch([self._panel_depth(), LANES], w.element, "panel")
-        for (*at, g), start in self._unpacked(tile, first):
+        for (*at, g), start in self._unpacked(tile, c):
             for n, weight in enumerate(w.weights((at[0], at[1], at[2]), g)):
                 b.store(panel, [start + n, at[2]], weight)
-        return panel
+        return Panel(panel, Expr.of(0))
 
     def _multiply(
         self,
         total: SSAValue,
         x: SSAValue,
-        panel: SSAValue,
+        panel: Panel,
         position: tuple[Expr, Expr, Expr],
         columns: Columns | None = None,
     ) -> None:
@@ -211,7 +234,7 @@ class FloatProduct(PanelProduct, frozen=True):
             b.loops([rows, LANES], "ml") as (row, lane),
             b.reduce([depth], "add", "k") as (k,),
         ):
-            term = b.load(x, [first + row, c * depth + k]) * b.load(panel, [k, lane])
+            term = b.load(x, [first + row, c * depth + k]) * b.load(panel.buffer, [k, lane])
             b.store(total, [row, lane], b.load(total, [row, lane]) + term)
         if columns is not None:
             self._store_rows(total, first, Expr.of(0), rows, columns)
@@ -260,7 +283,10 @@ class WordProduct(PanelProduct, frozen=True):
         return words
 
     def _most_depth(self) -> int:
-        return WORD_DEPTH if self.row_parts == 1 else PANEL_DEPTH // self.weight_parts
+        if self.row_parts > 1:
+            return PANEL_DEPTH // self.weight_parts
+        few = self.rows.constant is not None and self.rows.constant <= MANY_ROWS
+        return WORD_DEPTH // COPIES if few else WORD_DEPTH
 
     def _kept_rows(self, depth: int) -> int:
         row_bytes = depth * 4 * self.row_parts // WORD_TERMS
@@ -268,22 +294,65 @@ class WordProduct(PanelProduct, frozen=True):
         fewer = 1 if self.rows.constant is not None else 2
         return min(MOST_ROWS // max(fewer, self.row_parts), KEPT_WORD_BYTES // row_bytes)
 
-    def _panel(self, tile: Expr, first: Expr) -> SSAValue:
-        b, w, parts = self.b, self.weights, self.weight_parts
-        panel = b.scratch([parts, self._panel_depth() // WORD_TERMS, LANES], I32, "panel")
-        for (*at, g), start in self._unpacked(tile, first):
-            weights = [each.cast(F32) for each in w.weights((at[0], at[1], at[2]), g)]
-            for n in range(0, len(weights), WORD_TERMS):
-                place = (start + n) // WORD_TERMS
-                for part, value in enumerate(_words(weights[n : n + WORD_TERMS], parts)):
-                    b.store(panel, [part, place, at[2]], value)
+    def _panels(self, copies: int) -> SSAValue:
+        """Memory of so many panels."""
+        shape = [copies, self.weight_parts, self._panel_depth() // WORD_TERMS, LANES]
+        return self.b.scratch(shape, I32, "panel")
+
+    def _panel(self, tile: Expr, c: Expr) -> Panel:
+        panel = Panel(self._panels(1), Expr.of(0))
+        for at, start in self._unpacked(tile, c):
+            self._unpack_word(panel, at, start)
         return panel
+
+    def _multiply_panels(
+        self, total: SSAValue, x: SSAValue, block: tuple[Expr, Expr], columns: Columns
+    ) -> None:
+        """A known number of rows has a share of the next panel's words behind the products of each
+        tile of rows, among which they are unpacked.
+        """
+        b, last = self.b, self.depth // self._panel_depth() - 1
+        tiles = block[1].ceildiv(TILE_ROWS).constant
+        if tiles is None or last == 0:
+            super()._multiply_panels(total, x, block, columns)
+            return
+        panels = self._panels(COPIES)
+        for at, start in self._unpacked(columns[0], Expr.of(0)):
+            self._unpack_word(Panel(panels, Expr.of(0)), at, start)
+        with b.loops([last], "c") as (c,):
+            now, following = (Panel(panels, each % COPIES) for each in (c, c + 1))
+            with b.loops([tiles], "m") as (m,):
+                self._multiply_tile(total, x, now, (*block, c), m)
+                self._unpack_share(following, columns[0], c + 1, (m, tiles))
+        self._multiply(total, x, Panel(panels, last % COPIES), (*block, last), columns)
+
+    def _unpack_share(self, panel: Panel, tile: Expr, c: Expr, share: tuple[Expr, int]) -> None:
+        """Unpacks one of so many shares of the `c`-th panel's words."""
+        w, depth, (number, shares) = self.weights, self._panel_depth(), share
+        words = depth // w.word_codes
+        size = -(-words // shares)
+        with self.b.loops([size, LANES], "gl") as (g, lane):
+            word = number * size + g
+            if size * shares != words:
+                word = minimum([word, words - 1])
+            block = c * (depth // w.block) + word // w.block_words
+            at = [tile, block, lane, word % w.block_words]
+            self._unpack_word(panel, at, word * w.word_codes)
+
+    def _unpack_word(self, panel: Panel, at: Sequence[Expr], start: Expr) -> None:
+        """Unpacks a word of `(tile, block, column, word)`, whose first term is given."""
+        tile, block, lane, g = at
+        weights = [each.cast(F32) for each in self.weights.weights((tile, block, lane), g)]
+        for n in range(0, len(weights), WORD_TERMS):
+            place = (start + n) // WORD_TERMS
+            for part, value in enumerate(_words(weights[n : n + WORD_TERMS], self.weight_parts)):
+                self.b.store(panel.buffer, [panel.copy, part, place, lane], value)
 
     def _multiply(
         self,
         total: SSAValue,
         x: SSAValue,
-        panel: SSAValue,
+        panel: Panel,
         position: tuple[Expr, Expr, Expr],
         columns: Columns | None = None,
     ) -> None:
@@ -305,7 +374,7 @@ class WordProduct(PanelProduct, frozen=True):
         self,
         total: SSAValue,
         x: SSAValue,
-        panel: SSAValue,
+        panel: Panel,
         position: tuple[Expr, Expr, Expr],
         m: Expr,
     ) -> None:
@@ -319,7 +388,7 @@ class WordProduct(PanelProduct, frozen=True):
         ):
             of_row, of_weight = self._parts_of(step)
             place = [first // TILE_ROWS + m, c * groups + g, of_row, row, word]
-            weight = b.load(panel, [of_weight, g * size + word, lane])
+            weight = b.load(panel.buffer, [panel.copy, of_weight, g * size + word, lane])
             at, product = [m * TILE_ROWS + row, lane], b.load(x, place).dot_bf16(weight)
             b.store(total, at, b.load(total, at) + product)
 

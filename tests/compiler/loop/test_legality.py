@@ -2,6 +2,7 @@
 
 from itertools import product
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -234,6 +235,18 @@ def test_a_symbolic_main_part_and_remainder_do_not_overlap():
     (main,) = [a for a in accesses_in(tiles.outer) if a.buffer.name_hint == "t"]
     (rest,) = [a for a in accesses_in(tiles.remainder) if a.buffer.name_hint == "t"]
     assert not may_clash(main, rest, [])
+
+
+@pytest.mark.parametrize(("ahead", "apart"), [(1, True), (2, False), (3, True)])
+def test_two_copies_take_turns(ahead, apart):
+    def turns(b: LoopBuilder, x, y):
+        with b.loops([8], "c") as (c,):
+            b.store(y, (c,), b.load(x, (c % 2,)))
+            b.store(x, ((c + ahead) % 2,), b.load(y, (c,)))
+
+    (loop,) = loops(kernel(turns, x=[2], y=[8]), "c")
+    read, written = (a for a in accesses_in(loop) if a.buffer.name_hint == "x")
+    assert may_clash(read, written, [Relation(loop, loop, "=")]) is not apart
 
 
 def test_arguments_are_distinct():

@@ -74,8 +74,8 @@ def time_of(rated: Rated) -> float:
 
 @lru_cache(maxsize=1024)
 def rated_plans(problem: Problem, view: View, target: Target) -> tuple[Rated, ...]:
-    """All plans with their costs; of dynamic sizes the first one of each view and those in blocks,
-    for the tiles that fit a sample best fit no other size; one plan where its cost is not known.
+    """All plans with their costs; one where its cost is not known. Of dynamic sizes only those that
+    pack as the first one does: packing pays for many rows, and a call may have one.
     """
     first = first_plan(problem, view, target)
     # Primitives may refuse products in registers that hold tiles; those in lanes are next.
@@ -89,8 +89,7 @@ def rated_plans(problem: Problem, view: View, target: Target) -> tuple[Rated, ..
     if packed is not None:
         plans[view, packed] = None
     tiled = list(tile_plans(problem, view, target))
-    if not dynamic:
-        plans |= {(view, plan): None for plan in tiled}
+    plans |= {(view, plan): None for plan in tiled if not dynamic or plan.packing == first.packing}
     for plan in tiled:
         blocks = blocked(problem, plan, target)
         if blocks is not None and (not dynamic or plan.rows == first.rows):
@@ -112,9 +111,13 @@ def rate(problem: Problem, view: View, plan: Plan, target: Target) -> Rated:
     expect = cost if plan.matrix is None else matrix_cost
     ways = (True, False) if may_be_cold(problem, target) else (False,)
     sizes = _sampled(problem)
-    return Rated(
-        plan, tuple(expect(each, plan, target, cold=cold) for each in sizes for cold in ways)
+    is_sample = len(sizes) > 1
+    costs = (
+        expect(each, plan, target, cold=cold, is_sample=is_sample)
+        for each in sizes
+        for cold in ways
     )
+    return Rated(plan, tuple(costs))
 
 
 def _has_cost(view: View, plan: Plan) -> bool:

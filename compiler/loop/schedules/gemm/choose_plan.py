@@ -27,6 +27,9 @@ nearer is not that of the times that were measured.
 SAMPLES = (8, 32, 128)
 """What sizes that only a call knows are taken to be: the worst regret among these counts."""
 
+LEAST_SAMPLE = 1
+"""Another one of sizes that are a loop's extent, as those of batches are, and not of images."""
+
 
 class Rated(NamedTuple):
     """A plan and its cost for each sample of the dynamic sizes, one where there are none of these,
@@ -88,11 +91,12 @@ def rated_plans(problem: Problem, view: View, target: Target) -> tuple[Rated, ..
     packed = with_packed_rows(problem, first, target)
     if packed is not None:
         plans[view, packed] = None
-    tiled = list(tile_plans(problem, view, target))
-    plans |= {(view, plan): None for plan in tiled if not dynamic or plan.packing == first.packing}
+    tiled = tile_plans(problem, view, target)
+    tiled = [plan for plan in tiled if not dynamic or plan.packing == first.packing]
+    plans |= {(view, plan): None for plan in tiled}
     for plan in tiled:
         blocks = blocked(problem, plan, target)
-        if blocks is not None and (not dynamic or plan.rows == first.rows):
+        if blocks is not None:
             plans[view, blocks] = None
             by_thread = packed_by_blocks(problem, blocks)
             plans |= {(view, by_thread): None} if by_thread is not None else {}
@@ -131,11 +135,13 @@ def _has_cost(view: View, plan: Plan) -> bool:
 
 def _sampled(problem: Problem) -> list[Problem]:
     """The problem with each of the samples as its dynamic sizes, or alone where it has none."""
-    if all(extent.constant is not None for extent in problem.extents):
+    dynamic = [extent for extent in problem.extents if extent.constant is None]
+    if not dynamic:
         return [problem]
+    alone = all(extent == Expr.atom(atom) for extent in dynamic for atom in extent.atoms())
     return [
         replace(problem, extents=tuple(_sample(extent, size) for extent in problem.extents))
-        for size in SAMPLES
+        for size in ((LEAST_SAMPLE, *SAMPLES) if alone else SAMPLES)
     ]
 
 

@@ -67,7 +67,8 @@ def expected_heights(rows: int, most: int) -> list[tuple[float, int]]:
     """
     sizes = _tile_sizes(most)
     counts = dict.fromkeys(sizes, 0)
-    numbers = range(max(1, rows - most // 2), rows + most - most // 2)
+    apart = min(rows - 1, most // 2)
+    numbers = range(rows - apart, rows + apart + 1)
     for left in numbers:
         for size in sizes:
             count, left = divmod(left, size)

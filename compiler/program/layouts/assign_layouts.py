@@ -71,20 +71,20 @@ class AssignLayouts(Struct, frozen=True):
             wanted, given = buffer_type_of(argument).substitute(sizes), buffer_type_of(value)
             if wanted == given or wanted.substitute(known) == given.substitute(known):
                 continue
-            place = loop_around(call, value, kernels) or call
-            conversion = ((weight_of(value) or place).parent, value, wanted)
+            anchor = loop_around(call, value, kernels) or call
+            conversion = ((weight_of(value) or anchor).parent, value, wanted)
             if conversion not in converted:
-                converted[conversion] = self._convert(place, value, wanted, kernels)
+                converted[conversion] = self._convert(anchor, value, wanted, kernels)
             call.operands[position] = converted[conversion]
 
     def _convert(
-        self, place: Operation, value: SSAValue, wanted: BufferType, kernels: dict[str, KernelOp]
+        self, anchor: Operation, value: SSAValue, wanted: BufferType, kernels: dict[str, KernelOp]
     ) -> SSAValue:
-        """The value in a layout, copied to it in front of an operation if it is no weight."""
+        """The value in a layout, copied to it in front of `anchor` if it is no weight."""
         weight = weight_of(value)
         if weight is not None:
             return _derived(weight, value, wanted)
-        block = place.parent_block()
+        block = anchor.parent_block()
         assert block is not None, "calls and loops stand in a program"
         target = AllocOp.of(wanted)
         source = buffer_type_of(value)
@@ -95,7 +95,7 @@ class AssignLayouts(Struct, frozen=True):
             kernel.sym_name.data, [Expr.of(name) for name in names], [value, target.result]
         )
         copy.attributes[COPIES] = UnitAttr()
-        block.insert_ops_before([target, copy], place)
+        block.insert_ops_before([target, copy], anchor)
         return target.result
 
 

@@ -43,10 +43,10 @@ func.func @behind_convolution(%x: !graph.tensor<[n, 1, 4], f32>) -> !graph.tenso
 // CHECK: %[[C:[a-z_0-9]+]] = graph.conv %x, %w {
 // CHECK: graph.mul %[[C]],
 // CHECK: graph.add
-func.func @shared_convolution(%x: !graph.tensor<[n, 1, 4], f32>) -> (!graph.tensor<[n, 2, 4], f32>, !graph.tensor<[n, 2, 4], f32>) {
+func.func @shared_convolution(%x: !graph.tensor<[n, 1, 8], f32>) -> (!graph.tensor<[n, 2, 4], f32>, !graph.tensor<[n, 2, 4], f32>) {
   %w = graph.constant {literal = #graph.literal<[1.0, 10.0]>, shape = #graph.shape<[2, 1, 1]>, element = f32} : () -> !graph.tensor<[2, 1, 1], f32>
   %p = graph.constant {literal = #graph.literal<[4.0]>, shape = #graph.shape<[2]>, element = f32} : () -> !graph.tensor<[2], f32>
-  %c = graph.conv %x, %w {group = 1 : i64} : (!graph.tensor<[n, 1, 4], f32>, !graph.tensor<[2, 1, 1], f32>) -> !graph.tensor<[n, 2, 4], f32>
+  %c = graph.conv %x, %w {group = 1 : i64, strides = array<i64: 2>} : (!graph.tensor<[n, 1, 8], f32>, !graph.tensor<[2, 1, 1], f32>) -> !graph.tensor<[n, 2, 4], f32>
   %y = graph.batch_norm %c, %p, %p, %p, %p {epsilon = 0.0 : f64} : (!graph.tensor<[n, 2, 4], f32>, !graph.tensor<[2], f32>, !graph.tensor<[2], f32>, !graph.tensor<[2], f32>, !graph.tensor<[2], f32>) -> !graph.tensor<[n, 2, 4], f32>
   func.return %c, %y : !graph.tensor<[n, 2, 4], f32>, !graph.tensor<[n, 2, 4], f32>
 }
@@ -67,13 +67,13 @@ func.func @unknown(%x: !graph.tensor<[n, 2], f32>, %p: !graph.tensor<[2], f32>) 
 // in each group.
 // CHECK-LABEL: func.func @beside_products
 // CHECK: %[[F:[a-z_0-9]+]] = graph.constant {literal = #graph.literal<[2.0, 6.0]>, shape = #graph.shape<[2, 1, 1]>
-// CHECK: %[[P:[a-z_0-9]+]] = graph.conv %x, %[[F]] {group = 1 : i64}
+// CHECK: %[[P:[a-z_0-9]+]] = graph.conv %x, %[[F]] {group = 1 : i64, strides = array<i64: 2>}
 // CHECK: %[[G:[a-z_0-9]+]] = graph.constant {literal = #graph.literal<[1.0, 6.0]>, shape = #graph.shape<[2, 1, 1]>
 // CHECK: %[[Q:[a-z_0-9]+]] = graph.conv_transpose %z, %[[G]] {group = 2 : i64}
 // CHECK: %[[H:[a-z_0-9]+]] = graph.constant {literal = #graph.literal<[12.0, -5.0]>, shape = #graph.shape<[2]>
 // CHECK: %[[R:[a-z_0-9]+]] = graph.gemm %m, %v, %[[H]] {{.*}}beta = 1.0
 // CHECK: func.return %[[P]], %[[Q]], %[[R]]
-func.func @beside_products(%x: !graph.tensor<[n, 1, 4], f32>, %z: !graph.tensor<[n, 2, 4], f32>, %m: !graph.tensor<[n, 2], f32>) -> (!graph.tensor<[n, 2, 4], f32>, !graph.tensor<[n, 2, 4], f32>, !graph.tensor<[n, 2], f32>) {
+func.func @beside_products(%x: !graph.tensor<[n, 1, 8], f32>, %z: !graph.tensor<[n, 2, 4], f32>, %m: !graph.tensor<[n, 2], f32>) -> (!graph.tensor<[n, 2, 4], f32>, !graph.tensor<[n, 2, 4], f32>, !graph.tensor<[n, 2], f32>) {
   %w = graph.constant {literal = #graph.literal<[1.0, 2.0]>, shape = #graph.shape<[2, 1, 1]>, element = f32} : () -> !graph.tensor<[2, 1, 1], f32>
   %u = graph.constant {literal = #graph.literal<[2.0, 3.0]>, shape = #graph.shape<[2, 1, 1]>, element = f32} : () -> !graph.tensor<[2, 1, 1], f32>
   %v = graph.constant {literal = #graph.literal<[1.0, 1.0, 3.0, 3.0]>, shape = #graph.shape<[2, 2]>, element = f32} : () -> !graph.tensor<[2, 2], f32>
@@ -81,7 +81,7 @@ func.func @beside_products(%x: !graph.tensor<[n, 1, 4], f32>, %z: !graph.tensor<
   %by = graph.constant {literal = #graph.literal<[2.0, 3.0]>, shape = #graph.shape<[2, 1]>, element = f32} : () -> !graph.tensor<[2, 1], f32>
   %two = graph.constant {literal = #graph.literal<[10.0, -1.0]>, shape = #graph.shape<[1, 2]>, element = f32} : () -> !graph.tensor<[1, 2], f32>
   %over = graph.constant {literal = #graph.literal<[2.0, 0.5]>, shape = #graph.shape<[2, 1]>, element = f32} : () -> !graph.tensor<[2, 1], f32>
-  %c = graph.conv %x, %w {group = 1 : i64} : (!graph.tensor<[n, 1, 4], f32>, !graph.tensor<[2, 1, 1], f32>) -> !graph.tensor<[n, 2, 4], f32>
+  %c = graph.conv %x, %w {group = 1 : i64, strides = array<i64: 2>} : (!graph.tensor<[n, 1, 8], f32>, !graph.tensor<[2, 1, 1], f32>) -> !graph.tensor<[n, 2, 4], f32>
   %p = graph.mul %by, %c : (!graph.tensor<[2, 1], f32>, !graph.tensor<[n, 2, 4], f32>) -> !graph.tensor<[n, 2, 4], f32>
   %d = graph.conv_transpose %z, %u {group = 2 : i64} : (!graph.tensor<[n, 2, 4], f32>, !graph.tensor<[2, 1, 1], f32>) -> !graph.tensor<[n, 2, 4], f32>
   %q = graph.div %d, %over : (!graph.tensor<[n, 2, 4], f32>, !graph.tensor<[2, 1], f32>) -> !graph.tensor<[n, 2, 4], f32>
@@ -125,14 +125,14 @@ func.func @behind_matmul(%x: !graph.tensor<[n, 1], f32>) -> !graph.tensor<[n, 2]
 // CHECK-NEXT: graph.mul
 // CHECK-NEXT: graph.matmul
 // CHECK-NEXT: graph.div
-func.func @beside_others(%x: !graph.tensor<[n, 1, 2], f32>, %m: !graph.tensor<[n, 1], f32>, %k: !graph.tensor<[n, 1], i32>) -> (!graph.tensor<[n, 2, 2], f32>, !graph.tensor<[n, 2], f32>, !graph.tensor<[n, 2], f32>, !graph.tensor<[n, 2], f32>, !graph.tensor<[n, 2], i32>) {
+func.func @beside_others(%x: !graph.tensor<[n, 1, 4], f32>, %m: !graph.tensor<[n, 1], f32>, %k: !graph.tensor<[n, 1], i32>) -> (!graph.tensor<[n, 2, 2], f32>, !graph.tensor<[n, 2], f32>, !graph.tensor<[n, 2], f32>, !graph.tensor<[n, 2], f32>, !graph.tensor<[n, 2], i32>) {
   %w = graph.constant {literal = #graph.literal<[1.0, 2.0]>, shape = #graph.shape<[2, 1, 1]>, element = f32} : () -> !graph.tensor<[2, 1, 1], f32>
   %v = graph.constant {literal = #graph.literal<[1.0, 3.0e+38]>, shape = #graph.shape<[1, 2]>, element = f32} : () -> !graph.tensor<[1, 2], f32>
   %u = graph.constant {literal = #graph.literal<[1.0, 2.0]>, shape = #graph.shape<[1, 2]>, element = f32} : () -> !graph.tensor<[1, 2], f32>
   %i = graph.constant {literal = #graph.literal<[1, 2]>, shape = #graph.shape<[1, 2]>, element = i32} : () -> !graph.tensor<[1, 2], i32>
   %by = graph.constant {literal = #graph.literal<[2.0, 3.0]>, shape = #graph.shape<[2]>, element = f32} : () -> !graph.tensor<[2], f32>
   %two = graph.constant {literal = #graph.literal<[2]>, shape = #graph.shape<[]>, element = i32} : () -> !graph.tensor<[], i32>
-  %c = graph.conv %x, %w {group = 1 : i64} : (!graph.tensor<[n, 1, 2], f32>, !graph.tensor<[2, 1, 1], f32>) -> !graph.tensor<[n, 2, 2], f32>
+  %c = graph.conv %x, %w {group = 1 : i64, strides = array<i64: 2>} : (!graph.tensor<[n, 1, 4], f32>, !graph.tensor<[2, 1, 1], f32>) -> !graph.tensor<[n, 2, 2], f32>
   %p = graph.mul %c, %by : (!graph.tensor<[n, 2, 2], f32>, !graph.tensor<[2], f32>) -> !graph.tensor<[n, 2, 2], f32>
   %d = graph.matmul %m, %v : (!graph.tensor<[n, 1], f32>, !graph.tensor<[1, 2], f32>) -> !graph.tensor<[n, 2], f32>
   %q = graph.mul %d, %by : (!graph.tensor<[n, 2], f32>, !graph.tensor<[2], f32>) -> !graph.tensor<[n, 2], f32>

@@ -7,7 +7,12 @@ from msgspec.structs import replace
 
 from tests.compiler.loop import kernels
 from weft.compiler.loop.schedules import schedule_kernel
-from weft.compiler.loop.schedules.gemm.choose_plan import LEAST_GAIN, SAMPLES, time_of
+from weft.compiler.loop.schedules.gemm.choose_plan import (
+    LEAST_GAIN,
+    LEAST_SAMPLE,
+    SAMPLES,
+    time_of,
+)
 from weft.compiler.loop.schedules.gemm.cost import cost
 from weft.compiler.loop.schedules.gemm.plan import Plan, parse_plan
 from weft.compiler.loop.schedules.planned import Explanation, explain, schedule_by
@@ -190,7 +195,7 @@ def test_plans_without_a_cost_are_not_compared():
 
 def test_a_plan_for_dynamic_sizes_has_a_cost_for_each_sample():
     found = explained(Expr.of(Symbol("n")), 40, 12)
-    assert {len(each.costs) for each in found.rated} == {len(SAMPLES)}
+    assert {len(each.costs) for each in found.rated} == {len((LEAST_SAMPLE, *SAMPLES))}
 
 
 def test_products_that_typical_sizes_leave_empty_are_scheduled():

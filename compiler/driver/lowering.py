@@ -37,6 +37,7 @@ from weft.compiler.loop.tuned_file import warn_of_others
 from weft.compiler.program.describe import NoteKernelsPass
 from weft.compiler.program.kernel_summary import SummarizeKernelsPass
 from weft.compiler.program.layouts.assign_layouts import DropUnusedWeightsPass
+from weft.compiler.program.layouts.keep_factors import KeepFactorsPass
 from weft.compiler.program.layouts.share_layouts import FindTransposedPass, ShareLayoutsPass
 from weft.compiler.program.memory.donate import DonatePass
 from weft.compiler.program.memory.double_buffer import DoubleBufferPass
@@ -63,6 +64,7 @@ Passes = tuple[type[ModulePass], ...]
 LAYOUT_PASSES: Final[Passes] = (
     DropCopiesPass,  # a copy of an operand is a buffer that would have a layout of its own
     ChooseLayoutsPass,  # while kernels are naive: their subscripts are logical
+    KeepFactorsPass,  # behind the search, in which weights cost no conversion
     PlaceHalosPass,  # around buffers in the layouts that they have now
     NameVariantsPass,  # kernels that became equal are one from here on
 )

@@ -115,7 +115,7 @@ def parallelize_calls(
     model: ThreadModel | None = None,
 ) -> None:
     """Groups calls in every block of the program, for contexts of about so many threads."""
-    writes = {name: _written(kernel) for name, kernel in kernels.items()}
+    writes = {name: writes_of(kernel) for name, kernel in kernels.items()}
     arguments, read = program.body.block.args, program.inputs.data
     shared: dict[SSAValue, SSAValue] = {
         arguments[read + out]: arguments[into] for into, out in donated_pairs(program)
@@ -155,7 +155,7 @@ def _group(op: ConcurrentOp, time: CallTime, model: ThreadModel) -> Group:
     return Group(names, op.least.data, op.most.data, modelled)
 
 
-def _written(kernel: KernelOp) -> set[int]:
+def writes_of(kernel: KernelOp) -> set[int]:
     """Which of a kernel's arguments it may write, as noted on it or found in its body."""
     noted = kernel.attributes.get(WRITES)
     if isa(noted, ArrayAttr[IntAttr]):

@@ -24,10 +24,11 @@ from weft.compiler.frontend.torch.table import ATEN
 from weft.dialects.errors import ModelWarning, OptionError, UnsupportedError, WeftError
 from weft.torch.call import CompiledGraph
 from weft.torch.decompositions import decompositions
+from weft.torch.probing import reason_against
 from weft.torch.random_numbers import draw_first
 from weft.torch.report import Refusal, current, listed
 from weft.torch.tensors import is_symbol, may_be_negative, symbols_of
-from weft.torch.walker import is_size, reason_against, region_of, source_line, target_of, walk
+from weft.torch.walker import is_size, region_of, source_line, target_of, walk
 from weft.torch.writes import Boxed, boxed, other_writes, take_writes, writing
 
 OPTIONS: Final = ("fallback", "freeze", "operators", "threads")

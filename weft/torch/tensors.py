@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from operator import floordiv, mod, truediv
+from types import MappingProxyType
 from typing import Any, Final
 from zlib import crc32
 
 import ml_dtypes
 import numpy as np
 import torch
-from sympy import Function, Symbol, lambdify
+from sympy import Function, Integer, Symbol, lambdify
 from xdsl.ir import Attribute
 
 from weft.compiler.frontend.torch.ops.complex_numbers import ComplexElement
@@ -83,11 +86,28 @@ _FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
 """What such numbers are made of, as Python computes it."""
 
 
+_assumed: ContextVar[Mapping[Symbol, Integer]] = ContextVar(
+    "_assumed", default=MappingProxyType({})
+)
+"""Numbers that symbols are taken for."""
+
+
+@contextmanager
+def assuming(numbers: Mapping[Symbol, int]) -> Generator[None]:
+    """Takes symbols for numbers, to ask what would be if they were."""
+    before = _assumed.set({symbol: Integer(number) for symbol, number in numbers.items()})
+    try:
+        yield
+    finally:
+        _assumed.reset(before)
+
+
 def size_of(value: Any) -> Expr:
     """An int or SymInt as an expression, in which an integer that floats decide is a symbol."""
     if isinstance(value, int):
         return Expr.of(value)
-    return parse_size(str(_with_names(value.node.expr, value.node.shape_env, {})))
+    part = value.node.expr.xreplace(_assumed.get())
+    return parse_size(str(_with_names(part, value.node.shape_env, {})))
 
 
 def rounded_sizes(value: Any) -> dict[str, Callable[..., int]]:

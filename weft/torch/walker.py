@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import torch
 from msgspec import Struct
-from torch._dynamo.source import TensorPropertySource
 from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import GraphModule, Node
@@ -20,7 +19,7 @@ from weft.compiler.frontend.stablehlo.ops.complex_functions import Pair
 from weft.compiler.frontend.torch.graph import AtenGraph, Body
 from weft.compiler.frontend.torch.operands import AtenTable, term
 from weft.compiler.frontend.torch.ops.complex_numbers import ComplexElement, on_parts, separated
-from weft.dialects.errors import UnsupportedError, WeftError
+from weft.dialects.errors import UnsupportedError
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.algebra import Term, shape_attr
 from weft.dialects.graph.core.types import BOOL, F64
@@ -113,14 +112,12 @@ def call(graph: AtenGraph, node: Node, of: Callable[[Node], Any]) -> Any:
     named = {k: argument(v, of) for k, v in node.kwargs.items() if k not in IGNORED}
     try:
         found = graph.call(target_of(node), given, named, source_line(node))
-    except (WeftError, TypeError) as error:
-        if _specialized(node):
-            raise Specialized from error
+    except TypeError as error:
         sizes = [str(size_of(each)) for each in _symbolic(node)]
-        if isinstance(error, TypeError) and sizes:
-            rule = f"{target_of(node)} requires constants"
-            raise UnsupportedError(f"{rule}, got the sizes {', '.join(sizes)}") from error
-        raise
+        if not sizes:
+            raise
+        rule = f"{target_of(node)} requires constants"
+        raise UnsupportedError(f"{rule}, got the sizes {', '.join(sizes)}") from error
     wanted = node.meta.get("val")  # which a check does not have
     if isinstance(found, Term | Pair):
         return _checked(node, found, wanted)
@@ -181,30 +178,10 @@ def constant(graph: AtenGraph, node: Node, value: Any) -> Term | Pair:
     return separated(found) if value.is_complex() else found
 
 
-class Specialized(Exception):
-    """Integers became constants: the graph is another one."""
-
-
-def _specialized(node: Node) -> bool:
-    """Makes integers that a node takes constants, by guards, as an operator may need strides or a
-    number of bins: those that come of integers of the program, not of sizes of tensors. Returns
-    whether there were any.
-    """
-    return bool([int(each) for each in _symbolic(node) if _is_of_integers(each)])
-
-
 def _symbolic(node: Node) -> list[torch.SymInt]:
     """The integers that a node takes and that are no constants."""
     values = [each.meta.get("val") for each in node.all_input_nodes]
     return [each for each in values if is_symbolic(each)]
-
-
-def _is_of_integers(value: torch.SymInt) -> bool:
-    """Whether all symbols of an integer are integers that a program was called with."""
-    env = value.node.shape_env
-    sources = [each for s in value.node.expr.free_symbols for each in env.var_to_sources.get(s, [])]
-    sizes = any(isinstance(each, TensorPropertySource) for each in sources)
-    return bool(sources) and not sizes and value.node.has_hint()
 
 
 _NUMBERS: Final[Mapping[Any, Callable[..., Any]]] = {
@@ -250,53 +227,6 @@ def source_line(node: Node) -> str:
     return lines[-1] if lines else node.name
 
 
-def reason_against(node: Node, table: AtenTable) -> str | None:
-    """Why weft cannot compute a node, None where it can: the node is built alone."""
-    try:
-        return _reason(node, table)
-    except Specialized:
-        return _reason(node, table)
-
-
-def _reason(node: Node, table: AtenTable) -> str | None:
-    graph = AtenGraph("probe", table)
-    values: dict[Node, Any] = {}
-
-    def of(other: Node) -> Any:
-        if other not in values:
-            values[other] = region_of(other) or _stand_in(graph, other.name, other.meta.get("val"))
-        return values[other]
-
-    try:
-        if node.target is operator.getitem:
-            value = node.meta.get("val")
-            if isinstance(value, torch.Tensor):
-                element_on_cpu(value)
-            return None
-        if not is_size(node.meta.get("val")):
-            call(graph, node, of)
-        else:
-            size_of_node(node)
-            for source in node.all_input_nodes:
-                of(source)
-    except WeftError as error:
-        return str(error)
-    return None
-
-
-def _stand_in(graph: AtenGraph, name: str, value: Any) -> Any:
-    """A value of the type of another node's."""
-    if isinstance(value, torch.Tensor):
-        return graph.input(name, element_on_cpu(value), dims_of(value))
-    if isinstance(value, list | tuple):
-        return [_stand_in(graph, f"{name}_{at}", each) for at, each in enumerate(value)]
-    if is_size(value):
-        return size_of(value)
-    if isinstance(value, torch.SymFloat):
-        return graph.input(name, F64, [])
-    raise UnsupportedError(f"requires tensors and sizes, got {type(value).__name__} of {name}")
-
-
 def walk(
     gm: GraphModule,
     name: str,
@@ -307,11 +237,7 @@ def walk(
     """A graph of which weft has all, whose last results are written to some inputs. Raises
     WeftError for nodes that weft does not have.
     """
-    while True:
-        try:
-            return Walker(gm, name, table, frozen or {}, written).walk()
-        except Specialized:  # of which there are as many at most as there are integers
-            continue
+    return Walker(gm, name, table, frozen or {}, written).walk()
 
 
 class Walker:
@@ -336,9 +262,7 @@ class Walker:
         self.positions: dict[Node, int] = {}
 
     def walk(self) -> Walked:
-        """The graph. Raises WeftError for nodes that weft does not have, Specialized for a graph
-        that is to be walked again.
-        """
+        """The graph. Raises WeftError for nodes that weft does not have."""
         placeholders = [node for node in self.gm.graph.nodes if node.op == "placeholder"]
         for position, node in enumerate(placeholders):
             self.positions[node] = position

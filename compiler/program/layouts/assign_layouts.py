@@ -1,7 +1,8 @@
 """program -> program: brings every argument of a call into the layout that its kernel reads it in.
 
 A weight becomes a derived weight of the kernel's layout, prepared once while compiling.
-Any other value is copied by a kernel to a buffer of that layout.
+Any other value is copied by a kernel to a buffer of that layout, in front of the loops that only
+read it.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from weft.compiler.program.layouts.keep_factors import loop_around
 from weft.dialects.expr import Atom, Expr, Operand, Symbol
 from weft.dialects.loop.dynamic import SubviewOp, weight_of
 from weft.dialects.loop.equal_sizes import as_multiples, multiples, noted_equal_sizes
@@ -69,20 +71,21 @@ class AssignLayouts(Struct, frozen=True):
             wanted, given = buffer_type_of(argument).substitute(sizes), buffer_type_of(value)
             if wanted == given or wanted.substitute(known) == given.substitute(known):
                 continue
-            index = weight_of(value) or call
-            conversion = (index.parent, value, wanted)
+            anchor = loop_around(call, value, kernels) or call
+            conversion = ((weight_of(value) or anchor).parent, value, wanted)
             if conversion not in converted:
-                converted[conversion] = self._convert(call, value, wanted, kernels)
+                converted[conversion] = self._convert(anchor, value, wanted, kernels)
             call.operands[position] = converted[conversion]
 
     def _convert(
-        self, call: CallOp, value: SSAValue, wanted: BufferType, kernels: dict[str, KernelOp]
+        self, anchor: Operation, value: SSAValue, wanted: BufferType, kernels: dict[str, KernelOp]
     ) -> SSAValue:
+        """The value in a layout, copied to it in front of `anchor` if it is no weight."""
         weight = weight_of(value)
         if weight is not None:
             return _derived(weight, value, wanted)
-        block = call.parent_block()
-        assert block is not None, "a call stands in a program"
+        block = anchor.parent_block()
+        assert block is not None, "calls and loops stand in a program"
         target = AllocOp.of(wanted)
         source = buffer_type_of(value)
         kernel = self.copy_kernel(source, wanted)
@@ -92,7 +95,7 @@ class AssignLayouts(Struct, frozen=True):
             kernel.sym_name.data, [Expr.of(name) for name in names], [value, target.result]
         )
         copy.attributes[COPIES] = UnitAttr()
-        block.insert_ops_before([target, copy], call)
+        block.insert_ops_before([target, copy], anchor)
         return target.result
 
 

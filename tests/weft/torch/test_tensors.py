@@ -2,14 +2,17 @@
 need as constants.
 """
 
+import warnings
+
 import pytest
 
 torch = pytest.importorskip("torch", minversion="2.13", reason="the front end is PyTorch's")
 
 from torch import nn  # noqa: E402
+from torch._dynamo.testing import CompileCounterWithBackend  # noqa: E402
 from torch.testing._internal.two_tensor import TwoTensor  # noqa: E402
 
-import weft.torch  # noqa: E402, F401
+from weft.dialects.errors import ModelWarning  # noqa: E402
 
 STRICT = {"fallback": "error"}
 
@@ -96,13 +99,48 @@ def test_integers_that_an_operator_needs_are_specialized():
         y = torch.nn.functional.conv1d(x[None, None], x[None, None, :3], stride=stride)
         return torch.histc(x, bins, low, high), y
 
-    counter = torch._dynamo.testing.CompileCounterWithBackend("weft")
+    counter = CompileCounterWithBackend("weft")
     fast = torch.compile(counts, backend=counter, dynamic=True)
     for size, low in ((12, -2), (15, -2), (12, -3)):
         x = torch.randn(size)
         for one, other in zip(fast(x, 5, low, 3, 2), counts(x, 5, low, 3, 2), strict=True):
             torch.testing.assert_close(one, other)
     assert counter.frame_count == 2  # one for each range
+
+
+def test_sizes_that_an_operator_needs_are_specialized():
+    """The channels of groups, while batch and length stay symbols."""
+
+    def grouped(x, filters):
+        return torch.nn.functional.conv1d(x, filters, groups=2)
+
+    counter = CompileCounterWithBackend("weft")
+    fast = torch.compile(grouped, backend=counter, dynamic=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ModelWarning)  # nothing stays in torch
+        for batch, length in ((2, 9), (3, 9), (5, 12)):
+            x, filters = torch.randn(batch, 8, length), torch.randn(6, 4, 3)
+            x.requires_grad_()
+            one, other = fast(x, filters), grouped(x, filters)
+            torch.testing.assert_close(one, other)
+            slopes = (torch.autograd.grad(each.sum(), x) for each in (one, other))
+            torch.testing.assert_close(*slopes)
+    assert counter.frame_count == 1
+
+
+def test_sizes_that_were_seen_to_vary_stay_symbols():
+    """Where an operator needs them as constants, it stays in torch from the second size on."""
+    counter = CompileCounterWithBackend("weft")
+    fast = torch.compile(torch.nn.functional.pdist, backend=counter, dynamic=True)
+    x = torch.randn(5, 3)
+    torch.testing.assert_close(fast(x), torch.nn.functional.pdist(x))
+    for size in (6, 7, 8):
+        x = torch.randn(size, 3)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ModelWarning)
+            torch.testing.assert_close(fast(x), torch.nn.functional.pdist(x))
+        assert bool(caught) == (size == 6)
+    assert counter.frame_count == 2
 
 
 def test_a_correction_that_varies_is_taken():

@@ -104,7 +104,7 @@ class BodyEmitter:
             self.operation,
         )
         self.addresses: dict[SubscriptedOp, AddressParts] = {}
-        self.lane_numbers: dict[int, LaneNumber] = {}
+        self.lane_numbers: dict[int, LaneNumber] = {}  # one for all loops: none is in another
         self.extents: dict[tuple[ForOp | Expr, ...], Expr] = {}
         self.chunks: dict[tuple[Expr, int], tuple[Expr, Expr]] = {}
         self.lanes: Lanes | None = None
@@ -361,18 +361,11 @@ class BodyEmitter:
         """Emits one vector's worth of iterations."""
         assert self.lanes is None, "a vector loop holds no other one"
         assert op.vector is not None
-        number = self._lane_number(op.vector.data)
+        number = self.lane_numbers.setdefault(op.vector.data, LaneNumber(op.vector.data))
+        self.frame.ranges[number] = (0, number.lanes - 1)
         self.lanes = lanes(number)
         self._iteration(op, chunk * number.lanes + Expr.atom(number))
         self.lanes = None
-
-    def _lane_number(self, lanes: int) -> LaneNumber:
-        """One atom for all vector loops of so many lanes: no two of them are around each other."""
-        number = self.lane_numbers.get(lanes)
-        if number is None:
-            number = self.lane_numbers[lanes] = LaneNumber(lanes)
-            self.frame.ranges[number] = (0, lanes - 1)
-        return number
 
     def _rest(self, op: ForOp, full: Expr, rest: Expr) -> None:
         if rest.constant is None:

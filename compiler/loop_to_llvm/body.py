@@ -104,7 +104,6 @@ class BodyEmitter:
             self.operation,
         )
         self.addresses: dict[SubscriptedOp, AddressParts] = {}
-        self.lane_numbers: dict[int, LaneNumber] = {}  # one for all loops: none is in another
         self.extents: dict[tuple[ForOp | Expr, ...], Expr] = {}
         self.chunks: dict[tuple[Expr, int], tuple[Expr, Expr]] = {}
         self.lanes: Lanes | None = None
@@ -361,8 +360,7 @@ class BodyEmitter:
         """Emits one vector's worth of iterations."""
         assert self.lanes is None, "a vector loop holds no other one"
         assert op.vector is not None
-        number = self.lane_numbers.setdefault(op.vector.data, LaneNumber(op.vector.data))
-        self.frame.ranges[number] = (0, number.lanes - 1)
+        number = self.frame.lane_number(op.vector.data)
         self.lanes = lanes(number)
         self._iteration(op, chunk * number.lanes + Expr.atom(number))
         self.lanes = None

@@ -99,6 +99,7 @@ class Frame:
         self.ranges: dict[Hashable, Range] = {} if outer is None else dict(outer.ranges)
         self.captured: list[ir.Value] = []
         self._copies: dict[int, ir.Value] = {}
+        self._lane_numbers: dict[int, LaneNumber] = {}
         self._atoms = 0 if outer is None else outer.number()
 
     def finish(self) -> None:
@@ -143,6 +144,13 @@ class Frame:
         self.depths[atom] = len(self.scopes) - 1
         self.ranges[atom] = bounds
         return atom
+
+    def lane_number(self, lanes: int) -> LaneNumber:
+        """The atom of all vector loops of so many lanes, none of which is inside of another."""
+        if lanes not in self._lane_numbers:
+            self._lane_numbers[lanes] = number = LaneNumber(lanes)
+            self.ranges[number] = (0, lanes - 1)
+        return self._lane_numbers[lanes]
 
     def number(self) -> int:
         """A number for the next atom, the same in every run of the compiler."""

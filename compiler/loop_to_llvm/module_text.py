@@ -35,7 +35,8 @@ def _function(function: ir.Function) -> Iterator[str]:
         return
     yield "{"
     for block in function.blocks:
-        yield f'"{block.name}":'
+        name = block.name
+        yield f"{name}:" if name.replace(".", "").isidentifier() else f'"{name}":'
         for each in block.instructions:
             text = PRINTERS.get(type(each))
             plain = text is not None and not each.metadata and not each.flags

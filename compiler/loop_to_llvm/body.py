@@ -18,12 +18,12 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from weft.compiler.loop_to_llvm.address_parts import AddressParts
 from weft.compiler.loop_to_llvm.control import ControlEmitter, Iteration
 from weft.compiler.loop_to_llvm.dot_product import DotProductEmitter
 from weft.compiler.loop_to_llvm.frame import Frame, LaneNumber, LaneValues
 from weft.compiler.loop_to_llvm.index import IndexEmitter, varies
 from weft.compiler.loop_to_llvm.matrix_product import MatrixEmitter, TileRegisters
+from weft.compiler.loop_to_llvm.memory.address_parts import AddressParts
 from weft.compiler.loop_to_llvm.memory.emitter import MemoryEmitter
 from weft.compiler.loop_to_llvm.memory.storage import Lanes, Storage, is_row, padded
 from weft.compiler.loop_to_llvm.parallel import BODY_TYPE, grain

@@ -6,7 +6,7 @@ import pytest
 from xdsl.dialects.builtin import IndexType
 from xdsl.dialects.test import TestOp
 
-from weft.compiler.loop_to_llvm.address_parts import AddressParts
+from weft.compiler.loop_to_llvm.memory.address_parts import AddressParts
 from weft.dialects.expr import Atom, Expr, Operand
 from weft.dialects.interval import Range
 

@@ -23,6 +23,7 @@ from weft.compiler.loop_to_llvm.dot_product import DotProductEmitter
 from weft.compiler.loop_to_llvm.frame import Frame, LaneNumber, LaneValues
 from weft.compiler.loop_to_llvm.index import IndexEmitter, varies
 from weft.compiler.loop_to_llvm.matrix_product import MatrixEmitter, TileRegisters
+from weft.compiler.loop_to_llvm.memory.address_parts import AddressParts
 from weft.compiler.loop_to_llvm.memory.emitter import MemoryEmitter
 from weft.compiler.loop_to_llvm.memory.storage import Lanes, Storage, is_row, padded
 from weft.compiler.loop_to_llvm.parallel import BODY_TYPE, grain
@@ -42,7 +43,7 @@ from weft.compiler.loop_to_llvm.stack import Stack
 from weft.compiler.loop_to_llvm.stack_slots import StackSlots
 from weft.compiler.loop_to_llvm.transpose import TransposeEmitter, block_of
 from weft.compiler.target.target import Target
-from weft.dialects.expr import Atom, Expr, Operand, maximum
+from weft.dialects.expr import Atom, Expr, maximum
 from weft.dialects.expr_text import is_value
 from weft.dialects.loop.arithmetic import ClockOp, IndexOp
 from weft.dialects.loop.ops import (
@@ -102,7 +103,7 @@ class BodyEmitter:
             self._start,
             self.operation,
         )
-        self.addresses: dict[SubscriptedOp, tuple[Expr, list[tuple[Operand, SSAValue]]]] = {}
+        self.addresses: dict[SubscriptedOp, AddressParts] = {}
         self.extents: dict[tuple[ForOp | Expr, ...], Expr] = {}
         self.chunks: dict[tuple[Expr, int], tuple[Expr, Expr]] = {}
         self.lanes: Lanes | None = None
@@ -195,13 +196,12 @@ class BodyEmitter:
         return expr.substitute(known, self.frame.ranges)
 
     def _address(self, op: SubscriptedOp, storage: Storage) -> Expr:
-        """The position in storage, first over the operands, which is the same in all iterations."""
-        if op not in self.addresses:
-            operands = [(Operand(n), value) for n, value in enumerate(op.operands_)]
-            self.addresses[op] = storage.type.address(op.subscripts.data), operands
-        address, operands = self.addresses[op]
-        known: dict[Atom, Expr] = {each: self._index_value(value) for each, value in operands}
-        return address.substitute(known, self.frame.ranges)
+        """The position in storage."""
+        parts = self.addresses.get(op)
+        if parts is None:
+            address, values = storage.type.address(op.subscripts.data), list(op.operands_)
+            parts = self.addresses[op] = AddressParts(address, values, self.frame.ranges)
+        return parts.at(self.values)
 
     def _constant(self, op: arith.ConstantOp) -> None:
         if isinstance(op.result.type, IndexType):
@@ -360,8 +360,7 @@ class BodyEmitter:
         """Emits one vector's worth of iterations."""
         assert self.lanes is None, "a vector loop holds no other one"
         assert op.vector is not None
-        number = LaneNumber(op.vector.data)
-        self.frame.ranges[number] = (0, number.lanes - 1)
+        number = self.frame.lane_number(op.vector.data)
         self.lanes = lanes(number)
         self._iteration(op, chunk * number.lanes + Expr.atom(number))
         self.lanes = None

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Hashable
 from contextlib import contextmanager
+from typing import Any
 
 from llvmlite import ir
 from msgspec import Struct, field
@@ -51,14 +52,33 @@ class LaneValues(Struct, frozen=True, eq=False):
 
 class Scope(Struct, eq=False):
     """A region of straight control flow: a function's, a loop body's or a branch's. `known` maps to
-    its values, `pointers` to values of this scope or of those around it, with their depths.
+    its values, `offsets` to those that are so many elements of so many bytes behind a pointer,
+    `pointers` to values of this scope or of those around it, with their depths.
     """
 
     block: ir.Block
     known: dict[Hashable, ir.Value] = field(default_factory=dict[Hashable, ir.Value])
+    offsets: dict[tuple[ir.Value, int, int], ir.Value] = field(
+        default_factory=dict[tuple[ir.Value, int, int], ir.Value]
+    )
     pointers: dict[Hashable, tuple[ir.Value, int]] = field(
         default_factory=dict[Hashable, tuple[ir.Value, int]]
     )
+
+
+class Names:
+    """The names of a function's values: nearly all of them are numbered."""
+
+    def __init__(self, others: Any):
+        self.others = others
+        self.count = 0
+
+    def register(self, name: str, deduplicate: bool = False) -> str:
+        """A name that no other value has."""
+        if name:
+            return self.others.register(name, deduplicate=deduplicate)
+        self.count += 1
+        return f"v.{self.count}"
 
 
 class Frame:
@@ -68,6 +88,7 @@ class Frame:
 
     def __init__(self, function: ir.Function, outer: Frame | None = None):
         self.function = function
+        function.scope = Names(function.scope)
         self.outer = outer
         self.entry = function.append_basic_block("entry")
         start = function.append_basic_block("start")
@@ -78,6 +99,7 @@ class Frame:
         self.ranges: dict[Hashable, Range] = {} if outer is None else dict(outer.ranges)
         self.captured: list[ir.Value] = []
         self._copies: dict[int, ir.Value] = {}
+        self._lane_numbers: dict[int, LaneNumber] = {}
         self._atoms = 0 if outer is None else outer.number()
 
     def finish(self) -> None:
@@ -122,6 +144,13 @@ class Frame:
         self.depths[atom] = len(self.scopes) - 1
         self.ranges[atom] = bounds
         return atom
+
+    def lane_number(self, lanes: int) -> LaneNumber:
+        """The atom of all vector loops of so many lanes, none of which is inside of another."""
+        if lanes not in self._lane_numbers:
+            self._lane_numbers[lanes] = number = LaneNumber(lanes)
+            self.ranges[number] = (0, lanes - 1)
+        return self._lane_numbers[lanes]
 
     def number(self) -> int:
         """A number for the next atom, the same in every run of the compiler."""

@@ -17,6 +17,7 @@ from weft.dialects.expr.functions import (
     minimum,
     product,
     row_major_strides,
+    sum_of,
     sum_of_products,
 )
 from weft.dialects.expr.polynomial import Expr, ExprLike, forget_expressions
@@ -25,5 +26,5 @@ from weft.dialects.expr.terms import Atom, Monomial
 __all__ = [
     "Atom", "Equalities", "Expr", "ExprLike", "Extremum", "Monomial", "Operand", "Quotient",
     "Remainder", "Symbol", "forget_expressions", "maximum", "minimum", "product",
-    "row_major_strides", "sum_of_products",
+    "row_major_strides", "sum_of", "sum_of_products",
 ]  # fmt: skip

@@ -56,6 +56,18 @@ def sum_of_products(exprs: Sequence[Expr], factors: Sequence[Expr]) -> Expr:
     return rejoin(terms)
 
 
+def sum_of(exprs: Sequence[Expr]) -> Expr:
+    """The sum of the expressions, in one pass."""
+    if len(exprs) == 1:
+        return exprs[0]
+    terms: dict[Monomial, int] = {}
+    joined = False
+    for expr in exprs:
+        add_terms(terms, expr.terms, 1)
+        joined = joined or expr.has_operators()
+    return rejoin(terms) if joined else Expr(terms, operators=False)
+
+
 def inner_exprs(expr: Expr) -> list[Expr]:
     """The expressions inside quotients, remainders and extrema, and those inside of these."""
     found: list[Expr] = []

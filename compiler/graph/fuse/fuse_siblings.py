@@ -140,28 +140,33 @@ def _join_scans(
     """Joins groups of running totals along the same lines that read the same value, in the order
     in which they stand: a total may be computed of what is made of another.
     """
-    scans: list[Group] = []
+    scans: dict[Group, int] = {}
+    reading: dict[SSAValue, list[Group]] = {}
     for group in sorted(set(groups.values()), key=lambda each: position[each.members[-1]]):
         if not isinstance(group.anchor, ScanOp):
             continue
-        for first in scans:
+        alike = {first for value in _read_by(group) for first in reading.get(value, ())}
+        for first in sorted(alike & scans.keys(), key=lambda each: scans[each]):
             if _same_lines(first, group) and _may_wait(first, group, groups, position, readers):
                 join(first, group, groups, position)
-                scans.remove(first)
+                del scans[first]
                 break
-        scans.append(group)
+        scans[group] = position[group.members[-1]]
+        for value in _read_by(group):
+            reading.setdefault(value, []).append(group)
+
+
+def _read_by(group: Group) -> dict[SSAValue, None]:
+    return dict.fromkeys(value for op in group.members for value in op.operands)
 
 
 def _same_lines(one: Group, other: Group) -> bool:
-    """Whether totals run along the same lines, of elements that one value takes part in."""
+    """Whether totals run along the same lines."""
     first, second = one.anchor, other.anchor
     assert isinstance(first, ScanOp), "a group of running totals"
     assert isinstance(second, ScanOp), "a group of running totals"
     lines = ((each.result_type.dims, each.position, each.reverse) for each in (first, second))
-    read, also_read = (
-        {value for op in group.members for value in op.operands} for group in (one, other)
-    )
-    return len(set(lines)) == 1 and not read.isdisjoint(also_read)
+    return len(set(lines)) == 1
 
 
 def note_refusal(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from llvmlite import ir
 
@@ -25,9 +26,15 @@ class AddressEmitter:
         offset = address.terms.get((), 0)
         varying = Expr({m: f for m, f in address.terms.items() if m}) if offset else address
         pointer, depth = self._pointer(storage, varying)
-        if offset:
-            pointer = self._step(storage, pointer, depth, address, Expr.of(offset))
-        return pointer
+        if not offset:
+            return pointer
+        known, key = self.frame.scopes[depth].offsets, (pointer, offset, storage.alignment)
+        found = known.get(key)
+        if found is None:
+            indices, element = [ir.Constant(I64, offset)], storage.storage_type
+            with self.frame.hoisted(depth) as builder:
+                found = known[key] = builder.gep(pointer, indices, source_etype=element)
+        return found
 
     def _pointer(self, storage: Storage, address: Expr) -> tuple[ir.Value, int]:
         """The pointer to an element at an address without a constant term, and the depth from which
@@ -75,11 +82,11 @@ class AddressEmitter:
             base = {m: factor for m, factor in address.terms.items() if lanes.number not in m}
             stride = address.terms.get((lanes.number,), 0)
             if len(base) + (stride != 0) == len(address.terms):
-                return Expr(base), tuple([stride * lane for lane in range(lanes.count)])
+                return Expr(base, operators=False), _multiples(stride, lanes.count)
         base = self.at_lane(address, lanes, 0)
         if address.is_affine_in(lanes.number):
             stride = address.coefficient(lanes.number).constant
-            return None if stride is None else (base, tuple(stride * i for i in range(lanes.count)))
+            return None if stride is None else (base, _multiples(stride, lanes.count))
         distances = [
             (self.at_lane(address, lanes, lane) - base).constant for lane in range(lanes.count)
         ]
@@ -124,4 +131,9 @@ def covers_first(offsets: Sequence[int]) -> bool:
 
 def is_run(offsets: Sequence[int], stride: int = 1) -> bool:
     """Whether the offsets are the multiples of the stride from 0 on."""
-    return all(offset == stride * lane for lane, offset in enumerate(offsets))
+    return tuple(offsets) == _multiples(stride, len(offsets))
+
+
+@lru_cache(maxsize=1 << 8)
+def _multiples(stride: int, count: int) -> tuple[int, ...]:
+    return tuple([stride * lane for lane in range(count)])

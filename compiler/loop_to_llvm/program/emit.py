@@ -22,6 +22,7 @@ from weft.compiler.loop_to_llvm.body import Unit
 from weft.compiler.loop_to_llvm.frame import Frame
 from weft.compiler.loop_to_llvm.index import IndexEmitter
 from weft.compiler.loop_to_llvm.memory.storage import Storage
+from weft.compiler.loop_to_llvm.module_text import module_text
 from weft.compiler.loop_to_llvm.program.calls import (
     Arrays,
     CallEmitter,
@@ -117,7 +118,7 @@ def emit_program(
         emitter.block(program.body.block)
     emitter.tell_sizes(dims, len(program.symbol_names), output_sizes(program))
     emitter.finish()
-    return str(module)
+    return module_text(module)
 
 
 def workspace_bytes(program: ProgramOp) -> Expr:

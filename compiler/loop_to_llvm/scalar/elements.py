@@ -56,13 +56,27 @@ def format_name(element: Attribute) -> str:
     return name
 
 
+_TYPES = {kind: lane_type(name) for kind, name in _FORMATS.items()}
+"""Types of elements that a register holds as memory does."""
+
+_BYTES: dict[type[Attribute], int] = {
+    IndexType: 8,
+    Float16Type: 2,
+    BFloat16Type: 2,
+    Float32Type: 4,
+    Float64Type: 8,
+}
+
+
 def register_type(element: Attribute) -> ir.Type:
     """The LLVM type of one element in a register."""
-    return lane_type(format_name(element))
+    return _TYPES.get(type(element)) or lane_type(format_name(element))
 
 
 def storage_type(element: Attribute) -> ir.Type:
     """The LLVM type of one element in memory."""
+    if type(element) in _TYPES:
+        return _TYPES[type(element)]
     llvm_type = register_type(element)
     return I8 if _is_packed(llvm_type) else llvm_type
 
@@ -74,6 +88,8 @@ def _is_packed(llvm_type: ir.Type) -> bool:
 
 def storage_bytes(element: Attribute) -> int:
     """How many bytes one element takes in memory."""
+    if type(element) in _BYTES:
+        return _BYTES[type(element)]
     llvm_type = storage_type(element)
     if isinstance(llvm_type, ir.IntType):
         assert llvm_type.width in (8, 16, 32, 64), (
@@ -98,6 +114,8 @@ def constant(element: Attribute, number: float | int) -> ir.Constant:
 
 def from_storage(builder: ir.IRBuilder, value: ir.Value, element: Attribute) -> ir.Value:
     """A value just loaded, as it travels in a register."""
+    if type(element) in _TYPES:
+        return value
     llvm_type = register_type(element)
     if not _is_packed(llvm_type):
         return value
@@ -108,7 +126,7 @@ def from_storage(builder: ir.IRBuilder, value: ir.Value, element: Attribute) -> 
 
 def to_storage(builder: ir.IRBuilder, value: ir.Value, element: Attribute) -> ir.Value:
     """A register's value as it is stored."""
-    if not _is_packed(register_type(element)):
+    if type(element) in _TYPES or not _is_packed(register_type(element)):
         return value
     return builder.zext(value, shaped(I8, lanes_of(value)))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xdsl.passes import ModulePass
 
+from weft.compiler.graph.crop_convolutions import CropConvolutionsPass
 from weft.compiler.graph.decompose_transposed_conv import DecomposeTransposedConvPass
-from weft.compiler.graph.drop_padding_taps import DropPaddingTapsPass
 from weft.compiler.graph.flush_subnormals import FlushSubnormalsPass
 from weft.compiler.graph.fuse.fuse import FusePass
 from weft.compiler.graph.fuse.fuse_attention import FuseAttentionPass
@@ -68,7 +68,7 @@ SIMPLIFYING_PASSES: tuple[type[ModulePass], ...] = (
     RoundActivationsPass,  # not with strict_fp, for which no target multiplies bf16
     FlushSubnormalsPass,  # of weights that others are folded into; not with strict_fp
     DecomposeTransposedConvPass,  # filters are constants by now
-    DropPaddingTapsPass,  # of its convolutions too; not with strict_fp
+    CropConvolutionsPass,  # of its convolutions too; not with strict_fp
     HoistInvariantsPass,  # before equal operators of loops and their surroundings are merged
     DeduplicateConstantsPass,  # before equal operators are looked for: constants are among them
     CseDcePass,  # folding leaves equal and unused operators behind
@@ -101,6 +101,6 @@ NAIVE_GRAPH_PASSES: tuple[type[ModulePass], ...] = (
 
 INEXACT_PASSES: tuple[type[ModulePass], ...] = (
     FuseQuantizedPass, FuseBlockQuantizedPass, WidenHalvesPass, FlushSubnormalsPass,
-    DropPaddingTapsPass, SplitTapsPass, RoundActivationsPass, WinogradPass,
+    CropConvolutionsPass, SplitTapsPass, RoundActivationsPass, WinogradPass,
 )  # fmt: skip
 """Those that change how results are rounded, which strict_fp leaves out."""

@@ -88,7 +88,7 @@ func.func @main(%x: !graph.tensor<[128, 100], f32>) -> !graph.tensor<[100, 128],
 
 // -----
 
-// Of unknown sizes, what is left over whole tiles is turned in blocks too, and what no block holds an element at a time:
+// Of unknown sizes, what is left over whole tiles is turned in blocks too, down to four elements, and what no block holds an element at a time:
 // gathering a vector takes longer.
 // CHECK-LABEL: loop.kernel @transpose_{{[0-9a-f]+}}[n0, n1]
 // CHECK: loop.for %{{.*}} = 0 to (n0 floordiv 64) parallel {
@@ -97,8 +97,11 @@ func.func @main(%x: !graph.tensor<[128, 100], f32>) -> !graph.tensor<[100, 128],
 // CHECK: loop.for %{{.*}} = 0 to ((n0 mod 64) floordiv 8)
 // CHECK: loop.for %{{.*}} = 0 to 8 unroll {
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 8 unroll vector(8) {
-// CHECK-NOT: mod 8) vector
-// CHECK: loop.for %{{.*}} = 0 to {{.*}}mod 8) {
+// CHECK: loop.for %{{.*}} = 0 to {{.*}}mod 8) floordiv 4)
+// CHECK: loop.for %{{.*}} = 0 to 4 unroll {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 8 unroll vector(8) {
+// CHECK-NOT: mod 4) vector
+// CHECK: loop.for %{{.*}} = 0 to {{.*}}mod 4) {
 func.func @main(%x: !graph.tensor<[m, n], f32>) -> !graph.tensor<[n, m], f32> {
   %y = graph.transpose %x {permutation = array<i64: 1, 0>} : (!graph.tensor<[m, n], f32>) -> !graph.tensor<[n, m], f32>
   func.return %y : !graph.tensor<[n, m], f32>
@@ -106,11 +109,12 @@ func.func @main(%x: !graph.tensor<[m, n], f32>) -> !graph.tensor<[n, m], f32> {
 
 // -----
 
-// Half of a vector is enough for a block; what is less than a block of it is copied without a loop.
+// Half of a vector is enough for a block; what is less than four elements of it is copied without a loop.
 // CHECK-LABEL: loop.kernel @transpose_{{[0-9a-f]+}}[n0]
 // CHECK: loop.for %{{.*}} = 0 to 12 unroll {
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 16 unroll vector(16) {
-// CHECK: loop.for %{{.*}} = 0 to {{.*}}mod 16) parallel {
+// CHECK: loop.for %{{.*}} = 0 to {{.*}}mod 16) floordiv 4) parallel {
+// CHECK: loop.for %{{.*}} = 0 to {{.*}}mod 4) parallel {
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 12 unroll {
 builtin.module attributes {weft.target = "x86-64-v4"} {
   func.func @main(%x: !graph.tensor<[n, 12], f32>) -> !graph.tensor<[12, n], f32> {

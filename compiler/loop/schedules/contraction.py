@@ -25,7 +25,7 @@ from weft.compiler.loop.schedules.gemm.choose_plan import choose_plan
 from weft.compiler.loop.schedules.gemm.dot_products import split_into_words
 from weft.compiler.loop.schedules.gemm.macro_kernel import apply_plan
 from weft.compiler.loop.schedules.gemm.plan import Plan
-from weft.compiler.loop.schedules.gemm.problem import Nests, Problem, problem_of, with_stored
+from weft.compiler.loop.schedules.gemm.problem import Nests, Problem, problem_of, with_last_nest
 from weft.compiler.loop.schedules.gemm.views import View, contraction_view
 from weft.compiler.loop.schedules.innermost_loops import lanes_of
 from weft.compiler.target.target import Target
@@ -80,7 +80,7 @@ def _plan_of(kernel: KernelOp, nests: Nests, target: Target, choose: Choose) -> 
     lanes = lanes_of([nest[0] for nest in nests.outer], target)
     store = stores_in(nests.reductions[-1])[0]
     problem = problem_of(kernel, nests.factors, store, lanes, nests.words)
-    problem = with_stored(problem, nests.outer[-1], nests.reductions)
+    problem = with_last_nest(problem, nests.outer[-1], nests.reductions)
     view = contraction_view(problem, target)
     return None if view is None else choose(problem, view, target)
 

@@ -20,7 +20,7 @@ Where a vector is half of a line, both halves of a few lines:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from xdsl.ir import SSAValue
@@ -63,6 +63,9 @@ RUN_BYTES = 256
 
 LONGEST_UNROLL = 16
 """Elements of a row that are copied without a loop."""
+
+SHORTEST_RUN = 4
+"""Elements along either loop of a copy that are worth a tile of their own behind whole vectors."""
 
 LINES = 2
 """Lines of a tile along non-temporal stores, and along loads where a vector is a line. With fewer,
@@ -146,11 +149,12 @@ def _tiles(
     # What does not fill a vector is stored in pieces where there are no masks, or non-temporally.
     fill = lanes if copy is not None and (streaming or not target.has_masks) else 1
     along_loads = streaming or (fill > 1 and copy is not None and not _conflicts_in_l1(copy, loads))
-    parts = partial(_parts, is_inner=isinstance(loads.parent_op(), ForOp))
+    shorter = (lanes,) if copy is None else (lanes, SHORTEST_RUN)
+    parts = partial(_parts, shorter=shorter, is_inner=isinstance(loads.parent_op(), ForOp))
     tops: list[ForOp] = []
-    for loop, size in parts(loads, longest, fill, lanes):
+    for loop, size in parts(loads, longest, fill):
         inner, _ = reorder(perfect_nest(loop)[1], loop)
-        for part, length in parts(inner, longest, fill, lanes):
+        for part, length in parts(inner, longest, fill):
             pair = perfect_nest(part)
             if copy is not None and length is not None and size is not None:
                 tops.append(_transpose(pair, (length, size), lanes, along_loads=along_loads))
@@ -171,15 +175,15 @@ def _conflicts_in_l1(store: StoreOp, loop: ForOp) -> bool:
 
 
 def _parts(
-    loop: ForOp, longest: int, fill: int, lanes: int, *, is_inner: bool
+    loop: ForOp, longest: int, fill: int, *, shorter: Sequence[int], is_inner: bool
 ) -> list[tuple[ForOp, int | None]]:
     """The loop in parts, each with the tiles that it consists of, if possible of a multiple of
-    `fill`. A loop of unknown extent leaves tiles of a vector, and less than a vector: None; inside
-    of other loops, whose every iteration asks for each part, it has no longer ones.
+    `fill`. A loop of unknown extent leaves tiles of ever `shorter` sizes, and less than these:
+    None; inside of other loops, whose every iteration asks for each part, it has no longer ones.
     """
     extent = loop.extent.constant
     if extent is None and is_inner:
-        longest = lanes
+        longest = shorter[0]
     elif extent is not None and extent <= longest:
         return [(loop, extent)]
     sizes = range(longest, longest // 2, -fill)
@@ -188,10 +192,13 @@ def _parts(
     if whole == loop.extent:
         return [(loop, size)]
     main, rest = split_at(loop, whole)
-    if extent is not None or size == lanes:
+    if extent is not None:
         return [(main, size), (rest, rest.extent.constant)]
-    vectors, rest = split_at(rest, rest.extent // lanes * lanes)
-    return [(main, size), (vectors, lanes), (rest, None)]
+    parts: list[tuple[ForOp, int | None]] = [(main, size)]
+    for each in [each for each in shorter if each < size]:
+        some, rest = split_at(rest, rest.extent // each * each)
+        parts.append((some, each))
+    return [*parts, (rest, None)]
 
 
 def _tile(

@@ -173,10 +173,14 @@ class Term(Struct, frozen=True, eq=False):
             self.b.slice(self.value, starts=shape_attr(starts), sizes=sizes, steps=steps)
         )
 
-    def part(self, axis: int, start: ExprLike, size: ExprLike) -> Term:
-        """Elements `start` to `start + size` along an axis."""
-        starts, sizes = [Expr.of(0)] * len(self.shape), list(self.shape)
-        starts[axis], sizes[axis] = Expr.of(start), Expr.of(size)
+    def part(self, axis: int, start: ExprLike, size: ExprLike, step: int = 1) -> Term:
+        """So many elements along an axis, the first one at `start`, `step` apart."""
+        starts, sizes, steps = (
+            [Expr.of(0)] * len(self.shape),
+            list(self.shape),
+            [1] * len(self.shape),
+        )
+        starts[axis], sizes[axis], steps[axis] = Expr.of(start), Expr.of(size), step
         if sizes == list(self.shape):
             return self
         return self.of(
@@ -184,7 +188,7 @@ class Term(Struct, frozen=True, eq=False):
                 self.value,
                 starts=shape_attr(starts),
                 sizes=shape_attr(sizes),
-                steps=[1] * len(sizes),
+                steps=steps,
             )
         )
 

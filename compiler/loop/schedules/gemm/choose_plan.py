@@ -27,6 +27,9 @@ nearer is not that of the times that were measured.
 SAMPLES = (8, 32, 128)
 """What sizes that only a call knows are taken to be: the worst regret among these counts."""
 
+LEAST_SAMPLE = 1
+"""Another one of sizes that are a loop's extent, as those of batches are, and not of images."""
+
 
 class Rated(NamedTuple):
     """A plan and its cost for each sample of the dynamic sizes, one where there are none of these,
@@ -74,8 +77,8 @@ def time_of(rated: Rated) -> float:
 
 @lru_cache(maxsize=1024)
 def rated_plans(problem: Problem, view: View, target: Target) -> tuple[Rated, ...]:
-    """All plans with their costs; of dynamic sizes the first one of each view and those in blocks,
-    for the tiles that fit a sample best fit no other size; one plan where its cost is not known.
+    """All plans with their costs; one where its cost is not known. Of dynamic sizes only those that
+    pack as the first one does: packing pays for many rows, and a call may have one.
     """
     first = first_plan(problem, view, target)
     # Primitives may refuse products in registers that hold tiles; those in lanes are next.
@@ -89,8 +92,7 @@ def rated_plans(problem: Problem, view: View, target: Target) -> tuple[Rated, ..
     if packed is not None:
         plans[view, packed] = None
     tiled = list(tile_plans(problem, view, target))
-    if not dynamic:
-        plans |= {(view, plan): None for plan in tiled}
+    plans |= {(view, plan): None for plan in tiled if not dynamic or plan.packing == first.packing}
     for plan in tiled:
         blocks = blocked(problem, plan, target)
         if blocks is not None and (not dynamic or plan.rows == first.rows):
@@ -112,9 +114,13 @@ def rate(problem: Problem, view: View, plan: Plan, target: Target) -> Rated:
     expect = cost if plan.matrix is None else matrix_cost
     ways = (True, False) if may_be_cold(problem, target) else (False,)
     sizes = _sampled(problem)
-    return Rated(
-        plan, tuple(expect(each, plan, target, cold=cold) for each in sizes for cold in ways)
+    is_sample = len(sizes) > 1
+    costs = (
+        expect(each, plan, target, cold=cold, is_sample=is_sample)
+        for each in sizes
+        for cold in ways
     )
+    return Rated(plan, tuple(costs))
 
 
 def _has_cost(view: View, plan: Plan) -> bool:
@@ -128,11 +134,13 @@ def _has_cost(view: View, plan: Plan) -> bool:
 
 def _sampled(problem: Problem) -> list[Problem]:
     """The problem with each of the samples as its dynamic sizes, or alone where it has none."""
-    if all(extent.constant is not None for extent in problem.extents):
+    dynamic = [extent for extent in problem.extents if extent.constant is None]
+    if not dynamic:
         return [problem]
+    alone = all(extent == Expr.atom(atom) for extent in dynamic for atom in extent.atoms())
     return [
         replace(problem, extents=tuple(_sample(extent, size) for extent in problem.extents))
-        for size in SAMPLES
+        for size in ((LEAST_SAMPLE, *SAMPLES) if alone else SAMPLES)
     ]
 
 

@@ -19,7 +19,7 @@ from weft.compiler.loop.schedules.gemm.caches import FULL, Caches, Moved, crosse
 from weft.compiler.loop.schedules.gemm.loop_order import SCATTERED, kept_bytes
 from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.gemm.problem import Operand, Problem
-from weft.compiler.loop.schedules.gemm.remainders import tile_heights
+from weft.compiler.loop.schedules.gemm.remainders import expected_heights, tile_heights
 from weft.compiler.loop.schedules.parallel_loops import ENOUGH_TASKS
 from weft.compiler.target.target import LINE, PAGE, Target
 
@@ -115,11 +115,14 @@ class Cost(Struct, frozen=True, kw_only=True):
         return self.compute + moved - min(hidden, HIDDEN * self.compute) + self.packing
 
 
-def cost(problem: Problem, plan: Plan, target: Target, *, cold: bool = False) -> Cost:
-    """The time of a contraction whose extents are constant by a plan: the factors come from the
-    last cache where that has room for them, or, where they are `cold`, from memory.
+def cost(
+    problem: Problem, plan: Plan, target: Target, *, cold: bool = False, is_sample: bool = False
+) -> Cost:
+    """The time of a contraction whose extents are constant by a plan, or one of many samples of it:
+    the factors come from the last cache where that has room for them, or, where they are `cold`,
+    from memory.
     """
-    return ProductCost(problem, plan, target, cold=cold).cost()
+    return ProductCost(problem, plan, target, cold=cold, is_sample=is_sample).cost()
 
 
 def may_be_cold(problem: Problem, target: Target) -> bool:
@@ -136,7 +139,9 @@ class ProductCost:
     elements, and the bytes of both factors.
     """
 
-    def __init__(self, problem: Problem, plan: Plan, target: Target, *, cold: bool):
+    def __init__(
+        self, problem: Problem, plan: Plan, target: Target, *, cold: bool, is_sample: bool
+    ):
         sizes = [extent.constant or 0 for extent in problem.extents]
         if plan.row_block is not None and sizes[inside_loops(problem, plan)[0]] < plan.row_block:
             plan = replace(plan, k_block=None, column_block=None, row_block=None)
@@ -151,7 +156,7 @@ class ProductCost:
         others = (n for n in range(problem.outer) if n not in (plan.column, plan.row))
         self.others = prod(sizes[n] for n in others)
         self.panels = ceil(self.columns / plan.width)
-        self.heights = tile_heights(self.rows, plan.rows)
+        self.heights = (expected_heights if is_sample else tile_heights)(self.rows, plan.rows)
         self.tiles = sum(count for count, _ in self.heights)
         assert plan.panel is not None, "a product has two factors"
         self.panel = problem.factors[plan.panel]
@@ -162,7 +167,10 @@ class ProductCost:
         self.result_bits = problem.result.bits
         self.is_plain = len(problem.reductions) == 1
         self.step = self.panel.bytes_apart(problem.reductions[-1]) if plan.packing == "none" else 0
-        self.loads = self._loads()
+        crossing = crossed(self.step) * plan.lanes * self.panel.bits / 8 / LINE
+        loads = self._loads(self.panel) if plan.packing == "none" else 1.0
+        self.loads = loads if loads > 1 else 1.0 + crossing
+        self.read = sum(self._loads(each) for each in problem.read)
         self.transposed = problem.stored.along[plan.column].lanes != 1
         self.stored_rows = None if plan.row is None else problem.stored.along[plan.row]
         row = plan.row
@@ -190,11 +198,11 @@ class ProductCost:
             return rows % lanes == 0 or (rows >= lanes // 2 and self.target.has_masks)
         return stored.lanes == 1 and (rows % lanes == 0 or rows * 2 == lanes)
 
-    def _loads(self) -> float:
-        """Loads of a vector of the panel: one, or one for each lane that is gathered."""
-        lanes = self.panel.along[self.plan.column].lanes
-        if self.plan.packing != "none" or (lanes is not None and lanes.constant in (0, 1)):
-            return 1.0 + crossed(self.step) * self.plan.lanes * self.panel.bits / 8 / LINE
+    def _loads(self, operand: Operand) -> float:
+        """Loads of a vector along the columns: one, or one for each lane that is gathered."""
+        lanes = operand.along[self.plan.column].lanes
+        if lanes is not None and lanes.constant in (0, 1):
+            return 1.0
         apart = self.plan.lanes if lanes is None else lanes.constant or self.plan.lanes
         return min(float(self.plan.lanes), STRIDED_LOADS * apart)
 
@@ -241,8 +249,8 @@ class ProductCost:
         if plan.column_block is not None:
             stored = self.parts * TILE_START + rows * vectors * STORED * self.parts
             copied = STORED + TRANSPOSED if self.transposed else 0.0
-            return self.depth * term + stored + rows * vectors * copied
-        stored = self._stored(rows) + 2.0 * (blocks - 1)
+            return self.depth * term + stored + rows * vectors * (copied + self.read)
+        stored = self._stored(rows) + self.read + 2.0 * (blocks - 1)
         return self.depth * term + TILE_START + rows * vectors * stored
 
     def _stored(self, rows: int) -> float:

@@ -23,9 +23,11 @@ LINE_PACKED = 4.0
 """Cycles of a line of rows that is packed, each from a place of its own."""
 
 
-def matrix_cost(problem: Problem, plan: Plan, target: Target, *, cold: bool = False) -> Cost:
+def matrix_cost(
+    problem: Problem, plan: Plan, target: Target, *, cold: bool = False, is_sample: bool = False
+) -> Cost:
     """The time of a plan with such registers, as `cost` has that of others."""
-    return _MatrixCost(problem, plan, target, cold=cold).cost()
+    return _MatrixCost(problem, plan, target, cold=cold, is_sample=is_sample).cost()
 
 
 class _MatrixCost(ProductCost):

@@ -14,10 +14,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import NoneAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Block, SSAValue
 
 from weft.compiler.loop.layouts import lane_stride
-from weft.compiler.loop.nest import element_address, stores_in, subscripts, weight_arguments
+from weft.compiler.loop.nest import (
+    element_address,
+    loads_in,
+    stores_in,
+    subscripts,
+    weight_arguments,
+)
 from weft.dialects.expr import Expr, product
 from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 from weft.dialects.loop.program import KernelOp
@@ -93,9 +99,10 @@ class Pieces(NamedTuple):
 class Problem(Struct, frozen=True, kw_only=True):
     """`T[..] += X[..] * Y[..]`, or a window that combines what it loads: the extents of the outer
     loops, in the order of the result's dims, then of the reductions, and the operands. `stored` is
-    what memory gets at last of each element of the result. `lanes` are those of a vector of the
-    widest element. Where `terms` is more than 1, an element of a factor is
-    so many of the kernel's, whose products one instruction adds up.
+    what memory gets at last of each element of the result, and `read` what is loaded for that
+    beside the sum, such as what is added to it. `lanes` are those of a vector of the widest
+    element. Where `terms` is more than 1, an element of a factor is so many of the kernel's, whose
+    products one instruction adds up.
     """
 
     extents: tuple[Expr, ...]
@@ -105,6 +112,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     stored: Operand
     lanes: int
     terms: int = 1
+    read: tuple[Operand, ...] = ()
 
     @property
     def reductions(self) -> range:
@@ -195,11 +203,21 @@ def problem_of(
     )
 
 
-def with_stored(problem: Problem, nest: Sequence[ForOp], reductions: Sequence[ForOp]) -> Problem:
-    """The problem, its result stored by the last of its nests."""
+def with_last_nest(problem: Problem, nest: Sequence[ForOp], reductions: Sequence[ForOp]) -> Problem:
+    """The problem with what the last of its nests stores, and reads beside what it sums up."""
+    loops = [*nest, *reductions]
     store = stores_in(nest[0])[-1]
-    operand = _operand(store, [*nest, *reductions], problem.lanes, is_weight=False)
-    return replace(problem, stored=operand)
+    read = [
+        load
+        for load in loads_in(nest[0])
+        if isinstance(load.buffer.owner, Block)
+        and all(loop.reduction is None for loop in enclosing_loops(load))
+    ]
+    return replace(
+        problem,
+        stored=_operand(store, loops, problem.lanes, is_weight=False),
+        read=tuple(_operand(load, loops, problem.lanes, is_weight=False) for load in read),
+    )
 
 
 def _in_words(operand: Operand, terms: int, *, as_rows: bool) -> Operand:

@@ -53,12 +53,27 @@ def rows_of_tile(rows: ForOp, most: int) -> int:
     return most - 1 if shorter else min(extent, most)
 
 
-def tile_heights(rows: int, most: int) -> list[tuple[int, int]]:
+def tile_heights(rows: int, most: int) -> list[tuple[float, int]]:
     """How many tiles a constant number of rows has of each height, as `split_rows` makes them."""
     whole, left = divmod(rows, most)
     if taller := _taller_tiles(rows, most):
         return [(taller, most), ((rows - taller * most) // (most - 1), most - 1)]
     return [(count, size) for count, size in ((whole, most), (1, left)) if count and size]
+
+
+def expected_heights(rows: int, most: int) -> list[tuple[float, int]]:
+    """The same of about so many rows, whose number only a call knows: any remainder is as likely as
+    any other.
+    """
+    sizes = _tile_sizes(most)
+    counts = dict.fromkeys(sizes, 0)
+    apart = min(rows - 1, most // 2)
+    numbers = range(rows - apart, rows + apart + 1)
+    for left in numbers:
+        for size in sizes:
+            count, left = divmod(left, size)
+            counts[size] += count
+    return [(count / len(numbers), size) for size, count in counts.items() if count]
 
 
 def is_whole(loop: ForOp, size: int) -> bool:

@@ -14,7 +14,9 @@ from weft.compiler.loop.schedules.gemm.problem import Operand, Problem
 from weft.compiler.target.target import Target
 
 SCATTER_COST = 24
-"""Multiply-adds that a vector costs whose lanes are stored strided, once per element of T."""
+"""Multiply-adds that a vector costs whose lanes are stored strided, once per element of T, and each
+that is read so beside it.
+"""
 
 TRANSPOSE_COST = 6
 """Those of one that is transposed in registers, where another loop stores contiguously."""
@@ -163,7 +165,8 @@ def _cost(problem: Problem, column: int, side: int) -> float:
         return inf
     extent = problem.extents[column].constant
     filled = 0.9 if extent is None else extent / (-(-extent // lanes) * lanes)
-    scattered = _store_cost(problem, column) / (problem.depth or ASSUMED_EXTENT)
+    gathered = SCATTER_COST * sum(each.along[column].lanes not in (0, 1) for each in problem.read)
+    scattered = (_store_cost(problem, column) + gathered) / (problem.depth or ASSUMED_EXTENT)
     ready = panel.is_weight or panel.along[column].lanes == 1
     packed = 0.0 if ready else _packing_cost(problem, panel, column)
     return (1.0 + scattered + packed) / filled

@@ -93,3 +93,35 @@ func.func @other_steps(%x: !graph.tensor<[1, 2, 9, 9], f32>, %w: !graph.tensor<[
   %z = graph.conv %x, %w {group = 1 : i64, strides = array<i64: 2, 2>, pads = array<i64: 1, 1, 1, 1>} : (!graph.tensor<[1, 2, 9, 9], f32>, !graph.tensor<[4, 2, 3, 1], f32>) -> !graph.tensor<[1, 4, 5, 6], f32>
   func.return %y, %z : !graph.tensor<[1, 4, 4, 5], f32>, !graph.tensor<[1, 4, 5, 6], f32>
 }
+
+// -----
+
+// A sum of one term is a product; each channel of the image counts for all of its group.
+// CHECK-LABEL: func.func @one_term
+// CHECK: %[[W:[a-z_0-9]+]] = graph.reshape %w {{.*}} -> !graph.tensor<[4, 1], f32>
+// CHECK: %[[P:[a-z_0-9]+]] = graph.mul %x, %[[W]]
+// CHECK: %[[B:[a-z_0-9]+]] = graph.reshape %b {{.*}} -> !graph.tensor<[4, 1], f32>
+// CHECK: graph.add %[[P]], %[[B]]
+// CHECK: %[[X:[a-z_0-9]+]] = graph.reshape %x {{.*}} -> !graph.tensor<[n, 4, 1, 9], f32>
+// CHECK: %[[V:[a-z_0-9]+]] = graph.reshape %v {{.*}} -> !graph.tensor<[4, 2, 1], f32>
+// CHECK: graph.mul %[[X]], %[[V]]
+// CHECK-NOT: graph.conv
+func.func @one_term(%x: !graph.tensor<[n, 4, 9], f32>, %w: !graph.tensor<[4, 1, 1], f32>, %v: !graph.tensor<[8, 1, 1], f32>, %b: !graph.tensor<[4], f32>) -> (!graph.tensor<[n, 4, 9], f32>, !graph.tensor<[n, 8, 9], f32>) {
+  %y = graph.conv %x, %w, %b {group = 4 : i64} : (!graph.tensor<[n, 4, 9], f32>, !graph.tensor<[4, 1, 1], f32>, !graph.tensor<[4], f32>) -> !graph.tensor<[n, 4, 9], f32>
+  %z = graph.conv %x, %v {group = 4 : i64} : (!graph.tensor<[n, 4, 9], f32>, !graph.tensor<[8, 1, 1], f32>) -> !graph.tensor<[n, 8, 9], f32>
+  func.return %y, %z : !graph.tensor<[n, 4, 9], f32>, !graph.tensor<[n, 8, 9], f32>
+}
+
+// -----
+
+// Two taps, two channels, padding, steps, and what is rounded between the product and the bias stay.
+// CHECK-LABEL: func.func @more_terms
+// CHECK-COUNT-5: graph.conv
+func.func @more_terms(%x: !graph.tensor<[1, 4, 9], f32>, %h: !graph.tensor<[1, 4, 9], f16>, %w: !graph.tensor<[4, 1, 1], f32>, %k: !graph.tensor<[4, 1, 1], f16>, %u: !graph.tensor<[4, 1, 2], f32>, %v: !graph.tensor<[4, 2, 1], f32>) -> (!graph.tensor<[1, 4, 8], f32>, !graph.tensor<[1, 4, 9], f32>, !graph.tensor<[1, 4, 11], f32>, !graph.tensor<[1, 4, 5], f32>, !graph.tensor<[1, 4, 9], f16>) {
+  %a = graph.conv %x, %u {group = 4 : i64} : (!graph.tensor<[1, 4, 9], f32>, !graph.tensor<[4, 1, 2], f32>) -> !graph.tensor<[1, 4, 8], f32>
+  %b = graph.conv %x, %v {group = 2 : i64} : (!graph.tensor<[1, 4, 9], f32>, !graph.tensor<[4, 2, 1], f32>) -> !graph.tensor<[1, 4, 9], f32>
+  %c = graph.conv %x, %w {group = 4 : i64, pads = array<i64: 1, 1>} : (!graph.tensor<[1, 4, 9], f32>, !graph.tensor<[4, 1, 1], f32>) -> !graph.tensor<[1, 4, 11], f32>
+  %d = graph.conv %x, %w {group = 4 : i64, strides = array<i64: 2>} : (!graph.tensor<[1, 4, 9], f32>, !graph.tensor<[4, 1, 1], f32>) -> !graph.tensor<[1, 4, 5], f32>
+  %e = graph.conv %h, %k {group = 4 : i64} : (!graph.tensor<[1, 4, 9], f16>, !graph.tensor<[4, 1, 1], f16>) -> !graph.tensor<[1, 4, 9], f16>
+  func.return %a, %b, %c, %d, %e : !graph.tensor<[1, 4, 8], f32>, !graph.tensor<[1, 4, 9], f32>, !graph.tensor<[1, 4, 11], f32>, !graph.tensor<[1, 4, 5], f32>, !graph.tensor<[1, 4, 9], f16>
+}

@@ -412,15 +412,15 @@ func.func @main(%x: !graph.tensor<[512, 1024], f32>) -> !graph.tensor<[512, 1024
 // order.
 // CHECK-LABEL: loop.kernel @matmul_
 // CHECK: loop.for %[[JC:[a-z_0-9]+]] = 0 to 8 parallel {
-// CHECK-NEXT: loop.for %[[IC:[a-z_0-9]+]] = 0 to (n0 floordiv 126) {
+// CHECK-NEXT: loop.for %[[IC:[a-z_0-9]+]] = 0 to (n0 floordiv 128) {
 // CHECK: loop.for %{{.*}} = 0 to 8 reduction(add) {
-// CHECK-NEXT: loop.for %{{.*}} = 0 to 3 {
-// CHECK-NEXT: loop.for %{{.*}} = 0 to 21 {
-// CHECK-NEXT: loop.alloc registers : !loop.buffer<[6, 16], f32
-// CHECK: loop.for %{{.*}} = 0 to 24 parallel {
-// CHECK-NEXT: loop.for %{{.*}} = 0 to ((n0 mod 126) floordiv 6) {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 2 {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 32 {
+// CHECK-NEXT: loop.alloc registers : !loop.buffer<[4, 24], f32
+// CHECK: loop.for %{{.*}} = 0 to 16 parallel {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to ((n0 mod 128) floordiv 4) {
 // CHECK: loop.for %{{.*}} = 0 to 8 reduction(add) {
-// CHECK-NEXT: loop.alloc registers : !loop.buffer<[6, 16], f32
+// CHECK-NEXT: loop.alloc registers : !loop.buffer<[4, 24], f32
 builtin.module {
   func.func @main(%x: !graph.tensor<[n, 1024], f32>) -> !graph.tensor<[n, 384], f32> {
     %w = graph.constant {key = "w", shape = #graph.shape<[1024, 384]>, element = f32} : () -> !graph.tensor<[1024, 384], f32>

@@ -1,5 +1,6 @@
 """Padding in front of a window becomes the window's own, where its value counts for nothing; padded
-convolutions read no elements that they step over along an axis where they have a single tap.
+convolutions read no elements that they step over along an axis where they have a single tap; sums
+of one term, a single tap of one channel, are products.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from weft.compiler.graph.simplify.rewrites.expressions import (
 from weft.dialects.graph.core.accumulate import lowest
 from weft.dialects.graph.core.algebra import Term, shape_attr
 from weft.dialects.graph.core.elementwise import is_splat
-from weft.dialects.graph.core.types import type_of
+from weft.dialects.graph.core.types import F32, F64, type_of
 from weft.dialects.graph.core.window import Window, WindowOp
 from weft.dialects.graph.ops.conv import ConvOp
 from weft.dialects.graph.ops.pool import AveragePoolOp, MaxPoolOp
@@ -89,6 +90,25 @@ def _without_skipped(m: Match) -> Term | None:
     return m.again(conv, read, *conv.slots()[1:], strides=strides)
 
 
+def _one_term(m: Match) -> Term | None:
+    """`x * w + b`, with each channel of the image as often as its group has channels."""
+    conv, image = m.op("window", ConvOp), m["x"]
+    window, filters = conv.window(), Term(m.b, conv.filter)
+    steps = any(step != 1 for step in window.strides)
+    if steps or window.is_padded or any(size != 1 for size in filters.shape[1:]):
+        return None
+    n, groups, *sizes = image.shape
+    channels, ones = filters.shape[0], (1,) * len(sizes)
+    shape, dims = (n, channels, *sizes), (channels, *ones)
+    if groups not in (1, channels):
+        image = image.reshape((n, groups, 1, *sizes))
+        dims = (groups, channels // groups, *ones)
+    product = image * filters.reshape(dims)
+    for bias in conv.operands[2:]:
+        product = product + Term(m.b, bias).reshape(dims)
+    return product.reshape(shape)
+
+
 def _padded(op_class: type[WindowOp]) -> Operator:
     padded = graph.pad(x, mode="constant").named("pad").alone()
     return Operator((op_class,), (padded,)).named("window")
@@ -98,5 +118,12 @@ WINDOWS = (
     Rewrite("pad in front of convolution", _padded(ConvOp), _into_convolution),
     Rewrite("pad in front of max pool", _padded(MaxPoolOp), _into_max_pool),
     Rewrite("pad in front of average pool", _padded(AveragePoolOp), _into_average_pool),
+    Rewrite(
+        "sum of one term",
+        Operator((ConvOp,), (x,)).named("window"),
+        _one_term,
+        exact=False,
+        elements=(F32, F64),
+    ),
     Rewrite("steps of a single tap", Operator((ConvOp,), (x,)).named("window"), _without_skipped),
 )

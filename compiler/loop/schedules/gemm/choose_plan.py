@@ -91,11 +91,12 @@ def rated_plans(problem: Problem, view: View, target: Target) -> tuple[Rated, ..
     packed = with_packed_rows(problem, first, target)
     if packed is not None:
         plans[view, packed] = None
-    tiled = list(tile_plans(problem, view, target))
-    plans |= {(view, plan): None for plan in tiled if not dynamic or plan.packing == first.packing}
+    tiled = tile_plans(problem, view, target)
+    tiled = [plan for plan in tiled if not dynamic or plan.packing == first.packing]
+    plans |= {(view, plan): None for plan in tiled}
     for plan in tiled:
         blocks = blocked(problem, plan, target)
-        if blocks is not None and (not dynamic or plan.rows == first.rows):
+        if blocks is not None:
             plans[view, blocks] = None
             by_thread = packed_by_blocks(problem, blocks)
             plans |= {(view, by_thread): None} if by_thread is not None else {}

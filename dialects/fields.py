@@ -53,6 +53,9 @@ class _Operands(UniqueVariadicAccessor):
         return SSAValues(_item(obj._operands, slice(self.idx, end or None)))
 
 
+_HINTS: Final = (GenericAlias, type(SSAValue[Attribute]))
+"""Of a class of attributes with parameters, as Python has them: no unions are among them."""
+
 _SINGLE: Final[dict[VarIRConstruct, type[BeforeVariadicSingleAccessor]]] = {
     VarIRConstruct.OPERAND: _Operand,
     VarIRConstruct.RESULT: _Result,
@@ -146,14 +149,14 @@ def quicken(operation: type[Operation]) -> None:
 
 
 def _once_for_each(constraint_of: Callable[..., AttrConstraint]) -> Any:
-    """xDSL's constraint of a type, made once for what `isa` asks most: `ArrayAttr[StringAttr]`."""
+    """xDSL's constraint of a type, made once for what `isa` asks most: `ArrayAttr[StringAttr]`,
+    `DenseArrayBase[IntegerType]`.
+    """
     kept = cache(constraint_of)
 
     def constraint(hint: Any, **options: Any) -> AttrConstraint:
         return (
-            kept(hint)
-            if type(hint) is GenericAlias and not options
-            else constraint_of(hint, **options)
+            kept(hint) if type(hint) in _HINTS and not options else constraint_of(hint, **options)
         )
 
     return constraint
@@ -167,10 +170,8 @@ def _but_for_none(isa: Callable[[Any, Any], bool]) -> Any:
     an attribute that is not there is an `ArrayAttr[StringAttr]`.
     """
 
-    kinds = (GenericAlias, type(SSAValue[Attribute]))  # of a class of attributes, no union
-
     def of_hint(arg: Any, hint: Any) -> bool:
-        return (arg is not None or type(hint) not in kinds) and isa(arg, hint)
+        return (arg is not None or type(hint) not in _HINTS) and isa(arg, hint)
 
     return of_hint
 

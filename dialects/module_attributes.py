@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from types import UnionType
 from typing import Any, Final, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from msgspec import NODEFAULT, Struct, field
+from msgspec import NODEFAULT, Struct, field, json
 from msgspec.structs import FieldInfo, fields
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -70,7 +70,13 @@ def _read_options(attribute: Attribute) -> CodeOptions:
 
 def set_code_options(module: ModuleOp, options: CodeOptions) -> None:
     """Notes the options on a module: those that are not as by default."""
-    module.attributes[OPTIONS] = record_attribute(options)
+    module.attributes[OPTIONS] = _written_options(json.encode(options))
+
+
+@lru_cache(maxsize=8)
+def _written_options(encoded: bytes) -> DictionaryAttr:
+    """All passes of a compilation are told of the same, and so are those of the next one."""
+    return record_attribute(json.decode(encoded, type=CodeOptions))
 
 
 def record_attribute(record: Any) -> DictionaryAttr:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -30,11 +29,11 @@ from weft.compiler.driver.prepare_weights import (
     prepare_weights,
     transform_objects,
 )
+from weft.compiler.driver.program_code import program_object
 from weft.compiler.driver.report import Report
 from weft.compiler.frontend.model_version import described_version
 from weft.compiler.frontend.string_outputs import described_strings
 from weft.compiler.loop_to_llvm.data import data_ir
-from weft.compiler.loop_to_llvm.kernel import kernel_symbol
 from weft.compiler.loop_to_llvm.program.dispatch import bucket_prefix, emit_choice
 from weft.compiler.loop_to_llvm.program.emit import (
     WeightKey,
@@ -58,13 +57,11 @@ from weft.compiler.loop_to_llvm.runtime.standalone import (
 from weft.compiler.machine.artifact.artifact import Compiled, check_runs_on
 from weft.compiler.machine.artifact.model_table import model_table
 from weft.compiler.machine.artifact.signature import Signature, TensorSpec
-from weft.compiler.machine.codegen.code_generator import Level
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.codegen.object_code import compile_object
 from weft.compiler.machine.elf.data_object import data_object
 from weft.compiler.machine.elf.link import undefined_symbols
 from weft.compiler.machine.elf.native_object import C_FUNCTIONS, own_object, taken_from_libc
-from weft.compiler.machine.elf.rename_symbols import renamed
 from weft.compiler.machine.weights.prepare import Weights
 from weft.compiler.machine.weights.prepared import weight_offsets
 from weft.compiler.program.describe import (
@@ -76,7 +73,6 @@ from weft.compiler.program.describe import (
 from weft.compiler.program.parallelize_calls import describe_concurrent
 from weft.compiler.program.time_calls import timed_calls
 from weft.compiler.target.features import baseline
-from weft.compiler.target.target import Target
 from weft.dialects.errors import ArtifactError, OptionError
 from weft.dialects.expr import Expr, maximum
 from weft.dialects.graph.core.dtypes import numpy_dtype
@@ -244,25 +240,17 @@ def _level_objects(
     own = level.options
     programs = {p.sym_name.data: p for p in level.bodies if p is not level.program}
     numbers = number_calls(level.bodies)
-    texts = {
-        name: emit_program(
-            p, own.target, prefix=own.prefix, weights=weights, name=bucket_prefix(own.prefix, p),
-            numbers=numbers,
-        )
-        for name, p in programs.items()
-    }  # fmt: skip
-    texts["program"] = (
-        emit_choice(level.program, level.bodies, own.target, prefix=own.prefix)
-        if programs
-        else emit_program(
-            level.program, own.target, prefix=own.prefix, weights=weights, numbers=numbers
-        )
+    emit = partial(
+        emit_program, target=own.target, prefix=own.prefix, weights=weights, numbers=numbers
     )
     quality = level_of(level.program)
-    code = {
-        name: program_object(text, level.kernels, own.prefix, own.target, quality)
-        for name, text in texts.items()
-    }
+    if programs:
+        texts = {name: emit(p, name=bucket_prefix(own.prefix, p)) for name, p in programs.items()}
+        texts["program"] = emit_choice(level.program, level.bodies, own.target, prefix=own.prefix)
+        code = {name: compile_object(text, own.target, quality) for name, text in texts.items()}
+    else:
+        emitted = partial(emit, level.program)
+        code = {"program": program_object(level.program, emitted, own.prefix, own.target, quality)}
     code |= {**level.code, **_native_objects(level)}
     start = f"{own.target.name}." if options.artifact.isa else ""
     return {f"{start}{name}": data for name, data in code.items()}
@@ -275,34 +263,6 @@ def _kernel_names(levels: Sequence[CompiledLevel]) -> dict[str, bytes]:
         for level in levels
         for kernel in level.kernels
     }
-
-
-def program_object(
-    text: str, kernels: Iterable[str], prefix: str, target: Target, quality: Level
-) -> bytes:
-    """The object of a program's IR. Programs that are alike but for the names of their kernels are
-    compiled once in a process, with numbers for names.
-    """
-    if is_standalone(target) or len(text) > _SHORT:
-        return compile_object(text, target, quality)
-    own = {symbol(prefix, each) for each in kernels for symbol in (kernel_symbol, name_symbol)}
-    numbers: dict[str, str] = {}
-
-    def numbered(found: re.Match[str]) -> str:
-        name = found[0]
-        return numbers.setdefault(name, f"<{len(numbers)}>") if name in own else name
-
-    code = _compiled(_SYMBOL.sub(numbered, text), target, quality)
-    back = {number: name for name, number in numbers.items()}
-    return renamed(code, lambda name: back.get(name, name))
-
-
-_compiled = lru_cache(maxsize=64)(compile_object)
-
-_SHORT: Final = 1 << 14
-"""Characters of programs of which others may be alike."""
-
-_SYMBOL: Final = re.compile(r'(?<=@")[^"]+')
 
 
 def _native_objects(level: CompiledLevel) -> dict[str, bytes]:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast, dataclass_transform
 
 import numpy as np
 
+from weft.compiler.deferred import quicker_dataclasses
 from weft.compiler.driver.named_sizes import (
     Bound,
     Bucket,
@@ -310,7 +311,8 @@ def part(*, default: Any, help: str, converter: Callable[[Any], Any] | None = No
 @dataclass_transform(frozen_default=True, field_specifiers=(option, part))
 def record(cls: type[_T]) -> type[_T]:
     """A frozen dataclass whose docstring lists its fields."""
-    made: Any = dataclass(frozen=True)(cls)
+    with quicker_dataclasses():
+        made: Any = dataclass(frozen=True)(cls)
     lines = (f"{each.name}: {each.metadata['help']}" for each in fields(made))
     made.__doc__ = "\n\n".join([cls.__doc__ or "", *lines])
     return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from msgspec.structs import replace
 
@@ -34,6 +35,7 @@ def needed_bits(arch: str, features: Iterable[str]) -> dict[Word, int]:
     return bits
 
 
+@lru_cache(maxsize=16)
 def feature_groups(target: Target) -> tuple[tuple[str, ...], ...]:
     """The features of a target that its processor can be asked for: those of each level of its
     architecture, then the others; nothing where a processor cannot be asked.

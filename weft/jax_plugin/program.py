@@ -111,7 +111,7 @@ def compile_program(code: bytes, options: bytes) -> Program:
         rule = "a program requires one device"
         raise UnsupportedError(f"{rule}, got {counts[0]} replicas of {counts[1]} partitions")
     described, compiled = _found_or_made(*read_bytecode(code, "program"))
-    return Program(described, compiled.executable())
+    return Program(described, compiled.executable(is_native=True))
 
 
 @functools.cache

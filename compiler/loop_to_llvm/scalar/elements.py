@@ -148,9 +148,21 @@ def splat(builder: ir.IRBuilder, value: ir.Value, lanes: int) -> ir.Value:
     wide = ir.VectorType(value.type, lanes)
     if isinstance(value, ir.Constant):
         return _constant_splat(value, wide)
-    first = builder.insert_element(ir.Constant(wide, ir.Undefined), value, ir.Constant(I32, 0))
-    mask = ir.Constant(ir.VectorType(I32, lanes), None)
-    return builder.shuffle_vector(first, ir.Constant(wide, ir.Undefined), mask)
+    nothing, first_lanes = _undefined(value.type, lanes), _first_lanes(lanes)
+    only_first = builder.insert_element(nothing, value, ir.Constant(I32, 0))
+    return builder.shuffle_vector(only_first, nothing, first_lanes)
+
+
+@lru_cache
+def _undefined(element: ir.Type, lanes: int) -> ir.Constant:
+    """A vector of anything, which llvmlite writes only once."""
+    return ir.Constant(ir.VectorType(element, lanes), ir.Undefined)
+
+
+@lru_cache
+def _first_lanes(lanes: int) -> ir.Constant:
+    """The order that takes the first lane for each."""
+    return ir.Constant(ir.VectorType(I32, lanes), None)
 
 
 def _constant_splat(value: ir.Constant, wide: ir.VectorType) -> ir.Constant:

@@ -81,9 +81,16 @@ class Compiled(Struct, frozen=True):
     weights: PreparedWeights
     metadata: Mapping[str, Any]
 
-    def executable(self, threads: int | None = None, base: Executable | None = None) -> Executable:
+    def executable(
+        self,
+        threads: int | None = None,
+        base: Executable | None = None,
+        *,
+        is_native: bool = False,
+    ) -> Executable:
         """The model in this process, with so many threads, or one for each processor; without
-        weights it may share those of a model that it runs `base`.
+        weights it may share those of a model that it runs `base`. With `is_native`, native code
+        calls it.
         """
         assert base is None or not self.weights.sources, "contexts with weights are not shared"
         is_inside = self.weights_in == EMBEDDED
@@ -105,6 +112,7 @@ class Compiled(Struct, frozen=True):
             exporter=self,
             metadata=self.metadata,
             base=base,
+            is_native=is_native,
         )
 
     @property

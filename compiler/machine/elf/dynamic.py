@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 from struct import Struct
 from typing import Final
@@ -48,6 +49,7 @@ class DynamicRelocation(msgspec.Struct, frozen=True):
         return elf.RELA.pack(self.section.address + self.offset, info, base + self.addend)
 
 
+@lru_cache(maxsize=256)
 def gnu_hash(name: str) -> int:
     """The hash by which the loader finds a name."""
     value = 5381

@@ -1,5 +1,6 @@
 """Relocatable ELF objects as LLVM emits them: bytes in, sections, symbols and relocations out."""
 
+from collections.abc import Iterable
 from functools import cached_property
 from mmap import mmap
 from struct import Struct
@@ -20,7 +21,10 @@ class Relocation(msgspec.Struct, frozen=True):
 
 
 class Section(msgspec.Struct, frozen=True):
-    """One section; `content` is empty where the file holds no bytes for it."""
+    """One section; `content` is empty where the file holds no bytes for it. `uses` are the offsets
+    of the last fields that have a relocation of a type against a symbol, by both: the run time has
+    six of each.
+    """
 
     name: str
     type: int
@@ -29,6 +33,7 @@ class Section(msgspec.Struct, frozen=True):
     alignment: int
     content: bytes
     relocations: tuple[Relocation, ...]
+    uses: dict[tuple[int, int], int]
 
     @property
     def is_loaded(self) -> bool:
@@ -159,6 +164,7 @@ class _Reader:
                 max(1, header.alignment),
                 b"" if header.type == elf.SHT_NOBITS else self._bytes(header.offset, header.size),
                 relocations.get(index, ()),
+                _uses(relocations.get(index, ())),
             )
             for index, header in enumerate(self._headers)
         )
@@ -201,3 +207,11 @@ class _Reader:
             record.value,
             record.size,
         )
+
+
+def _uses(relocations: Iterable[Relocation]) -> dict[tuple[int, int], int]:
+    last: dict[tuple[int, int], int] = {}
+    for each in relocations:
+        key = each.type, each.symbol
+        last[key] = max(each.offset, last.get(key, 0))
+    return last

@@ -1,6 +1,6 @@
 """Relocations of a link: the slots, stubs and loader entries they call for, and the patching."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
@@ -85,48 +85,46 @@ class Relocator:
         placement: tuple[OutputSection, int],
     ) -> None:
         """Notes the relocations of one section that was given `placement`. Those of one type
-        against one symbol are looked at together: the run time has six of each.
+        against one symbol are looked at together.
         """
+        if not section.uses:
+            return
         patched = _Patched(each, section, *placement, {})
-        uses, size = patched.uses, len(section.content)
-        for relocation in section.relocations:
-            key = relocation.type, relocation.symbol
-            if key not in uses:
-                uses[key] = self._use(number, patched, relocation)
-            rule, target = uses[key].rule, uses[key].target
-            if relocation.offset + rule.width > size:
+        size = len(section.content)
+        for key, last in section.uses.items():
+            use = patched.uses[key] = self._use(number, patched, key, last)
+            if last + use.rule.width > size:
                 raise ArtifactError(
-                    f"{_origin(each, section, relocation)}: linker requires {rule.name} inside its "
-                    f"section of {size} bytes, got '{target.name}'"
+                    f"{_origin(each, section, last)}: linker requires {use.rule.name} inside its "
+                    f"section of {size} bytes, got '{use.target.name}'"
                 )
-            if rule.base is Base.ABSOLUTE:
-                pointer = _Pointer(*patched.at(relocation), target, relocation.addend)
-                self._pointers.append(pointer)
-        if uses:
-            self._patched.append(patched)
+        self._pointers += _pointers(patched)
+        self._patched.append(patched)
 
-    def _use(self, number: int, patched: _Patched, relocation: Relocation) -> _Use:
-        """What relocations like this one have in common; adds the slot or stub that they need."""
-        each, section = patched.each, patched.part
-        rule = self._machine.rules.get(relocation.type)
-        target = self._symbols.target(number, relocation.symbol)
+    def _use(self, number: int, patched: _Patched, key: tuple[int, int], offset: int) -> _Use:
+        """What relocations of a type against a symbol have in common, the last of which is at an
+        offset; adds the slot or stub that they need.
+        """
+        each, section, (relocation_type, symbol) = patched.each, patched.part, key
+        rule = self._machine.rules.get(relocation_type)
+        target = self._symbols.target(number, symbol)
         if rule is None:
-            name = target.name if target else f"#{relocation.symbol}"
+            name = target.name if target else f"#{symbol}"
             machine = elf.machine_name(each.machine)
             raise UnsupportedError(
-                f"{_origin(each, section, relocation)}: linker requires a relocation type of "
-                f"position-independent code, got type {relocation.type} against '{name}' "
+                f"{_origin(each, section, offset)}: linker requires a relocation type of "
+                f"position-independent code, got type {relocation_type} against '{name}' "
                 f"for {machine}"
             )
         if target is None and rule.base is Base.NOTHING:
             target = Target("", None)
         if target is None:
             raise ArtifactError(
-                f"{_origin(each, section, relocation)}: linker requires a symbol in a loaded "
-                f"section for {rule.name}, got '#{relocation.symbol}'"
+                f"{_origin(each, section, offset)}: linker requires a symbol in a loaded "
+                f"section for {rule.name}, got '#{symbol}'"
             )
         use = _Use(rule, target)
-        self._check(use, patched, relocation)
+        self._check(use, patched, offset)
         match rule.base:
             case Base.GOT_SLOT:
                 self._add_slot(target)
@@ -138,22 +136,22 @@ class Relocator:
                 pass
         return use
 
-    def _check(self, use: _Use, patched: _Patched, relocation: Relocation) -> None:
+    def _check(self, use: _Use, patched: _Patched, offset: int) -> None:
         name, rule = use.target.name, use.rule
         if (rule.base in THREAD_LOCAL) != (use.target.type == elf.STT_TLS):
             raise UnsupportedError(
-                f"{_origin(patched.each, patched.part, relocation)}: linker requires "
+                f"{_origin(patched.each, patched.part, offset)}: linker requires "
                 f"thread-local variables of these objects reached by relocations for them alone, "
                 f"got {rule.name} against '{name}'"
             )
         if rule.base in (Base.SYMBOL, Base.PAIRED) and use.target.section is None:
             raise UnsupportedError(
-                f"{_origin(patched.each, patched.part, relocation)}: linker requires imports "
+                f"{_origin(patched.each, patched.part, offset)}: linker requires imports "
                 f"reached through a table, got {rule.name} against '{name}'"
             )
         if rule.base is Base.ABSOLUTE and not patched.section.flags & elf.SHF_WRITE:
             raise UnsupportedError(
-                f"{_origin(patched.each, patched.part, relocation)}: linker requires pointers in "
+                f"{_origin(patched.each, patched.part, offset)}: linker requires pointers in "
                 f"writable sections, got {rule.name} against '{name}'"
             )
 
@@ -263,7 +261,7 @@ class Relocator:
             try:
                 rule.encode(content, offset, value, position)
             except OutOfRangeError as error:
-                origin = _origin(patched.each, patched.part, relocation)
+                origin = _origin(patched.each, patched.part, relocation.offset)
                 raise ArtifactError(
                     f"{origin}: linker requires '{use.target.name}' within reach of "
                     f"{rule.name}, got {error}"
@@ -311,14 +309,25 @@ def _upper(
     upper = uppers.get((target.section, target.offset))
     if upper is None or relocation.addend:
         raise ArtifactError(
-            f"{_origin(patched.each, patched.part, relocation)}: linker requires {use.rule.name} "
-            f"to name an instruction with the upper bits, got '{target.name}'"
+            f"{_origin(patched.each, patched.part, relocation.offset)}: linker requires "
+            f"{use.rule.name} to name an instruction with the upper bits, got '{target.name}'"
         )
     return upper
 
 
-def _origin(each: RelocatableObject, section: Section, relocation: Relocation) -> str:
-    return f"{each.name}: {section.name}+{relocation.offset:#x}"
+def _pointers(patched: _Patched) -> Iterator[_Pointer]:
+    """The fields of a section that the loader patches, in their order."""
+    uses = patched.uses
+    if not any(use.rule.base is Base.ABSOLUTE for use in uses.values()):
+        return
+    for relocation in patched.part.relocations:
+        use = uses[relocation.type, relocation.symbol]
+        if use.rule.base is Base.ABSOLUTE:
+            yield _Pointer(*patched.at(relocation), use.target, relocation.addend)
+
+
+def _origin(each: RelocatableObject, section: Section, offset: int) -> str:
+    return f"{each.name}: {section.name}+{offset:#x}"
 
 
 def _tls_key(use: _Use) -> Target | None:

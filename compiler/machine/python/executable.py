@@ -50,7 +50,8 @@ class Executable(_Callable):
     Raises InputError for arrays that are missing, superfluous or of another dtype or shape, and for
     values that an operator does not allow, and CancelledError after `cancel`. Calls from several
     threads are safe. Results have the same bits for any number of threads. In the main thread,
-    Ctrl-C and other signals are attended to between the iterations of long loops.
+    Ctrl-C and other signals are attended to between the iterations of long loops. One that native
+    code calls instead (`is_native`) makes nothing for quick calls from Python.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Executable(_Callable):
         exporter: Exporter | None = None,
         metadata: Mapping[str, Any] | None = None,
         base: Executable | None = None,
+        is_native: bool = False,
     ):
         self._prefix = prefix
         self._signature = signature
@@ -80,7 +82,8 @@ class Executable(_Callable):
         self._checked = CheckedCall(
             library, prefix, signature, threads, weights, shared, host_caller=caller
         )
-        call = self.call_or(self._checked) or self._checked
+        quick = None if is_native else self.call_or(self._checked)
+        call = quick or self._checked
         self._strings = string_call(call, signature.inputs, self.metadata)
         self.__call__ = self._strings or call
 

@@ -16,13 +16,13 @@ from tests.models.graph_writer import GraphWriter
 from tests.support.network_checks import build
 from tests.support.small_models import dense_model
 from weft.cli.opt import run_opt
-from weft.compiler.driver.assemble import program_object
 from weft.compiler.driver.emit import llvm_modules
 from weft.compiler.driver.extension import Extension
 from weft.compiler.driver.kernel_makers import ScheduledKernels
 from weft.compiler.driver.lowering import UNSCHEDULED, lower
 from weft.compiler.driver.options import Artifact, Options
 from weft.compiler.driver.pipeline import compile_model, read_graph
+from weft.compiler.driver.program_code import program_object
 from weft.compiler.driver.session import Session
 from weft.compiler.graph.bound_sizes import graph_function
 from weft.compiler.machine.codegen.code_generator import Level
@@ -83,7 +83,8 @@ def compiled(text: str, module: ModuleOp, level: Level) -> bytes:
     """The object of a part of a model; kernels are compiled for models of any prefix."""
     target, prefix = target_of(module), code_options(module).prefix
     if ".check_sizes" in text:
-        return program_object(text, kernels_of(module), prefix, target, level)
+        program = next(op for op in module.ops if isinstance(op, ProgramOp))
+        return program_object(program, lambda: text, prefix, target, level)
     prefix, *_ = re.findall(r'define hidden .*@"(\w+)\.', text)
     code = compile_object(text.replace(f'@"{prefix}.', f'@"{ANY_PREFIX}.'), target, level)
     return rename_symbols(code, ANY_PREFIX, prefix)

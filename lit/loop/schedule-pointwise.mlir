@@ -153,3 +153,18 @@ func.func @main(%x: !graph.tensor<[32, 64], f32>, %rows: !graph.tensor<[16], i64
   %y = graph.gather %x, %rows {axis = 0 : i64} : (!graph.tensor<[32, 64], f32>, !graph.tensor<[16], i64>) -> !graph.tensor<[16, 64], f32>
   func.return %y : !graph.tensor<[16, 64], f32>
 }
+
+// -----
+
+// Counts of digits depend on each other; what is next to them in the kernel, such as the zeros that they start from and
+// the result, does not.
+// CHECK-LABEL: loop.kernel @argsort_
+// CHECK: loop.for %{{[a-z_0-9]+}} = 0 to 32 unroll vector(8) {
+// CHECK: loop.for %{{[a-z_0-9]+}} = 0 to 97 {
+// CHECK: loop.store %{{.*}}, %counts[
+// CHECK: loop.for %{{[a-z_0-9]+}} = 0 to 16 unroll vector(4) {
+// CHECK: loop.store %{{.*}}, %a1[
+func.func @main(%x: !graph.tensor<[97], f32>) -> !graph.tensor<[97], i64> {
+  %y = graph.argsort %x {axis = 0 : i64, descending = false, count = #graph.shape<[97]>} : (!graph.tensor<[97], f32>) -> !graph.tensor<[97], i64>
+  func.return %y : !graph.tensor<[97], i64>
+}

@@ -9,8 +9,9 @@ from contextlib import suppress
 from math import prod
 from typing import Final
 
+from weft.compiler.loop.legality import carried_pair
 from weft.compiler.loop.matchers import is_straight_line
-from weft.compiler.loop.nest import accesses_in, perfect_nest, stores_in
+from weft.compiler.loop.nest import accesses_in, loads_in, perfect_nest, stores_in
 from weft.compiler.loop.primitives import hoist, nontemporal, tile, unroll, vectorize
 from weft.compiler.loop.schedules.innermost_loops import (
     collapse_contiguous,
@@ -50,9 +51,15 @@ def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
 
 
 def matches(loop: ForOp) -> bool:
-    """A perfect nest around loads, scalar operations and stores, none of its loops a reduction."""
+    """A perfect nest around loads, scalar operations and stores, none of its loops a reduction; of
+    the innermost one no iteration reads what another stores, as those do that count.
+    """
     nest = perfect_nest(loop)
-    return is_straight_line(nest[-1]) and all(level.reduction is None for level in nest)
+    if not is_straight_line(nest[-1]) or any(level.reduction is not None for level in nest):
+        return False
+    stored = {store.buffer for store in stores_in(nest[-1])}
+    again = any(load.buffer in stored for load in loads_in(nest[-1]))
+    return not again or carried_pair(nest[-1]) is None
 
 
 def apply(loop: ForOp, target: Target) -> None:

@@ -12,7 +12,12 @@ from weft.compiler.loop.schedules.gemm.blocks import blocked, packed_by_blocks, 
 from weft.compiler.loop.schedules.gemm.cost import Cost, cost, may_be_cold
 from weft.compiler.loop.schedules.gemm.matrix_cost import matrix_cost
 from weft.compiler.loop.schedules.gemm.plan import Plan
-from weft.compiler.loop.schedules.gemm.plans import first_plan, packed_plans, tile_plans
+from weft.compiler.loop.schedules.gemm.plans import (
+    LEAST_PANELS,
+    first_plan,
+    packed_plans,
+    tile_plans,
+)
 from weft.compiler.loop.schedules.gemm.problem import Problem
 from weft.compiler.loop.schedules.gemm.views import View, other_views
 from weft.compiler.target.target import Target
@@ -92,7 +97,7 @@ def rated_plans(problem: Problem, view: View, target: Target) -> tuple[Rated, ..
     if packed is not None:
         plans[view, packed] = None
     tiled = tile_plans(problem, view, target)
-    tiled = [plan for plan in tiled if not dynamic or plan.packing == first.packing]
+    tiled = [plan for plan in tiled if not dynamic or _is_alike(problem, first, plan)]
     plans |= {(view, plan): None for plan in tiled}
     for plan in tiled:
         blocks = blocked(problem, plan, target)
@@ -106,6 +111,15 @@ def rated_plans(problem: Problem, view: View, target: Target) -> tuple[Rated, ..
         plans |= {(other, plan): None for plan in across}
     plans = {each: None for each in plans if _has_cost(*each)}
     return tuple(rate(problem, each, plan, target) for each, plan in plans)
+
+
+def _is_alike(problem: Problem, first: Plan, plan: Plan) -> bool:
+    """Whether a plan packs as the first one does, and leaves threads as many panels to share, or
+    enough, where each packs its own.
+    """
+    panels = (problem.extents[plan.column].constant or 0) // plan.width
+    shared = plan.packing not in ("tile", "strided") or panels >= LEAST_PANELS
+    return plan.packing == first.packing and (shared or plan.width <= first.width)
 
 
 def rate(problem: Problem, view: View, plan: Plan, target: Target) -> Rated:

@@ -18,6 +18,7 @@ from weft.compiler.machine.codegen.host import host_target
 
 HERE = Path(__file__).parent
 ROWS = 200
+LAYERS = 3
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind"),
@@ -62,7 +63,8 @@ def test_kernels_race_for_nothing(compiled: Compiled, tmp_path: Path):
     output = tmp_path / "output"
     arguments = [str(ROWS), "3", str(output)]
     said = check(compiled, "helgrind_host.c", ["--tool=helgrind"], tmp_path, arguments)
-    assert said == "3 loops\n"
+    number, word = said.split()
+    assert (int(number) >= LAYERS, word) == (True, "loops")
     x = (np.arange(ROWS * 96) % 17 / 8).astype(np.float32).reshape(ROWS, 96)
     (expected,) = compiled.executable(1)(x)
     got = np.fromfile(output, np.float32).reshape(ROWS, 80)

@@ -164,12 +164,16 @@ func.func @main(%x: !graph.tensor<[12, 20], f32>, %w: !graph.tensor<[32, 20], f3
 
 // The tiles of an unknown number of rows, whole ones and smaller ones, share a panel.
 // CHECK-LABEL: loop.kernel @einsum_
-// CHECK: loop.alloc scratch : !loop.buffer<[32, 20], f32
+// CHECK: loop.alloc scratch : !loop.buffer<[16, 20], f32
 // CHECK-NOT: loop.alloc scratch
-// CHECK: loop.for %{{.*}} = 0 to (n0 floordiv 2) {
-// CHECK-NEXT: %{{.*}} = loop.alloc registers : !loop.buffer<[2, 32], f32
-// CHECK: loop.for %{{.*}} = 0 to (n0 mod 2) {
-// CHECK-NEXT: %{{.*}} = loop.alloc registers : !loop.buffer<[1, 32], f32
+// CHECK: loop.for %{{.*}} = 0 to (n0 floordiv 6) {
+// CHECK-NEXT: %{{.*}} = loop.alloc registers : !loop.buffer<[6, 16], f32
+// CHECK: loop.for %{{.*}} = 0 to ((n0 mod 6) floordiv 3) {
+// CHECK-NEXT: %{{.*}} = loop.alloc registers : !loop.buffer<[3, 16], f32
+// CHECK: loop.for %{{.*}} = 0 to (((n0 mod 6) mod 3) floordiv 2) {
+// CHECK-NEXT: %{{.*}} = loop.alloc registers : !loop.buffer<[2, 16], f32
+// CHECK: loop.for %{{.*}} = 0 to (((n0 mod 6) mod 3) mod 2) {
+// CHECK-NEXT: %{{.*}} = loop.alloc registers : !loop.buffer<[1, 16], f32
 // CHECK-NOT: parallel
 func.func @main(%x: !graph.tensor<[m, 20], f32>, %w: !graph.tensor<[32, 20], f32>) -> !graph.tensor<[m, 32], f32> {
   %y = graph.einsum %x, %w {equation = "ik,jk->ij"} : (!graph.tensor<[m, 20], f32>, !graph.tensor<[32, 20], f32>) -> !graph.tensor<[m, 32], f32>

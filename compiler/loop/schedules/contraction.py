@@ -80,7 +80,7 @@ def _plan_of(kernel: KernelOp, nests: Nests, target: Target, choose: Choose) -> 
     lanes = lanes_of([nest[0] for nest in nests.outer], target)
     store = stores_in(nests.reductions[-1])[0]
     problem = problem_of(kernel, nests.factors, store, lanes, nests.words)
-    problem = with_last_nest(problem, nests.outer[-1], nests.reductions)
+    problem = with_last_nest(problem, nests)
     view = contraction_view(problem, target)
     return None if view is None else choose(problem, view, target)
 

@@ -203,21 +203,23 @@ def problem_of(
     )
 
 
-def with_last_nest(problem: Problem, nest: Sequence[ForOp], reductions: Sequence[ForOp]) -> Problem:
-    """The problem with what the last of its nests stores, and reads beside what it sums up."""
-    loops = [*nest, *reductions]
-    store = stores_in(nest[0])[-1]
+def with_last_nest(problem: Problem, nests: Nests) -> Problem:
+    """The problem with what the last of its nests stores, and reads beside the sums, which are in
+    registers.
+    """
+    nest, loops = nests.outer[-1][0], [*nests.outer[-1], *nests.reductions]
     read = [
         load
-        for load in loads_in(nest[0])
-        if isinstance(load.buffer.owner, Block)
+        for load in loads_in(nest)
+        if load.buffer is not nests.result
+        and isinstance(load.buffer.owner, Block)
         and all(loop.reduction is None for loop in enclosing_loops(load))
     ]
-    return replace(
-        problem,
-        stored=_operand(store, loops, problem.lanes, is_weight=False),
-        read=tuple(_operand(load, loops, problem.lanes, is_weight=False) for load in read),
+    stored, *others = (
+        _operand(access, loops, problem.lanes, is_weight=False)
+        for access in (stores_in(nest)[-1], *read)
     )
+    return replace(problem, stored=stored, read=tuple(others))
 
 
 def _in_words(operand: Operand, terms: int, *, as_rows: bool) -> Operand:

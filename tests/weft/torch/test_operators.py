@@ -220,11 +220,13 @@ def test_a_negative_integer_is_torchs():
         torch.testing.assert_close(fast(x, -3), x * -3 + 1)
 
 
-def test_a_size_that_has_to_be_a_constant_stays_in_torch():
+def test_a_size_that_has_to_be_a_constant_and_varies_stays_in_torch():
     fast = torch.compile(
         lambda x, w: functional.conv2d(x, w, groups=x.shape[1]) + 1, backend="weft", dynamic=True
     )
     x, w = torch.randn(2, 4, 6, 6), torch.randn(4, 1, 3, 3)
+    torch.testing.assert_close(fast(x, w), functional.conv2d(x, w, groups=4) + 1)
+    x, w = torch.randn(2, 6, 6, 6), torch.randn(6, 1, 3, 3)
     with pytest.warns(Warning, match="requires constants"):
         found = fast(x, w)
-    torch.testing.assert_close(found, functional.conv2d(x, w, groups=4) + 1)
+    torch.testing.assert_close(found, functional.conv2d(x, w, groups=6) + 1)

@@ -33,7 +33,7 @@ SAMPLES = (8, 32, 128)
 """What sizes that only a call knows are taken to be: the worst regret among these counts."""
 
 LEAST_SAMPLE = 1
-"""Another one of sizes that are a loop's extent, as those of batches are, and not of images."""
+"""Another one of batches and the like, of which a call may have one."""
 
 
 class Rated(NamedTuple):
@@ -115,8 +115,11 @@ def rated_plans(problem: Problem, view: View, target: Target) -> tuple[Rated, ..
 
 def _is_alike(problem: Problem, first: Plan, plan: Plan) -> bool:
     """Whether a plan packs as the first one does, and leaves threads as many panels to share, or
-    enough, where each packs its own.
+    enough, where each packs its own; of windows, whose rows and columns may be short, whether its
+    tile is as high.
     """
+    if len(problem.reductions) > 1:
+        return plan.packing == first.packing and plan.rows == first.rows
     panels = (problem.extents[plan.column].constant or 0) // plan.width
     shared = plan.packing not in ("tile", "strided") or panels >= LEAST_PANELS
     return plan.packing == first.packing and (shared or plan.width <= first.width)
@@ -129,7 +132,7 @@ def rate(problem: Problem, view: View, plan: Plan, target: Target) -> Rated:
     expect = cost if plan.matrix is None else matrix_cost
     ways = (True, False) if may_be_cold(problem, target) else (False,)
     sizes = _sampled(problem)
-    is_sample = len(sizes) > 1
+    is_sample = len(sizes) > 1 and len(problem.reductions) == 1
     costs = (
         expect(each, plan, target, cold=cold, is_sample=is_sample)
         for each in sizes
@@ -149,14 +152,22 @@ def _has_cost(view: View, plan: Plan) -> bool:
 
 def _sampled(problem: Problem) -> list[Problem]:
     """The problem with each of the samples as its dynamic sizes, or alone where it has none."""
-    dynamic = [extent for extent in problem.extents if extent.constant is None]
+    dynamic = [n for n, extent in enumerate(problem.extents) if extent.constant is None]
     if not dynamic:
         return [problem]
-    alone = all(extent == Expr.atom(atom) for extent in dynamic for atom in extent.atoms())
+    may_be_one = all(_is_batch(problem, n) for n in dynamic)
     return [
         replace(problem, extents=tuple(_sample(extent, size) for extent in problem.extents))
-        for size in ((LEAST_SAMPLE, *SAMPLES) if alone else SAMPLES)
+        for size in ((LEAST_SAMPLE, *SAMPLES) if may_be_one else SAMPLES)
     ]
+
+
+def _is_batch(problem: Problem, loop: int) -> bool:
+    """Whether a loop counts one of the sizes of a call, and not what is next to each other in the
+    result, as the length of a signal.
+    """
+    extent, along = problem.extents[loop], problem.stored.along[loop]
+    return along.step != 1 and all(extent == Expr.atom(atom) for atom in extent.atoms())
 
 
 def _sample(extent: Expr, size: int) -> Expr:

@@ -13,6 +13,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from weft.compiler.loop.nest import (
     bounds_of,
     describe,
+    most_iterations,
     move_ops,
     new_loop,
     only_loop,
@@ -154,6 +155,8 @@ def collapse(outer: ForOp, inner: ForOp, *, named: str | None = None) -> ForOp:
         raise IllegalSchedule(f"collapse requires perfectly nested loops, got {got}")
     if outer.index in inner.operands_:
         raise IllegalSchedule(f"collapse requires rectangular loops, got {describe(inner)}")
+    if most_iterations(inner) == 0:
+        raise IllegalSchedule(f"collapse requires a loop that may run, got {describe(inner)}")
     outer, inner = normalize_loop(outer), normalize_loop(inner)
     names = (outer.index.name_hint or "i") + (inner.index.name_hint or "j")
     width = inner.extent

@@ -6,7 +6,7 @@ inside of it where it alone has too few iterations.
 
 from __future__ import annotations
 
-from weft.compiler.loop.nest import only_loop, perfect_nest
+from weft.compiler.loop.nest import most_iterations, only_loop, perfect_nest
 from weft.compiler.loop.primitives import collapse, parallelize
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.expr import Expr, Quotient, Remainder
@@ -45,7 +45,7 @@ def _coalesced(loop: ForOp) -> ForOp:
     """
     while (inner := only_loop(loop.body.block)) is not None and _wants(loop, inner):
         plain = inner.lower == 0 and inner.step.data == 1 and loop.index not in inner.operands_
-        if inner.hints() or not plain:
+        if inner.hints() or not plain or most_iterations(inner) == 0:
             break
         try:
             parallelize(inner)

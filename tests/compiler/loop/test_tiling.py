@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from xdsl.dialects.builtin import DictionaryAttr
 
 from tests.compiler.loop.kernels import convolution, kernel, loops, matmul, pointwise, row_sum, same
 from weft.compiler.loop.nest import loops_in
@@ -20,6 +21,8 @@ from weft.dialects.errors import IllegalSchedule
 from weft.dialects.expr import Expr
 from weft.dialects.loop.builder import LoopBuilder
 from weft.dialects.loop.ops import ForOp
+from weft.dialects.loop.program import BOUNDS
+from weft.dialects.loop.types import ExprsAttr
 
 SIZES = st.integers(1, 9)
 EXTENTS = st.integers(2, 9)  # one iteration is no loop
@@ -77,6 +80,15 @@ def test_collapse_refuses_one_parallel_loop():
     parallelize(i)
     with pytest.raises(IllegalSchedule, match="collapse requires a loop without marks"):
         collapse(i, j)
+
+
+def test_collapse_refuses_a_loop_that_never_runs():
+    op = pointwise("n", 4, ["n"])
+    op.attributes[BOUNDS] = DictionaryAttr({"n": ExprsAttr((Expr.of(1), Expr.of(7)))})
+    tiles = tile(loops(op, "i")[0], 8)
+    inner, outer = reorder(tiles.inner, tiles.outer)
+    with pytest.raises(IllegalSchedule, match="collapse requires a loop that may run"):
+        collapse(inner, outer)
 
 
 def test_tile_ragged_is_exact_where_the_size_divides():

@@ -175,12 +175,8 @@ class Term(Struct, frozen=True, eq=False):
 
     def part(self, axis: int, start: ExprLike, size: ExprLike, step: int = 1) -> Term:
         """So many elements along an axis, the first one at `start`, `step` apart."""
-        starts, sizes, steps = (
-            [Expr.of(0)] * len(self.shape),
-            list(self.shape),
-            [1] * len(self.shape),
-        )
-        starts[axis], sizes[axis], steps[axis] = Expr.of(start), Expr.of(size), step
+        starts, sizes = [Expr.of(0)] * len(self.shape), list(self.shape)
+        starts[axis], sizes[axis] = Expr.of(start), Expr.of(size)
         if sizes == list(self.shape):
             return self
         return self.of(
@@ -188,7 +184,7 @@ class Term(Struct, frozen=True, eq=False):
                 self.value,
                 starts=shape_attr(starts),
                 sizes=shape_attr(sizes),
-                steps=steps,
+                steps=[step if dim == axis else 1 for dim in range(len(sizes))],
             )
         )
 

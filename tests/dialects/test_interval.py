@@ -90,7 +90,9 @@ def test_a_multiple_of_what_has_one_bound_has_one(number: int, bound: int):
 )
 def test_a_product_of_what_has_a_sign_has_one(left: int, right: int, signs: tuple[int, int]):
     """What is not below `left`, or not above `-left`, times the like."""
-    factors = [(n, None) if sign > 0 else (None, -n) for n, sign in zip((left, right), signs)]
+    factors = [
+        (n, None) if sign > 0 else (None, -n) for n, sign in zip((left, right), signs, strict=True)
+    ]
     low, high = interval.multiply(*factors)
     least = left * right if signs[0] == signs[1] else -left * right
     assert (low if signs[0] == signs[1] else high) == least

@@ -62,17 +62,20 @@ def choose_plan(
         raise IllegalSchedule("contraction requires a plan that no primitive refuses, got none")
     regrets = _regrets(rated)
     best = min(range(len(rated)), key=regrets.__getitem__)
-    return rated[best if regrets[best] < LEAST_GAIN * regrets[0] else 0].plan
+    return rated[best if regrets[best][0] < LEAST_GAIN * regrets[0][0] else 0].plan
 
 
-def _regrets(rated: Sequence[Rated]) -> list[float]:
-    """The most that each plan takes of the least time, among all samples."""
+def _regrets(rated: Sequence[Rated]) -> list[tuple[float, float]]:
+    """The most that each plan takes of the least time, among all samples, and the sum over these:
+    of one row all tiles as wide are alike.
+    """
     times = [[cost.total for cost in each.costs] for each in rated]
     least = [min(of_sample) for of_sample in zip(*times, strict=True)]
-    return [
-        max((time / best for time, best in zip(own, least, strict=True)), default=1.0)
-        for own in times
-    ]
+    found: list[tuple[float, float]] = []
+    for own in times:
+        shares = [time / best for time, best in zip(own, least, strict=True)]
+        found.append((max(shares, default=1.0), sum(shares)))
+    return found
 
 
 def time_of(rated: Rated) -> float:

@@ -156,6 +156,7 @@ class ProductCost:
         others = (n for n in range(problem.outer) if n not in (plan.column, plan.row))
         self.others = prod(sizes[n] for n in others)
         self.panels = ceil(self.columns / plan.width)
+        self.is_sample = is_sample
         self.heights = (expected_heights if is_sample else tile_heights)(self.rows, plan.rows)
         self.tiles = sum(count for count, _ in self.heights)
         assert plan.panel is not None, "a product has two factors"
@@ -275,7 +276,7 @@ class ProductCost:
     def _panels_first(self) -> list[bool]:
         """Whether the loop over panels may be around that over tiles of rows, and the reverse, as
         loops are ordered for threads to share: where both together are too short, the longer one is
-        outermost.
+        outermost, and where they do not become one, as of dynamic rows, one that is long enough.
         """
         plan = self.plan
         fixed = plan.packing in ("tile", "strided") or plan.shared or plan.prefetched
@@ -287,7 +288,7 @@ class ProductCost:
             return [True]
         if self.panels * self.tiles < ENOUGH_TASKS:
             return [self.panels >= self.tiles]
-        return [True, False]
+        return [False] if self.is_sample and self.panels < ENOUGH_TASKS else [True, False]
 
     def _panel(self, panels_first: bool) -> Moved:
         """The cycles in which panels come to L1 again for each tile of rows behind the first: one
@@ -384,10 +385,10 @@ class ProductCost:
         strided = packing == "strided" or packing == "whole"
         moved = self.panel_bytes / self.target.cost.l2_bandwidth
         if packing in ("whole", "flat"):
-            moved += 2 * self.panel_bytes / self.caches.bandwidth(2 * self.panel_bytes)
+            moved += self.caches.moved(2 * self.panel_bytes, 2 * self.panel_bytes).cycles
         if packing == "whole" and self._is_cold(self.panel_bytes):
             # Lines of panels are read before they are written, and again by the first tiles.
-            moved += 2 * self.panel_bytes / self.caches.bandwidth(2 * self.panel_bytes)
+            moved += self.caches.moved(2 * self.panel_bytes, 2 * self.panel_bytes).cycles
             moved += 2 * PIECE * vectors / PACKED_ROWS
         return moved + vectors * (
             LINE_STORED if self.plan.terms > 1 else TRANSPOSED if strided else 1.0
@@ -401,7 +402,8 @@ class ProductCost:
         far = self.result_bytes / self.others > kept_bytes(self.result_row, self.target)
         apart = self.result_row * self.plan.rows >= PAGE and min(self.panels, self.tiles) > 1
         written = 2 * self.result_bytes * (SCATTERED if far and apart and panels_first else 1)
-        moved = self.caches.moved(self.panel_bytes + self.other_bytes + written, all_bytes)
+        whole = Caches(self.target, LINE, 0)  # of all rows, which fall in other sets than a panel's
+        moved = whole.moved(self.panel_bytes + self.other_bytes + written, all_bytes)
         return moved + Moved(self._pieces(), self._waits())
 
     def _waits(self) -> float:

@@ -25,6 +25,7 @@ from weft.compiler.machine.artifact.cache import Cache
 from weft.compiler.machine.artifact.compiler_digest import compiler_digest
 from weft.compiler.machine.artifact.store import cache_key
 from weft.compiler.machine.bindings.names import c_identifier
+from weft.compiler.machine.weights.blob import Hash
 from weft.dialects.budget import Budget
 from weft.dialects.errors import ModelError
 
@@ -43,6 +44,7 @@ _SERIALISED = "SerializeToString"
 
 _LOCATION = b"\x0a\x08location"
 _VALUE = b"\x12"
+_HASHED = 1 << 26
 _LONGEST_PATH = 4096 + 3
 """Bytes that hold the longest path of Linux, and its tag and length."""
 
@@ -164,7 +166,7 @@ def _imported(path: Path) -> list[str]:
     """The hash of a model, and the other files that it names."""
     with _mapped(path) as data:
         hasher = hashlib.sha256()
-        background = threading.Thread(target=hasher.update, args=(data,))
+        background = threading.Thread(target=_hash, args=(hasher, data))
         background.start()
         try:
             locations = external_locations(data)
@@ -175,7 +177,18 @@ def _imported(path: Path) -> list[str]:
 
 def _digest(path: Path) -> list[str]:
     with _mapped(path) as data:
-        return [hashlib.sha256(data).hexdigest()]
+        hasher = hashlib.sha256()
+        _hash(hasher, data)
+        return [hasher.hexdigest()]
+
+
+def _hash(hasher: Hash, data: mmap.mmap | bytes) -> None:
+    """Hashes a file; what was hashed is no memory of this process any more."""
+    with memoryview(data) as whole:
+        for start in range(0, len(whole), _HASHED):
+            hasher.update(whole[start : start + _HASHED])
+            if isinstance(data, mmap.mmap):
+                data.madvise(mmap.MADV_DONTNEED, start, min(_HASHED, len(whole) - start))
 
 
 @contextmanager

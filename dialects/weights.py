@@ -207,7 +207,10 @@ def release_pages(array: Array) -> None:
     mapping = getattr(mapping, "obj", mapping)  # a view of memory has an owner, too
     if not isinstance(mapping, mmap.mmap):
         return
-    origin, _ = byte_bounds(np.frombuffer(mapping, np.uint8))
+    mapped = np.frombuffer(mapping, np.uint8)
+    if mapped.flags.writeable:  # what was written to a copy would be gone
+        return
+    origin, _ = byte_bounds(mapped)
     first, last = (address - origin for address in byte_bounds(array))
     start = first // mmap.PAGESIZE * mmap.PAGESIZE
     mapping.madvise(mmap.MADV_DONTNEED, start, last - start)

@@ -163,7 +163,7 @@ def bind(expr: Expr, values: Sequence[SSAValue]) -> Expr:
     return expr if expr.constant is not None else _bound(expr, tuple(values))
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 12)
 def bind_all(exprs: tuple[Expr, ...], values: tuple[SSAValue, ...]) -> tuple[Expr, ...]:
     """The expressions, each as by `bind`."""
     return tuple(bind(expr, values) for expr in exprs)
@@ -181,7 +181,7 @@ def bound_exprs(op: Operation, formal: tuple[Expr, ...], first: int = 0) -> tupl
     return found
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 12)
 def _bound(expr: Expr, values: tuple[SSAValue, ...]) -> Expr:
     atoms: dict[Atom, Expr] = {
         Operand(position): Expr.atom(value) for position, value in enumerate(values)

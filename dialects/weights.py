@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import mmap
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import permutations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from numpy.lib.array_utils import byte_bounds
 
 from weft.dialects.budget import Budget
 
@@ -193,6 +195,25 @@ def digest_of(array: Array) -> str:
     for block in byte_blocks(array):
         hasher.update(block.data)
     return hasher.hexdigest()
+
+
+def release_pages(array: Array) -> None:
+    """Lets the system take back the memory of an array that a file is mapped to. Its bytes are read
+    again when somebody asks for them; without this all that was ever read is this process's memory.
+    """
+    mapping: Any = array if array.nbytes >= mmap.PAGESIZE else None
+    while isinstance(mapping, np.ndarray):
+        mapping = mapping.base
+    mapping = getattr(mapping, "obj", mapping)  # a view of memory has an owner, too
+    if not isinstance(mapping, mmap.mmap):
+        return
+    mapped = np.frombuffer(mapping, np.uint8)
+    if mapped.flags.writeable:  # what was written to a copy would be gone
+        return
+    origin, _ = byte_bounds(mapped)
+    first, last = (address - origin for address in byte_bounds(array))
+    start = first // mmap.PAGESIZE * mmap.PAGESIZE
+    mapping.madvise(mmap.MADV_DONTNEED, start, last - start)
 
 
 def byte_blocks(array: Array) -> Iterator[Array]:

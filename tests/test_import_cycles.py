@@ -79,7 +79,6 @@ LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
         "weft.autodiff.batching -> weft.compiler.graph.batch.batch",
         "weft.autodiff.derivatives -> weft.compiler.graph.differentiate.cotangents",
         "weft.autodiff.vjp -> weft.compiler.graph.differentiate.cotangents",
-        "weft.compilation -> weft.compiler.driver.pipeline",
         "weft.eager.kernels -> weft.compiler.driver.pipeline",
         "weft.eager.kernels -> weft.eager.graphs",
         "weft.eager.templates -> weft.compiler.graph.differentiate.cotangents",

@@ -25,16 +25,18 @@ from weft.compiler.machine.artifact.cache import Cache
 from weft.compiler.machine.artifact.compiler_digest import compiler_digest
 from weft.compiler.machine.artifact.store import cache_key
 from weft.compiler.machine.bindings.names import c_identifier
+from weft.compiler.machine.weights.blob import Hash
 from weft.dialects.budget import Budget
 from weft.dialects.errors import ModelError
 
 if TYPE_CHECKING:
-    from weft.compiler.driver import deadline, session
+    from weft.compiler.driver import deadline, pipeline, session
     from weft.compiler.driver.extension import Extension
     from weft.compiler.frontend.imported import ImportedModel, Source
     from weft.compiler.frontend.onnx import wire
 else:
     deadline = deferred("weft.compiler.driver.deadline")
+    pipeline = deferred("weft.compiler.driver.pipeline")
     session = deferred("weft.compiler.driver.session")
     wire = deferred("weft.compiler.frontend.onnx.wire")
 
@@ -43,6 +45,7 @@ _SERIALISED = "SerializeToString"
 
 _LOCATION = b"\x0a\x08location"
 _VALUE = b"\x12"
+_HASHED = 1 << 26
 _LONGEST_PATH = 4096 + 3
 """Bytes that hold the longest path of Linux, and its tag and length."""
 
@@ -77,13 +80,11 @@ def compile_cached(
         if found is not None:
             return found
         with fewer_collections(), deadline.deadline(budget):
-            from weft.compiler.driver.pipeline import compile_model
-
             current = session.unwatched(options) if start is None else start()
             current.extensions = tuple(extensions)
             current.store = None if cache is None else CachedKernels(cache)
             current.budget = budget
-            compiled = compile_model(source, options, current)
+            compiled = pipeline.compile_model(source, options, current)
             return cache.keep(key, compiled) if cache and key else compiled
 
 
@@ -161,13 +162,17 @@ def _remembered(path: Path, find: Callable[[Path], list[str]], cache: Cache | No
 
 
 def _imported(path: Path) -> list[str]:
-    """The hash of a model, and the other files that it names."""
+    """The hash of a model, and the other files that it names. While a large one, which nobody has
+    asked for before, is hashed, the compiler is imported, which it mostly needs.
+    """
     with _mapped(path) as data:
         hasher = hashlib.sha256()
-        background = threading.Thread(target=hasher.update, args=(data,))
+        background = threading.Thread(target=_hash, args=(hasher, data))
         background.start()
         try:
             locations = external_locations(data)
+            if len(data) >= _HASHED and background.is_alive():
+                pipeline.compile_model  # noqa: B018  # pyright: ignore[reportUnusedExpression]
         finally:
             background.join()
         return [hasher.hexdigest(), *locations]
@@ -175,7 +180,18 @@ def _imported(path: Path) -> list[str]:
 
 def _digest(path: Path) -> list[str]:
     with _mapped(path) as data:
-        return [hashlib.sha256(data).hexdigest()]
+        hasher = hashlib.sha256()
+        _hash(hasher, data)
+        return [hasher.hexdigest()]
+
+
+def _hash(hasher: Hash, data: mmap.mmap | bytes) -> None:
+    """Hashes a file; what was hashed is no memory of this process any more."""
+    with memoryview(data) as whole:
+        for start in range(0, len(whole), _HASHED):
+            hasher.update(whole[start : start + _HASHED])
+            if isinstance(data, mmap.mmap):
+                data.madvise(mmap.MADV_DONTNEED, start, min(_HASHED, len(whole) - start))
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from weft.dialects.graph import ConstantOp
 from weft.dialects.graph.core.types import F32, F64, type_of
 from weft.dialects.graph.ops.conv import ConvolutionOp
 from weft.dialects.graph.ops.matmul import GemmOp, ProductOp
-from weft.dialects.weights import Array, WeightStore
+from weft.dialects.weights import Array, WeightStore, release_pages
 
 _BLOCK: Final = 1 << 16
 """Elements that are looked at at once."""
@@ -48,7 +48,9 @@ def _flushed(constant: ConstantOp, weights: WeightStore) -> ConstantOp | None:
     if type_of(constant.result).element not in (F32, F64) or weights.varies(name):
         return None
     array = constant.array(weights)
-    if not any(map(_has_subnormals, _blocks(array))):
+    found = any(map(_has_subnormals, _blocks(array)))
+    release_pages(array)
+    if not found:
         return None
     small = _subnormal(array)
     if not array[~small].any():

@@ -16,7 +16,7 @@ from weft.compiler.loop_to_llvm.body import BodyEmitter, Unit
 from weft.compiler.loop_to_llvm.frame import Frame
 from weft.compiler.loop_to_llvm.matrix_product import MatrixProduct
 from weft.compiler.loop_to_llvm.memory.storage import Storage
-from weft.compiler.loop_to_llvm.module_text import module_text
+from weft.compiler.loop_to_llvm.module_text import module_text, take_apart
 from weft.compiler.loop_to_llvm.scalar.elements import I64, POINTER, VOID
 from weft.compiler.target.target import Target
 from weft.dialects.expr import Expr
@@ -78,7 +78,9 @@ def emit_kernel(
     emitter = BodyEmitter(frame, unit, values)
     _emit_body(emitter, kernel)
     emitter.finish()
-    return module_text(module)
+    text = module_text(module)
+    take_apart(module)
+    return text
 
 
 def _emit_body(emitter: BodyEmitter, kernel: KernelOp) -> None:

@@ -27,6 +27,21 @@ def module_text(module: ir.Module) -> str:
     return "\n".join(lines)
 
 
+def take_apart(module: ir.Module) -> None:
+    """Lets go of a module's instructions, which refer to each other: the interpreter would keep them
+    until it looks for cycles.
+    """
+    for function in module.functions:
+        for block in function.blocks:
+            for each in block.instructions:
+                vars(each).clear()
+            block.instructions.clear()
+            block.parent = None
+        function.blocks.clear()
+        function.parent = None
+    module.globals.clear()
+
+
 def _function(function: ir.Function) -> Iterator[str]:
     head: list[str] = []
     function.descr_prototype(head)

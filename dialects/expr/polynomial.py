@@ -239,7 +239,7 @@ class Expr:
             return self
         return self._simplified(_known(self.atoms(), ranges))
 
-    @lru_cache(maxsize=1 << 13)  # noqa: B019  what it keeps are expressions, as the one below does
+    @lru_cache(maxsize=1 << 12)  # noqa: B019  what it keeps are expressions, as the one below does
     def _simplified(self, known: Known) -> Expr:
         ranges = _of_known(known)
         return self._map(lambda atom: _resolve(atom, lambda child: child.simplify(ranges), ranges))
@@ -365,7 +365,7 @@ def _divide(
     return _divided(dividend, divisor, known)
 
 
-@lru_cache(maxsize=1 << 13)
+@lru_cache(maxsize=1 << 12)
 def _divided(dividend: Expr, divisor: Expr, of_atoms: Known) -> tuple[Expr, Expr]:
     if divisor.constant == 0:
         raise WeftError(f"division requires a divisor other than zero, got {dividend} / 0")

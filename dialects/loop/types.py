@@ -194,7 +194,7 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
         printer.print_string(">")
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 12)
 def _address(index: Exprs, layout: Exprs | None, storage: Exprs) -> Expr:
     """The position of an index, which the layout's subscripts are over, in storage."""
     if layout is not None:

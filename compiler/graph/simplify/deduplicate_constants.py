@@ -15,7 +15,7 @@ from xdsl.passes import ModulePass
 
 from weft.dialects.context import weights_of
 from weft.dialects.graph import ConstantOp
-from weft.dialects.weights import SAMPLE, Array, WeightStore
+from weft.dialects.weights import SAMPLE, Array, WeightStore, release_pages
 
 
 class DeduplicateConstantsPass(ModulePass):
@@ -54,4 +54,6 @@ def _sample(array: Array) -> Hashable:
     """What equal bytes have in common: their type, their number, and some of them."""
     positions = np.linspace(0, max(array.size - 1, 0), SAMPLE, dtype=np.int64)
     picked = np.asarray(array[np.unravel_index(positions, array.shape)]) if array.size else array
-    return array.dtype.name, array.size, picked.tobytes()
+    sample = picked.tobytes()
+    release_pages(array)
+    return array.dtype.name, array.size, sample

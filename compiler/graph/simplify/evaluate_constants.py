@@ -22,7 +22,7 @@ from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.op import SEGMENTS
 from weft.dialects.graph.core.types import type_of
 from weft.dialects.graph.reindexing.constant import may_be_replaced
-from weft.dialects.weights import Array, Properties, Recipe, WeightStore
+from weft.dialects.weights import Array, Properties, Recipe, WeightStore, release_pages
 
 
 def constant_of(value: SSAValue, weights: WeightStore) -> ConstantOp | None:
@@ -130,6 +130,8 @@ class _Evaluation(Struct):
         self.weights.budget.spend_bytes(result_bytes(op), op.name)
         given = [self.of(operand).array for operand in op.operands]
         arrays = op.reference(*given)
+        for each in given:
+            release_pages(each)
         views = (each for each in arrays if any(np.may_share_memory(each, one) for one in given))
         self.weights.budget.return_bytes(sum(each.nbytes for each in views))
         if not any(self._varies(operand) for operand in op.operands):

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from weft.compiler.deferred import deferred
-from weft.dialects.weights import BLOCK_BYTES, Array, byte_blocks
+from weft.dialects.weights import BLOCK_BYTES, Array, byte_blocks, release_pages
 
 if TYPE_CHECKING:
     from weft.compiler.machine.weights import lay_out
@@ -101,6 +101,7 @@ class Weights(Struct, frozen=True):
         slicing = None if transform is None else transform.slicing
         if transform is None or slicing is None:
             yield from byte_blocks(array if transform is None else self.prepare(source))
+            release_pages(array)
             return
         array = array.reshape(transform.shape)
         rows = max(1, BLOCK_BYTES // (slicing.elements * array.dtype.itemsize))
@@ -112,6 +113,7 @@ class Weights(Struct, frozen=True):
             target = np.zeros(filled * slicing.elements, array.dtype)
             lay_out.lay_out(part, transform.address, target)
             yield target.view(np.uint8)
+        release_pages(array)
 
     def bytes(self, source: WeightSource) -> int:
         """The size of one weight in bytes."""

@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, cast
 
 import numpy as np
 
 from weft.compiler.deferred import deferred
 from weft.compiler.machine.weights.blob import LARGE, HashingFile, WeightBlob
 from weft.compiler.machine.weights.prepare import ALIGNMENT, WeightSource
-from weft.dialects.weights import Array
+from weft.dialects.weights import Array, release_pages
 
 if TYPE_CHECKING:
     from concurrent import futures
 else:
     futures = deferred("concurrent.futures")
+
+
+_STORED: Final = 1 << 26
+"""Bytes of stored weights that are in memory at a time."""
 
 
 class PreparedWeights(Protocol):
@@ -84,7 +88,11 @@ def weight_offsets(weights: PreparedWeights) -> list[int]:
 
 def _write_weights(weights: PreparedWeights, out: BinaryIO) -> None:
     if weights.whole is not None:
-        out.write(weights.whole)
+        stored = np.frombuffer(weights.whole, np.uint8)
+        for start in range(0, stored.size, _STORED):
+            part = stored[start : start + _STORED]
+            out.write(part.data)
+            release_pages(part)
         return
     pieces = _all_pieces(weights)
     size = sum(weights.bytes(source) for source in weights.sources)

@@ -466,13 +466,26 @@ builtin.module attributes {weft.target = "sapphirerapids"} {
 
 // -----
 
-// One tile of rows reads each panel once, in the order in which it lies: nothing comes ahead.
+// One tile of rows reads each panel once, in the order in which it lies. Where a line takes as long as 12 products, nothing comes ahead.
 // CHECK-LABEL: loop.kernel @matmul_
 // CHECK-NOT: loop.prefetch
 func.func @main(%x: !graph.tensor<[6, 128], f32>) -> !graph.tensor<[6, 2048], f32> {
   %w = graph.constant {key = "w", shape = #graph.shape<[128, 2048]>, element = f32} : () -> !graph.tensor<[128, 2048], f32>
   %y = graph.matmul %x, %w : (!graph.tensor<[6, 128], f32>, !graph.tensor<[128, 2048], f32>) -> !graph.tensor<[6, 2048], f32>
   func.return %y : !graph.tensor<[6, 2048], f32>
+}
+
+// -----
+
+// Where it takes half as long, the prefetcher is late.
+// CHECK-LABEL: loop.kernel @matmul_
+// CHECK: loop.prefetch %a1
+builtin.module attributes {weft.target = "sapphirerapids"} {
+  func.func @main(%x: !graph.tensor<[8, 768], f32>) -> !graph.tensor<[8, 1024], f32> {
+    %w = graph.constant {key = "w", shape = #graph.shape<[768, 1024]>, element = f32} : () -> !graph.tensor<[768, 1024], f32>
+    %y = graph.matmul %x, %w : (!graph.tensor<[8, 768], f32>, !graph.tensor<[768, 1024], f32>) -> !graph.tensor<[8, 1024], f32>
+    func.return %y : !graph.tensor<[8, 1024], f32>
+  }
 }
 
 // -----

@@ -29,7 +29,7 @@ from weft.compiler.loop.schedules.gemm.tile_params import (
 )
 from weft.compiler.loop.schedules.gemm.views import View
 from weft.compiler.loop.schedules.parallel_loops import ENOUGH_TASKS
-from weft.compiler.target.target import PAGE, Target
+from weft.compiler.target.target import LINE, PAGE, Target
 
 WIDENED_USES = 64
 """Uses of each element that pay for a copy of an operand in a wider type."""
@@ -413,7 +413,8 @@ class _Choice:
         in_panels = by_thread or packing == "stored" or not self._panel.is_row_major
         if not in_panels or self._panel.computed_bits != self._panel.bits:
             return False
-        if self.rows and not LEAST_HIDING <= self.rows <= MOST_TILES * self.params.rows:
+        fewest = LEAST_HIDING if self.target.vector_bytes == LINE else 2 * self.params.rows
+        if self.rows and not fewest <= self.rows <= MOST_TILES * self.params.rows:
             return False
         bytes = self._bytes_of_panels(packing)
         return 4 * bytes // panels <= self.target.l2_bytes <= 4 * bytes

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from abc import ABCMeta
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from io import StringIO
 from types import GenericAlias
 from typing import Any, Final
 
 from xdsl import irdl
 from xdsl.dialects.builtin import UnregisteredOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, SSAValues
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, SSAValues, TypeAttribute
 from xdsl.irdl import AttrConstraint
 from xdsl.irdl.operations import (
     BaseAccessor,
@@ -84,7 +84,8 @@ def _tell_quickly(abstract: type[Any]) -> None:
 
 class _TextPrinter(Printer):
     """Counts no columns within a line: nothing points at what an operation prints. Operations of a
-    class with a format of its own, without a scope, print as by xDSL's in fewer steps.
+    class with a format of its own, without a scope, and regions of a block without a label print
+    as by xDSL's in fewer steps; a type is printed once.
     """
 
     def __init__(self, stream: StringIO):
@@ -101,6 +102,40 @@ class _TextPrinter(Printer):
         columns = (self._indent if indent is None else indent) * self.indent_num_spaces
         self._write("\n" + " " * columns)
 
+    def print_attribute(self, attribute: Attribute) -> None:
+        if isinstance(attribute, TypeAttribute):
+            self._write(_type_text(attribute))
+        else:
+            super().print_attribute(attribute)
+
+    def print_region(
+        self,
+        region: Region,
+        print_entry_block_args: bool = True,
+        print_empty_block: bool = True,
+        print_block_terminators: bool = True,
+    ) -> None:
+        block = region.first_block
+        if (
+            block is None
+            or block.next_block is not None
+            or (print_entry_block_args and block.args)
+            or (print_empty_block and block.is_empty)
+            or not print_block_terminators
+        ):
+            super().print_region(
+                region, print_entry_block_args, print_empty_block, print_block_terminators
+            )
+            return
+        self._write("{")
+        self._indent += 1
+        for op in block.ops:
+            self._print_new_line()
+            self.print_op(op)
+        self._indent -= 1
+        self._print_new_line()
+        self._write("}")
+
     def print_op(self, op: Operation) -> None:
         if not _is_plain(type(op)):
             super().print_op(op)
@@ -109,6 +144,15 @@ class _TextPrinter(Printer):
             self._print_results(op)
         self._write(op.name)
         op.print(self)
+
+
+@lru_cache(maxsize=1 << 12)
+def _type_text(attribute: TypeAttribute) -> str:
+    """What a type prints as, wherever it does."""
+    stream = StringIO()
+    printer = _TextPrinter(stream)
+    Printer.print_attribute(printer, attribute)
+    return stream.getvalue()
 
 
 @cache

@@ -87,9 +87,9 @@ class KernelTask(Struct, frozen=True):
         code = self.compile_kernel(kernel)
         return replace(code, seconds=seconds | dict(code.seconds))
 
-    def compile_kernel(self, kernel: KernelOp) -> KernelCode:
+    def compile_kernel(self, kernel: KernelOp, *, is_read: bool = True) -> KernelCode:
         """Schedules, emits and compiles the kernel of the text, which is a scheduled one with a
-        summary afterwards.
+        summary afterwards; its text is in the result where that `is_read`.
         """
         parsed = time.perf_counter()
         target, options = self.target, self.options
@@ -100,7 +100,7 @@ class KernelTask(Struct, frozen=True):
                 recorded=seen is not None, naive=partial(parse_kernel, self.text),
             )  # fmt: skip
         summarize_body(kernel)
-        text = str(kernel if self.keep_texts else kernel_summary(kernel))
+        text = self._text_of(kernel) if is_read else ""
         done = time.perf_counter()
         prove_claims(kernel)
         proved = time.perf_counter()
@@ -122,6 +122,10 @@ class KernelTask(Struct, frozen=True):
         shown = ir if self.keep_texts else None
         texts = None if seen is None else seen.texts(scheduled, ir, target, level_of(kernel))
         return KernelCode(code, text, scheduled.used, scheduled.refused, shown, seconds, texts)
+
+    def _text_of(self, kernel: KernelOp) -> str:
+        """What others read of a scheduled kernel."""
+        return str(kernel if self.keep_texts else kernel_summary(kernel))
 
     @property
     def cost(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,9 +24,14 @@ from weft.compiler.loop_to_llvm.runtime import Level
 from weft.compiler.loop_to_llvm.runtime.standalone import is_standalone
 from weft.compiler.machine.codegen.code_generator import CODEGEN_LEVEL, PROGRAM_LEVEL
 from weft.compiler.machine.codegen.object_code import compile_object
-from weft.compiler.machine.codegen.prebuilt import find_prebuilt, prebuilt_key, write_prebuilt
+from weft.compiler.machine.codegen.prebuilt import (
+    digest_of,
+    find_prebuilt,
+    prebuilt_key,
+    write_prebuilt,
+)
 from weft.compiler.machine.elf.rename_symbols import ANY_PREFIX, rename_symbols
-from weft.compiler.machine.python.fast_call import write_prebuilt_entry
+from weft.compiler.machine.python.fast_call import entry_code
 from weft.compiler.target.arm import AARCH64
 from weft.compiler.target.features import baseline, feature_groups
 from weft.compiler.target.target import Target
@@ -35,9 +40,9 @@ from weft.compiler.version import VERSION
 
 if TYPE_CHECKING:
     from weft.compiler.driver.compile_kernels import KernelStore
-    from weft.compiler.machine.pjrt import code as plugin
+    from weft.compiler.machine.pjrt import plugin
 else:
-    plugin = deferred("weft.compiler.machine.pjrt.code")
+    plugin = deferred("weft.compiler.machine.pjrt.plugin")
 
 _MOST_OBJECTS: Final = 64
 
@@ -107,7 +112,7 @@ class RunTimeTask(Struct, frozen=True):
         write_prebuilt(*self._key(), self.compile_anew())
 
     def _key(self) -> tuple[str, str]:
-        return f"run_time.{self.target.triple}", prebuilt_key([self.keys[0], _digest_of(_SOURCES)])
+        return f"run_time.{self.target.triple}", prebuilt_key([self.keys[0], digest_of(_SOURCES)])
 
     def remember(self, code: bytes) -> None:
         """Keeps the object for other models of this process."""
@@ -135,11 +140,6 @@ _renamed = lru_cache(maxsize=8)(rename_symbols)
 
 
 _OBJECTS: Final[dict[RunTimeTask, bytes]] = {}
-
-
-@cache
-def _digest_of(sources: tuple[Path, ...]) -> str:
-    return prebuilt_key((), sources)
 
 
 def common_task(options: Options) -> RunTimeTask:
@@ -172,9 +172,9 @@ def write_prebuilt_objects() -> None:
     """
     for target in _PREBUILT:
         RunTimeTask(target, ANY_PREFIX).write_prebuilt()
-        plugin.write_prebuilt_plugin(target)
+        plugin.plugin_code(target).write()
         for tensors in (False, True):
-            write_prebuilt_entry(target, tensors=tensors)
+            entry_code(target, tensors=tensors).write()
 
 
 def identity(options: Options) -> dict[str, object]:

@@ -120,7 +120,10 @@ class CompiledKernels(Struct):
         ]  # fmt: skip
         count = len(tasks) + len(overlapped)
         pairs = zip(tasks, kernels.values(), strict=True)
-        here = [partial(task.compile_kernel, kernel) for task, kernel in pairs]
+        here = [
+            partial(task.compile_kernel, kernel, is_read=dumps or not task.brief)
+            for task, kernel in pairs
+        ]
         codes = self.compiler.compile(
             [*tasks, *overlapped],
             lambda done: session.on_stage("compile", done, count),

@@ -177,8 +177,7 @@ def _kernel_compiler(graphs: Sequence[ModuleOp], session: Session) -> Generator[
     few that no worker would start.
     """
     store = session.store if session.observer is None else None  # who looks wants all of it
-    groups = _group_keys(graphs, session.options)
-    asked = groups if len(groups) >= KERNELS_PER_WORKER else []
+    asked = _group_keys(graphs, session.options)
     new = [each for each in asked if store is None or store.find_kernel(each) is None]
     with kernel_compiler(len(new), session.cores, store) as compiler:
         yield compiler
@@ -256,26 +255,29 @@ def naive_kernels(source: Source, options: Options) -> dict[str, str]:
 
 def _group_keys(graphs: Sequence[ModuleOp], options: Options) -> list[str]:
     """Keys of what will become kernels: one for all groups of operators, or operators on their own,
-    that are alike, and for each processor and way to lower them.
+    that are alike, and for each processor and way to lower them; none for so few that no worker has
+    a use for them.
     """
     functions = (op for graph in graphs for op in graph.ops if isinstance(op, FuncOp))
     ops = (op for function in functions for op in function.body.block.ops if op.results)
+    computing = [op for op in ops if not isinstance(op, (ConstantOp, ReshapeOp))]
+    levels = options.levels()
+    if len(computing) * len(levels) < KERNELS_PER_WORKER:
+        return []
     groups = dict.fromkeys(
         repr(op.structure)
         if isinstance(op, FusedOp)
         else repr((op.name, sorted(op.properties.items()), op.operand_types, op.result_types))
-        for op in ops
-        if not isinstance(op, (ConstantOp, ReshapeOp))
+        for op in computing
     )
-    targets = [
-        (each.target.triple, each.target.cpu, each.target.features) for each in options.levels()
-    ]
-    texts = (
+    targets = [(each.target.triple, each.target.cpu, each.target.features) for each in levels]
+    texts = [
         f"{target} {options.strict_fp} {options.naive} {each}"
         for target in targets
         for each in groups
-    )
-    return [hashlib.sha256(each.encode()).hexdigest() for each in texts]
+    ]
+    few = len(texts) < KERNELS_PER_WORKER
+    return [] if few else [hashlib.sha256(each.encode()).hexdigest() for each in texts]
 
 
 def optimize_graph(module: ModuleOp, context: WeftContext, session: Session) -> None:

@@ -13,8 +13,17 @@ from typing import Any
 import numpy as np
 
 from weft.compiler.frontend.stablehlo.platform import PLATFORM
-from weft.compiler.machine.pjrt.code import API, ERROR, SET_COPY, TABLE_OFFSET, load_plugin
-from weft.compiler.machine.pjrt.declarations import ARGUMENTS, FUNCTIONS, OBJECTS
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.machine.pjrt.declarations import (
+    API,
+    ARGUMENTS,
+    ERROR,
+    FUNCTIONS,
+    OBJECTS,
+    SET_COPY,
+    TABLE_OFFSET,
+)
+from weft.compiler.machine.pjrt.plugin import plugin_code
 from weft.compiler.version import VERSION
 from weft.dialects.errors import InputError, UnsupportedError, WeftError
 from weft.jax_plugin.program import Program, compile_program
@@ -30,7 +39,7 @@ class Client:
     """The plugin's functions, its device, and the programs that it has compiled."""
 
     def __init__(self) -> None:
-        self._code = load_plugin()
+        self._code = plugin_code(host_target(calibrated=False)).load()
         get_api: Any = ctypes.CFUNCTYPE(ctypes.c_void_p)(self._code.address(API))
         self.api: int = get_api()
         self._new_error: Any = ctypes.CFUNCTYPE(

@@ -23,6 +23,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
+import msgspec
+
 from weft.compiler.machine.artifact.artifact import Compiled
 from weft.compiler.machine.artifact.replace_file import replacing
 from weft.compiler.machine.artifact.signature import Signature
@@ -171,7 +173,7 @@ def compiled_of(
 
 def _write(compiled: Compiled, out: BinaryIO) -> None:
     """Streams an entry; its digests are filled in when all is written."""
-    head = json.dumps(description(compiled)).encode()
+    head = msgspec.json.encode(description(compiled))
     size = _FRONT.size + len(head) + sum(map(len, compiled.objects.values()))
     padding = -size % ALIGNMENT
     sizes = len(head), size + padding

@@ -10,6 +10,7 @@ import weakref
 from _ctypes import dlclose
 from collections.abc import Sequence
 from itertools import count
+from typing import BinaryIO
 
 from weft.compiler.machine.elf import records as elf
 from weft.compiler.machine.elf.link import Given, WeightBlob, link_shared, read_objects
@@ -50,18 +51,44 @@ def load_objects(
     Raises ArtifactError where objects contradict each other or need a symbol that neither they nor
     libc have.
     """
+    names = _visible(objects) if exports is None else exports
+    with _file_in_memory() as out:
+        link_image(objects, names, out, weights=weights)
+        return _loaded_from(out)
+
+
+def link_image(
+    objects: Sequence[Given],
+    exports: Sequence[str],
+    out: BinaryIO,
+    *,
+    weights: Sequence[WeightBlob] = (),
+) -> None:
+    """Links object files to what `load_image` loads."""
+    link_shared(
+        objects, soname="weft.so", exports=exports, weights=weights, loaded_here=True, out=out
+    )
+
+
+def load_image(image: bytes) -> LoadedCode:
+    """The code of what `link_image` wrote."""
+    with _file_in_memory() as out:
+        out.write(image)
+        return _loaded_from(out)
+
+
+def _file_in_memory() -> BinaryIO:
     if not hasattr(os, "memfd_create"):
         raise UnsupportedError("loading code requires Linux, got a system without memfd_create")
-    with os.fdopen(os.memfd_create("weft"), "wb") as out:
-        names = _visible(objects) if exports is None else exports
-        link_shared(
-            objects, soname="weft.so", exports=names, weights=weights, loaded_here=True, out=out
-        )
-        out.flush()
-        try:
-            return load_library(out.fileno())
-        except OSError as error:
-            raise ArtifactError(f"loading code requires resolvable symbols, got {error}") from error
+    return os.fdopen(os.memfd_create("weft"), "wb")
+
+
+def _loaded_from(out: BinaryIO) -> LoadedCode:
+    out.flush()
+    try:
+        return load_library(out.fileno())
+    except OSError as error:
+        raise ArtifactError(f"loading code requires resolvable symbols, got {error}") from error
 
 
 def load_library(descriptor: int) -> LoadedCode:

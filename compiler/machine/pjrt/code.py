@@ -1,5 +1,4 @@
-"""The plugin's functions as one module of LLVM IR, and that module as a shared object in this
-process.
+"""The plugin's functions as one module of LLVM IR.
 
 Functions that read members of an object are generated from the declarations; those that are
 written neither here nor by Python return an error that says so. The text of the others has three
@@ -14,41 +13,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import partial
 from string import Template
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from weft.compiler.deferred import deferred
-from weft.compiler.machine.codegen.host import host_target
-from weft.compiler.machine.codegen.jit import LoadedCode, load_objects
-from weft.compiler.machine.codegen.prebuilt import object_of, prebuilt_key, write_prebuilt
 from weft.compiler.machine.pjrt.buffers import BUFFERS_IR
 from weft.compiler.machine.pjrt.declarations import (
+    API,
     ARGUMENTS,
+    ERROR,
     FUNCTIONS,
     MAJOR,
     MINOR,
     OBJECTS,
     READERS,
+    SET_COPY,
+    TABLE_OFFSET,
     Layout,
 )
 from weft.compiler.machine.pjrt.execute import EXECUTE_IR
 from weft.compiler.machine.pjrt.transfers import TRANSFERS_IR
 from weft.compiler.machine.python.entry_memory import MEMORY_IR, PLACEHOLDERS, SPARE_BYTES
 from weft.compiler.target.target import Target
-
-if TYPE_CHECKING:
-    from weft.compiler.machine.codegen import object_code
-    from weft.compiler.target import features
-else:
-    object_code = deferred("weft.compiler.machine.codegen.object_code")
-    features = deferred("weft.compiler.target.features")
-
-API: Final = "GetPjrtApi"
-ERROR: Final = "weft_pjrt_error"
-SET_COPY: Final = "weft_pjrt_set_copy"
-TABLE_OFFSET: Final = 40
-"""Of the first function in the table, behind its size, extensions and version."""
 
 UNIMPLEMENTED: Final = 12
 _PLAIN: Final = "noinline optnone"
@@ -94,30 +79,6 @@ def plugin_ir(target: Target) -> str:
     parts += [_unimplemented(name) for name in FUNCTIONS if name not in done]
     parts += [_api()]
     return f'target triple = "{target.triple}"\n\n' + _expanded("\n".join(parts))
-
-
-def load_plugin() -> LoadedCode:
-    """The functions in this process: the table, what makes an error, and where Python's copy of
-    strided elements is noted.
-    """
-    target = host_target(calibrated=False)
-    text = plugin_ir(target)
-    code = object_of(_prebuilt_name(target), text, partial(_compile, text, target))
-    return load_objects([code], [API, ERROR, SET_COPY])
-
-
-def write_prebuilt_plugin(target: Target) -> None:
-    """Has the plugin come with weft for an architecture."""
-    text = plugin_ir(target)
-    write_prebuilt(_prebuilt_name(target), prebuilt_key([text]), _compile(text, target))
-
-
-def _compile(text: str, target: Target) -> bytes:
-    return object_code.compile_object(text, features.baseline(target))
-
-
-def _prebuilt_name(target: Target) -> str:
-    return f"weft_pjrt.{target.triple}"
 
 
 class _Members(Template):

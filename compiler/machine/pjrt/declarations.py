@@ -13,6 +13,16 @@ MAJOR: Final = 0
 MINOR: Final = 100
 """The version that the plugin speaks; callers of later ones read no function behind it."""
 
+API: Final = "GetPjrtApi"
+ERROR: Final = "weft_pjrt_error"
+SET_COPY: Final = "weft_pjrt_set_copy"
+"""What the plugin exports: the table, what makes an error, and where Python's copy of strided
+elements is noted.
+"""
+
+TABLE_OFFSET: Final = 40
+"""Of the first function in the table, behind its size, extensions and version."""
+
 _TYPES: Final[dict[str, tuple[Any, str]]] = {
     "p": (ctypes.c_void_p, "ptr"),
     "q": (ctypes.c_int64, "i64"),

@@ -25,8 +25,8 @@ from weft.compiler.deferred import deferred
 from weft.compiler.machine.artifact.dims import Program, depth_of, program_of
 from weft.compiler.machine.artifact.signature import Signature, TensorSpec
 from weft.compiler.machine.codegen.host import host_target
-from weft.compiler.machine.codegen.jit import LoadedCode, load_objects
-from weft.compiler.machine.codegen.prebuilt import object_of, prebuilt_key, write_prebuilt
+from weft.compiler.machine.codegen.jit import LoadedCode
+from weft.compiler.machine.codegen.prebuilt import OwnCode
 from weft.compiler.machine.python.communication import REACHED
 from weft.compiler.machine.python.entry import (
     DENSE_FLAGS,
@@ -374,33 +374,25 @@ def _method(*, tensors: bool = False) -> _Method | None:
 
 @cache
 def _entry_code() -> LoadedCode:
-    return _load([ENTRY, ALLOCATE, CLEARED, RESIZE, RELEASE, POLL], tensors=False)
+    return entry_code(host_target(calibrated=False), tensors=False).load()
 
 
 @cache
 def _tensor_code() -> LoadedCode:
-    return _load([TENSOR_ENTRY], tensors=True)
+    return entry_code(host_target(calibrated=False), tensors=True).load()
 
 
-def _load(exports: list[str], *, tensors: bool) -> LoadedCode:
-    target = host_target(calibrated=False)
-    text, name = entry_ir(target, tensors=tensors), _prebuilt_name(target, tensors=tensors)
+def entry_code(target: Target, *, tensors: bool) -> OwnCode:
+    """The entry for arrays, or that for tensors, on an architecture."""
+    name = TENSOR_ENTRY if tensors else ENTRY
+    exports = (name,) if tensors else (name, ALLOCATE, CLEARED, RESIZE, RELEASE, POLL)
+    text = entry_ir(target, tensors=tensors)
     compiled = partial(_compile, text, target)
-    return load_objects([object_of(name, text, compiled)], exports)
+    return OwnCode(f"{name}.{target.triple}", exports, (text,), (), compiled)
 
 
 def _compile(text: str, target: Target) -> bytes:
     return object_code.compile_object(text, features.baseline(target))
-
-
-def write_prebuilt_entry(target: Target, *, tensors: bool) -> None:
-    """Has the entry for arrays, or that for tensors, come with weft for an architecture."""
-    text, name = entry_ir(target, tensors=tensors), _prebuilt_name(target, tensors=tensors)
-    write_prebuilt(name, prebuilt_key([text]), _compile(text, target))
-
-
-def _prebuilt_name(target: Target, *, tensors: bool) -> str:
-    return f"{TENSOR_ENTRY if tensors else ENTRY}.{target.triple}"
 
 
 def _is_known() -> bool:

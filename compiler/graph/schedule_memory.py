@@ -3,13 +3,14 @@
     a, b, ..., z, sum(a) -> s      ->      a, sum(a) -> s, b, ..., z
 
 A weight's gradient is one: it is read for the update of the weight alone, at the end, and what it
-is computed from would be kept until then.
+is computed from would be kept until then. What may take the memory of a donated input runs behind
+everything that reads that input, so that it does.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -21,6 +22,7 @@ from weft.compiler.graph.differentiate.residuals import nominal_bytes
 from weft.compiler.graph.simplify.cse_dce import own_sizes
 from weft.dialects.graph import ConstantOp, FusedOp, GraphOp
 from weft.dialects.graph.regions.control import defined_sizes
+from weft.dialects.loop.program import donated_pairs
 
 
 class ScheduleMemoryPass(ModulePass):
@@ -31,7 +33,7 @@ class ScheduleMemoryPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.ops:
             if isinstance(function, FuncOp):
-                order(function.body.block)
+                order(function.body.block, donated_pairs(function))
 
 
 class _Position:
@@ -69,8 +71,9 @@ class _Position:
         return index
 
 
-def order(block: Block) -> None:
-    """Moves operators up, from the first on."""
+def order(block: Block, donated: Sequence[tuple[int, int]] = ()) -> None:
+    """Moves operators up, from the first on; `donated` are places of arguments and of results."""
+    readers = _readers_of_donated(block, donated)
     top = _Position(None, 0)
     positions = {op: _Position(top, number) for number, op in enumerate(block.ops)}
     definers = {name: op for op in block.ops for name in defined_sizes(op)}
@@ -80,7 +83,9 @@ def order(block: Block) -> None:
         later.subtract(op.operands)
         if not isinstance(op, FusedOp | GraphOp) or isinstance(op, ConstantOp):
             continue
-        latest = max(_needed(op, definers), key=lambda each: positions[each], default=None)
+        earlier = [each for each in readers.get(op, ()) if positions[each] < positions[op]]
+        needed = [*_needed(op, definers), *earlier]
+        latest = max(needed, key=lambda each: positions[each], default=None)
         if latest is None or _freed(op, later) <= _taken(op):
             continue
         moved = followers.setdefault(latest, [])
@@ -90,6 +95,23 @@ def order(block: Block) -> None:
             block.insert_op_after(op, last)
         moved.append(op)
         positions[op] = _Position(positions[latest], len(moved))
+
+
+def _readers_of_donated(
+    block: Block, donated: Sequence[tuple[int, int]]
+) -> dict[Operation, list[Operation]]:
+    """By operator whose result may take a donated input's memory, the others that read it."""
+    readers: dict[Operation, list[Operation]] = {}
+    last = block.last_op
+    assert last is not None, "a function returns"
+    for source, target in donated:
+        writer = last.operands[target].owner
+        if not isinstance(writer, Operation):
+            continue
+        users = {block.find_ancestor_op_in_block(use.operation) for use in block.args[source].uses}
+        found = [each for each in users if each not in (None, writer, last)]
+        readers.setdefault(writer, []).extend(found)
+    return readers
 
 
 def _needed(op: Operation, definers: Mapping[str, Operation]) -> list[Operation]:

@@ -39,3 +39,22 @@ func.func @stays(%x: !graph.tensor<[n], f32>, %k: !graph.tensor<[], i64>) -> (!g
   %f = graph.reshape %e {shape = #graph.shape<[]>} : (!graph.tensor<[1], f32>) -> !graph.tensor<[], f32>
   func.return %s, %d, %f : !graph.tensor<[], f32>, !graph.tensor<[n], f32>, !graph.tensor<[], f32>
 }
+
+// -----
+
+// What may take a donated input's memory frees more than it takes, but waits until nothing else reads that input; what nothing was donated for does not wait.
+// CHECK-LABEL: func.func @donated
+// CHECK: %e = graph.cos
+// CHECK-NEXT: %v2 = graph.reduce_sum %e
+// CHECK-NEXT: %b = graph.add %x, %w
+// CHECK-NEXT: %w2 = graph.reduce_sum %a
+// CHECK-NEXT: %c = graph.sin
+func.func @donated(%x: !graph.tensor<[8, 8], f32>, %w: !graph.tensor<[8], f32>) -> (!graph.tensor<[8, 8], f32>, !graph.tensor<[8], f32>, !graph.tensor<[8], f32>) attributes {donated = [[#builtin.int<1>, #builtin.int<1>]]} {
+  %a = graph.exp %x : (!graph.tensor<[8, 8], f32>) -> !graph.tensor<[8, 8], f32>
+  %e = graph.cos %x : (!graph.tensor<[8, 8], f32>) -> !graph.tensor<[8, 8], f32>
+  %b = graph.add %x, %w : (!graph.tensor<[8, 8], f32>, !graph.tensor<[8], f32>) -> !graph.tensor<[8, 8], f32>
+  %c = graph.sin %b : (!graph.tensor<[8, 8], f32>) -> !graph.tensor<[8, 8], f32>
+  %w2 = graph.reduce_sum %a {axes = array<i64: 0>, keepdims = false} : (!graph.tensor<[8, 8], f32>) -> !graph.tensor<[8], f32>
+  %v2 = graph.reduce_sum %e {axes = array<i64: 0>, keepdims = false} : (!graph.tensor<[8, 8], f32>) -> !graph.tensor<[8], f32>
+  func.return %c, %w2, %v2 : !graph.tensor<[8, 8], f32>, !graph.tensor<[8], f32>, !graph.tensor<[8], f32>
+}

@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 from xdsl.utils.hints import isa
 
 from weft.dialects.expr import Expr
-from weft.dialects.loop.ops import AccessOp, LoadOp, StoreOp, enclosing_loops
+from weft.dialects.loop.ops import AccessOp, LoadOp, PrefetchOp, StoreOp, enclosing_loops
 from weft.dialects.loop.program import IN_PLACE, KernelOp
 from weft.dialects.loop.types import buffer_type_of
 
@@ -49,8 +49,8 @@ def in_place_arguments(kernel: KernelOp) -> list[InPlace]:
 
 
 def _accesses(value: SSAValue, op_class: type[AccessOp]) -> list[AccessOp] | None:
-    """The loads or stores of a buffer; None where anything else uses it."""
-    users = [use.operation for use in value.uses]
+    """The loads or stores of a buffer; None where anything but prefetches uses it as well."""
+    users = [use.operation for use in value.uses if not isinstance(use.operation, PrefetchOp)]
     if not all(isinstance(user, AccessOp) for user in users):
         return None
     return [user for user in users if isinstance(user, op_class)]

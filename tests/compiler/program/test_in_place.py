@@ -41,6 +41,12 @@ def test_main_loop_and_remainder_go_in_place():
     assert pairs_of(main + NEGATE.format(n=1, count=2, index="%i + 6")) == [(0, 1)]
 
 
+def test_prefetched_results_and_operands_go_in_place():
+    body = NEGATE.format(n=0, count=8, index="%i")
+    ahead = "loop.prefetch %x[%i + 4] : T\n  loop.prefetch %y[%i + 4] : T\n  %v0 ="
+    assert pairs_of(body.replace("%v0 =", ahead, 1)) == [(0, 1)]
+
+
 def test_a_result_that_is_filled_first_does_not_go_in_place():
     """W1: stores in blocks without a load."""
     assert pairs_of(FILL + NEGATE.format(n=0, count=8, index="%i")) == []

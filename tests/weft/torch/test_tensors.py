@@ -196,3 +196,18 @@ def test_windows_that_stick_out_of_sizes_that_vary():
         x = torch.randn(2, 3, size, requires_grad=True)
         found, wanted = (torch.autograd.grad(f(x).sin().sum(), x)[0] for f in (fast, pooled))
         torch.testing.assert_close(found, wanted)
+
+
+@pytest.mark.parametrize(
+    "padded",
+    [
+        lambda x: nn.functional.pad(x, (3, 2, 0, 1), mode="reflect"),
+        lambda x: nn.functional.pad(x, (3, -1, 1, 0), mode="replicate"),
+    ],
+)
+def test_borders_of_sizes_that_vary(padded):
+    fast = compiled(padded, dynamic=True)
+    for size in (5, 6):
+        x = torch.randn(1, 2, size, size + 1, requires_grad=True)
+        found, wanted = (torch.autograd.grad(f(x).sin().sum(), x)[0] for f in (fast, padded))
+        torch.testing.assert_close(found, wanted)

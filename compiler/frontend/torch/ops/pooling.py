@@ -219,18 +219,18 @@ def _repeated_backward(
 ) -> Term:
     """The same by the matrices that repeat elements of each axis."""
     for at in range(len(padding) // 2):
-        before, behind = only_static([Expr.of(each) for each in padding[2 * at : 2 * at + 2]], mode)
+        before, behind = map(Expr.of, padding[2 * at : 2 * at + 2])
         axis = len(x.shape) - 1 - at
-        (size,) = only_static([x.shape[axis]], "padding")
-        places = np.arange(-before, size + behind)
+        size = x.shape[axis]
+        places = counted(b, size + before + behind) - size_term(b, before, I64)
+        last = size_term(b, size, I64) - 1
         if mode == "edge":
-            places = places.clip(0, max(size - 1, 0))
+            places = places.maximum(0).minimum(last.maximum(0))
         else:
-            places = np.abs(places)
-            places = np.where(places >= size, 2 * (size - 1) - places, places)
-        matrix = np.zeros((size, len(places)))
-        matrix[places, np.arange(len(places))] = 1
-        dy = along(dy, axis, dy.of(b.constant_of(matrix, dy.type.element)))
+            places = places.maximum(-places)
+            places = (places > last).where(last * 2 - places, places)
+        repeats = counted(b, size).insert(1).equals(places.insert(0))
+        dy = along(dy, axis, repeats.cast(dy.type.element))
     return dy
 
 

@@ -14,6 +14,9 @@ from weft.compiler.target.target import LINE, PAGE, Target
 FULL = 0.75
 """The share of a cache that keeps what is read again: the rest is in the way of other lines."""
 
+SHARE_OF_WEIGHTS = 0.125
+"""Of L2, from which on a weight may be in memory when it is needed again."""
+
 CONFLICTS = 4
 """Times over that the rows of a panel fill their sets of L1 before packing it pays."""
 
@@ -72,6 +75,15 @@ class Caches:
         if self._step == 0:
             return size
         return size * self._row / max(self._row, gcd(self._step, size // associativity))
+
+
+def may_be_cold(problem: Problem, target: Target) -> bool:
+    """Whether a call may find a factor in memory: one that each call gives and that is larger than
+    what L2 keeps, where others have used the last cache since, or a weight that is no small part of
+    L2, since when all other weights were read.
+    """
+    least = {False: FULL * target.l2_bytes, True: SHARE_OF_WEIGHTS * target.l2_bytes}
+    return any(each.bytes > least[each.is_weight] for each in problem.factors)
 
 
 def crossed(step: int) -> float:

@@ -32,7 +32,8 @@ def multiply(left: Range, right: Range) -> Range:
         return _scale(left, c)
     if a is not None and c is not None and a >= 0 and c >= 0:
         return a * c, None if b is None or d is None else b * d
-    if b is not None and b <= 0 and c is not None and c >= 0:
+    known = (c is not None and c >= 0) or (d is not None and d <= 0)
+    if known and b is not None and b <= 0:
         high, low = multiply((-b, None if a is None else -a), right)
         return None if low is None else -low, None if high is None else -high
     if d is not None and d <= 0 and a is not None and a >= 0:

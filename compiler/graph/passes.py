@@ -38,6 +38,7 @@ from weft.compiler.graph.simplify.unify_sizes import UnifySizesPass
 from weft.compiler.graph.split_systems import SplitSystemsPass
 from weft.compiler.graph.split_taps import SplitTapsPass
 from weft.compiler.graph.store_literals import StoreLiteralsPass
+from weft.compiler.graph.unfold_convolutions import UnfoldConvolutionsPass
 from weft.compiler.graph.unroll_elementwise import UnrollElementwisePass
 from weft.compiler.graph.widen_halves import WidenHalvesPass
 from weft.compiler.graph.winograd import WinogradPass
@@ -85,6 +86,7 @@ GROUPING_PASSES: tuple[type[ModulePass], ...] = (
     FuseMatmulsPass,  # biases stand right behind their products now
     SplitTapsPass,  # on filters that normalisations are folded into; not with strict_fp
     WinogradPass,  # on filters that normalisations are folded into; not with strict_fp
+    UnfoldConvolutionsPass,  # those that are left
     FuseAttentionPass,  # before parts of an attention join other groups
     StoreLiteralsPass,  # behind all that folds numbers, before kernels hold them
     CutStagesPass,  # after what looks at whole programs alone; no kernel is of two ranks

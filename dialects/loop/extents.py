@@ -91,11 +91,20 @@ class Volume(Struct, frozen=True, dict=True):
 
 
 def _factors(dim: Expr) -> tuple[int, list[Expr]]:
-    """A number and expressions whose product the dim is."""
+    """A number and expressions whose product the dim is. Those that no size makes positive, such as
+    `-n floordiv 2`, are negated.
+    """
     if dim.constant is not None:
         return dim.constant, []
     ((monomial, factor), *others) = dim.terms.items()
-    return (1, [dim]) if others or factor < 0 else (factor, [Expr.atom(each) for each in monomial])
+    factors: list[Expr] = []
+    limits = size_limits(dim.symbols(), {})
+    for each in map(Expr.atom, monomial):
+        _, high = each.range(limits)
+        negative = high is not None and high <= 0
+        factors.append(-each if negative else each)
+        factor = -factor if negative else factor
+    return (1, [dim]) if others or factor < 0 else (factor, factors)
 
 
 def is_extent(dim: Expr, ranges: Ranges) -> bool:

@@ -81,3 +81,18 @@ def test_a_multiple_of_what_has_one_bound_has_one(number: int, bound: int):
     assert (low is None) == (number > 0)
     assert (high is None) == (number < 0)
     assert bound * number in (low, high)
+
+
+@given(
+    left=st.integers(0, 5),
+    right=st.integers(0, 5),
+    signs=st.tuples(*2 * [st.sampled_from((-1, 1))]),
+)
+def test_a_product_of_what_has_a_sign_has_one(left: int, right: int, signs: tuple[int, int]):
+    """What is not below `left`, or not above `-left`, times the like."""
+    factors = [
+        (n, None) if sign > 0 else (None, -n) for n, sign in zip((left, right), signs, strict=True)
+    ]
+    low, high = interval.multiply(*factors)
+    least = left * right if signs[0] == signs[1] else -left * right
+    assert (low if signs[0] == signs[1] else high) == least

@@ -1,16 +1,19 @@
-"""Convolutions by Winograd's minimal filtering, and as sums over taps that are far apart, through
-the whole compiler.
+"""Convolutions by Winograd's minimal filtering, as sums over taps that are far apart, and over
+unfolded images, through the whole compiler.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from onnx import ModelProto, helper, numpy_helper
 
 import weft
+from benchmarks.operators import operator
+from tests.models.peer import run_onnxruntime
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.pipeline import plan_model
 from weft.compiler.driver.session import Session
@@ -116,3 +119,32 @@ def test_taps_that_are_far_apart_are_the_direct_result_on_any_threads(dilation, 
         one, many = (np.asarray(each(x)) for each in fast)
         assert np.array_equal(one, many)
         np.testing.assert_allclose(one, np.asarray(direct(x)), rtol=1e-4, atol=2e-5)
+
+
+UNFOLDED = {
+    "a signal": ((2, 2, 9), (96, 2, 3), {"strides": [2], "pads": [1, 0]}),
+    "an image": ((1, 3, 8, 5), (120, 3, 2, 3), {"dilations": [2, 1], "pads": [0, 1, 2, 0]}),
+    "groups": ((2, 4, 6, 4), (160, 2, 2, 2), {"group": 2, "strides": [1, 3]}),
+    "a volume": ((1, 1, 6, 5, 4), (240, 1, 2, 2, 2), {"dilations": [2, 2, 2]}),
+}
+
+
+@pytest.mark.parametrize("is_open", [False, True], ids=["constant", "open"])
+@pytest.mark.parametrize("name", UNFOLDED)
+def test_few_terms_over_an_unfolded_image_agree_with_onnxruntime(name: str, is_open: bool):
+    image, filters, attributes = UNFOLDED[name]
+    kwargs: dict[str, Any] = dict(attributes)
+    out = [None] * len(image)
+    case = operator("case", "Conv", [image], out, constants=[filters, filters[:1]], **kwargs)
+    model, inputs = case.build(), case.inputs()
+    if is_open:
+        for axis in (0, *range(2, len(image))):
+            model.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = f"n{axis}"
+    session = Session(Options(host_target()))
+    plan_model(model, session)
+    assert session.report.graph["graph.concat"] == 1
+    (expected,) = run_onnxruntime(model, inputs)
+    for threads in (1, 3):
+        run = weft.compile(model, threads=threads)
+        (answer,) = run.run(inputs).values()
+        np.testing.assert_allclose(answer, expected, rtol=1e-5, atol=1e-5)

@@ -116,3 +116,20 @@ def test_a_1_is_stretched_and_names_are_equal_everywhere(operator: str, place: s
         ops = [op for op in import_model(model).module.walk() if isinstance(op, GraphOp)]
         assumed = {frozenset(map(str, pair)) for op in ops for pair in op.assumptions()}
         assert assumed == pairs
+
+
+STEPPED = """(float[2, 3, n, m] x) => (float[a, b, c] z) {
+  starts = Constant <value = int64[2] {0, 0}> ()
+  ends = Constant <value = int64[2] {99, 99}> ()
+  axes = Constant <value = int64[2] {2, 3}> ()
+  steps = Constant <value = int64[2] {3, 2}> ()
+  flat = Constant <value = int64[3] {0, 0, -1}> ()
+  y = Slice (x, starts, ends, axes, steps)
+  z = Reshape (y, flat)
+}"""
+
+
+def test_a_product_of_sizes_that_are_rounded_up_is_an_extent() -> None:
+    """Each of them is `-(-n floordiv 3)`: factors below zero, of which the product is none."""
+    for height, width in ((7, 5), (1, 1), (6, 8)):
+        agree(model_of(STEPPED), array(2, 3, height, width))

@@ -17,7 +17,13 @@ from tests.models.graph_writer import GraphWriter
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.pipeline import read_graph
 from weft.compiler.driver.session import Session
-from weft.compiler.graph import rematerialize, split_systems, split_taps, winograd
+from weft.compiler.graph import (
+    rematerialize,
+    split_systems,
+    split_taps,
+    unfold_convolutions,
+    winograd,
+)
 from weft.compiler.graph.decompose_transposed_conv import DecomposeTransposedConvPass
 from weft.compiler.graph.flush_subnormals import FlushSubnormalsPass
 from weft.compiler.graph.fuse.fuse_attention import FuseAttentionPass
@@ -65,12 +71,13 @@ Step = Callable[..., SSAValue]
 @pytest.fixture(autouse=True, scope="module")
 def everything_pays():
     """Small values are recomputed, small images filtered by Winograd's algorithm, small matrices
-    and taps of few channels split.
+    and taps of few channels split, images unfolded.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rematerialize, "LEAST_BYTES", 1)
         patch.setattr(split_systems, "BLOCK", 2)
         patch.setattr(split_taps, "MOST_TAKEN", 9e9)
+        patch.setattr(unfold_convolutions, "STORE", 9e9)
         for cost in ("TRANSFORM_COST", "BYTE_COST", "STORED_COST"):
             patch.setattr(winograd, cost, 0.0)
         yield
@@ -198,6 +205,13 @@ class _Graph:
         found = b.batch_norm(found, scale, shift, scale, b.mul(variance, variance), epsilon=1e-3)
         return b.reshape(found, shape=type_of(x).dims)
 
+    def grouped(self, x: SSAValue, number: int) -> SSAValue:
+        """A convolution of two groups, which no minimal filtering is for."""
+        image = self.b.reshape(x, shape=tensor([1, 16, 3, 3], F32).dims)
+        filters = self.weight(number % 2, (16, 8, 2, 2))
+        found = self.b.conv(image, filters, group=2, pads=[1, 0, 0, 1])
+        return self.b.reshape(found, shape=type_of(x).dims)
+
     def widened(self, x: SSAValue, number: int) -> SSAValue:
         """A transposed convolution, whose result shrinks to the image's size again."""
         b = self.b
@@ -269,6 +283,8 @@ class _Graph:
                 return b.add(b.tanh(x), b.tanh(x))
             case "convolved":
                 return self.convolved(x, number)
+            case "grouped":
+                return self.grouped(x, number)
             case "widened":
                 return self.widened(x, number)
             case "repeated":
@@ -307,6 +323,7 @@ KINDS = (
     "late",
     "apart",
     "convolved",
+    "grouped",
     "widened",
     "repeated",
     "chosen",

@@ -43,8 +43,8 @@ LEAST_PANELS = 8
 FEWEST_ROWS = 16
 """Rows of two tiles, below which no panel is read twice."""
 
-MOST_TILES = 64
-"""Tiles of rows over a panel, beside which the time to load the panel does not count."""
+LEAST_HIDING, MOST_TILES = 6, 64
+"""Rows over a panel that take longer than its lines, one behind the other; and tiles of rows."""
 
 
 def tile_plans(problem: Problem, view: View, target: Target) -> Iterator[Plan]:
@@ -404,7 +404,7 @@ class _Choice:
         """Whether the panel of the next tile of columns, or what it is packed of by the thread that
         reads it, is better prefetched into L2 while the tiles of rows over this one are computed:
         both take half of L2 at most, all panels are no small part of it, and the time to load a
-        panel is not divided among many tiles.
+        panel is not divided among many tiles, nor that of few rows.
         """
         panels = (self.columns or 0) // self.width
         by_thread = packing == "tile" and self.per_tile and self.rows is not None
@@ -414,7 +414,7 @@ class _Choice:
         in_panels = by_thread or packing == "stored" or not self._panel.is_row_major
         if not in_panels:
             return False
-        if self.rows is not None and not 1 < self.rows // self.params.rows <= MOST_TILES:
+        if self.rows and not LEAST_HIDING <= self.rows <= MOST_TILES * self.params.rows:
             return False
         bytes = self._bytes_of_panels(packing)
         return 4 * bytes // panels <= self.target.l2_bytes <= 4 * bytes

@@ -40,7 +40,7 @@ from weft.compiler.loop.primitives import (
     widen,
 )
 from weft.compiler.loop.schedules.gemm.blocks import LARGEST_PANEL
-from weft.compiler.loop.schedules.gemm.plan import Plan
+from weft.compiler.loop.schedules.gemm.plan import Packing, Plan
 from weft.compiler.loop.schedules.gemm.remainders import is_whole, split_columns
 from weft.compiler.loop.schedules.innermost_loops import vectorize_innermost
 from weft.compiler.loop.schedules.parallel_loops import parallelize_outermost
@@ -77,7 +77,7 @@ def pack_operand(
     """
     staged = stage_tile(operand, kernel, "workspace")
     copy = pack(staged.buffer, panels_of(buffer_type_of(staged.buffer), axis, plan, terms))
-    copy = _widened(copy, plan)
+    copy = _widened(copy, plan, "whole")
     if not staged.load_in:
         return copy
     if terms is not None:
@@ -92,10 +92,12 @@ def pack_operand(
     return copy
 
 
-def _widened(copy: SSAValue, plan: Plan) -> SSAValue:
-    """A copy in the type of the accumulators, where the plan has it so."""
-    owner = copy.owner
-    return widen(owner).result if plan.widened_panel and isinstance(owner, AllocOp) else copy
+def _widened(copy: SSAValue, plan: Plan, packing: Packing) -> SSAValue:
+    """A copy in the type of the accumulators, where the plan has it so: that of all panels in front
+    of the product, or of one that is stored as it is.
+    """
+    owner, is_own = copy.owner, plan.widened_panel and plan.packing == packing
+    return widen(owner).result if is_own and isinstance(owner, AllocOp) else copy
 
 
 def _split_groups(loops: Sequence[ForOp], axis: int, group: int) -> list[ForOp]:
@@ -256,7 +258,7 @@ def pack_panel(panel: SSAValue, jo: ForOp, ji: ForOp, plan: Plan) -> list[tuple[
         staged = stage_tile(panel, jo, "scratch")
     except IllegalSchedule:
         return None
-    copy = _widened(staged.buffer, plan)
+    copy = _widened(staged.buffer, plan, "stored")
     buffer_type = buffer_type_of(copy)
     # The box that subscripts span may be larger than what is read of it, as for strided windows.
     # The copy is in the nest by now, so the schedule is refused as a whole, which undoes it.
@@ -305,7 +307,7 @@ def pack_block(panel: SSAValue, block: ForOp, ji: ForOp, plan: Plan) -> ForOp:
     if axis is None:
         raise IllegalSchedule("contraction requires columns that one dim counts, got several")
     staged = stage_tile(panel, block, "scratch")
-    copy = _widened(staged.buffer, plan)
+    copy = _widened(staged.buffer, plan, "stored")
     buffer_type = buffer_type_of(copy)
     size = buffer_type.shape[axis].constant or 1
     if plan.column_block is not None and plan.width < size:

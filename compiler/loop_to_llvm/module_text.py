@@ -28,8 +28,8 @@ def module_text(module: ir.Module) -> str:
 
 
 def take_apart(module: ir.Module) -> None:
-    """Lets go of a module's instructions, which refer to each other: the interpreter would keep them
-    until it looks for cycles.
+    """Lets go of a module's instructions, which refer to each other: the interpreter would keep
+    them until it looks for cycles.
     """
     for function in module.functions:
         for block in function.blocks:

@@ -87,6 +87,23 @@ func.func @main(%q: !graph.tensor<[2, 32, 8], f32>, %k: !graph.tensor<[2, 8, 16]
 
 // -----
 
+// Of keys that only a call knows a mask is brought so in blocks of 32, and in single columns behind them.
+// CHECK-LABEL: loop.kernel @matmul_add_softmax_matmul_
+// CHECK: loop.for %{{.*}} = 0 to (n0 floordiv 32)
+// CHECK: %[[M:[a-z_0-9]+]] = loop.alloc scratch : !loop.buffer<[16, 32], f32, [d1, d0] in [32, 16]>
+// CHECK: loop.store %{{.*}}, %[[M]][
+// CHECK: loop.load %[[M]][
+// CHECK: loop.for %{{.*}} = 0 to (n0 mod 32)
+func.func @main(%q: !graph.tensor<[2, 32, 8], f32>, %k: !graph.tensor<[2, 8, n], f32>, %m: !graph.tensor<[32, n], f32>, %v: !graph.tensor<[2, n, 16], f32>) -> !graph.tensor<[2, 32, 16], f32> {
+  %s = graph.matmul %q, %k : (!graph.tensor<[2, 32, 8], f32>, !graph.tensor<[2, 8, n], f32>) -> !graph.tensor<[2, 32, n], f32>
+  %t = graph.add %s, %m : (!graph.tensor<[2, 32, n], f32>, !graph.tensor<[32, n], f32>) -> !graph.tensor<[2, 32, n], f32>
+  %p = graph.softmax %t {axis = -1 : i64} : (!graph.tensor<[2, 32, n], f32>) -> !graph.tensor<[2, 32, n], f32>
+  %y = graph.matmul %p, %v : (!graph.tensor<[2, 32, n], f32>, !graph.tensor<[2, n, 16], f32>) -> !graph.tensor<[2, 32, 16], f32>
+  func.return %y : !graph.tensor<[2, 32, 16], f32>
+}
+
+// -----
+
 // Heads of a batch that a call counts run in parallel all together.
 // CHECK-LABEL: loop.kernel @matmul_softmax_matmul_
 // CHECK: loop.for %{{[a-z_0-9]+}} = 0 to 3 * n0 parallel {

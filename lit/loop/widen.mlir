@@ -55,3 +55,25 @@ loop.kernel @k(%x: !loop.buffer<[4], f16>, %y: !loop.buffer<[4], f32>, %z: !loop
     loop.store %u, %z[%j] : !loop.buffer<[4], f64>
   }
 }
+
+// -----
+
+// Floats are made of bytes once, too.
+// CHECK-LABEL: loop.kernel @k
+// CHECK: %[[X:.*]] = loop.load %x[%i] : !loop.buffer<[4], i8>
+// CHECK-NEXT: %[[W:.*]] = arith.sitofp %[[X]] : i8 to f32
+// CHECK-NEXT: loop.store %[[W]], %t[%i] : !loop.buffer<[4], f32>
+// CHECK: %[[T:.*]] = loop.load %t[%j] : !loop.buffer<[4], f32>
+// CHECK-NEXT: loop.store %[[T]], %y[%j]
+loop.kernel @k(%x: !loop.buffer<[4], i8>, %y: !loop.buffer<[4], f32>) {
+  %t = loop.alloc scratch : !loop.buffer<[4], i8>
+  loop.for %i = 0 to 4 {
+    %v = loop.load %x[%i] : !loop.buffer<[4], i8>
+    loop.store %v, %t[%i] : !loop.buffer<[4], i8>
+  }
+  loop.for %j = 0 to 4 {
+    %v = loop.load %t[%j] : !loop.buffer<[4], i8>
+    %w = arith.sitofp %v : i8 to f32
+    loop.store %w, %y[%j] : !loop.buffer<[4], f32>
+  }
+}

@@ -22,6 +22,7 @@ from xdsl.passes import ModulePass
 
 from weft.compiler.graph.simplify.evaluate_constants import evaluate, result_bytes
 from weft.compiler.graph.simplify.fold_control import UnrollingBudget, fold_branch, fold_loop
+from weft.compiler.graph.simplify.rewrites.stored_weights import stays_stored
 from weft.compiler.graph.widen_halves import extends_factor, multiplies_bf16
 from weft.compiler.target.module_target import target_of
 from weft.compiler.target.target import Target
@@ -36,6 +37,7 @@ from weft.dialects.graph.ops.cast import CastOp
 from weft.dialects.graph.regions.branch import BranchOp
 from weft.dialects.graph.reindexing.gather import IndexedOp
 from weft.dialects.loop.equal_sizes import equalities_around
+from weft.dialects.module_attributes import code_options
 from weft.dialects.weights import WeightStore
 
 
@@ -59,10 +61,10 @@ class FoldConstantsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         weights = weights_of(ctx)
-        budget = self.budget(weights)
+        budget, strict = self.budget(weights), code_options(op).strict_fp
         for function in op.ops:
             if isinstance(function, FuncOp):
-                fold_constants(function, weights, budget, target_of(op))
+                fold_constants(function, weights, budget, target_of(op), strict=strict)
         for text in budget.refusals():
             note(ctx, text)
 
@@ -105,10 +107,15 @@ class FoldingBudget(Struct):
 
 
 def fold_constants(
-    function: FuncOp, weights: WeightStore, budget: FoldingBudget, target: Target
+    function: FuncOp,
+    weights: WeightStore,
+    budget: FoldingBudget,
+    target: Target,
+    *,
+    strict: bool = False,
 ) -> None:
     """Folds the operators of one function; what they replace is left for dead-code elimination.
-    Factors that the target multiplies as they are stay so.
+    Factors that the target, or a product, multiplies as they are stay so.
     """
     loops = [op for op in function.body.walk() if isinstance(op, ForOp)]
     for loop in reversed(loops):  # inner ones first
@@ -119,7 +126,7 @@ def fold_constants(
             fold_branch(op, function, weights)
         elif not isinstance(op, GraphOp) or op.parent is None:
             continue
-        elif not (keeps_factors and extends_factor(op)):
+        elif not (keeps_factors and extends_factor(op)) and not stays_stored(op, strict=strict):
             folder.fold(op)
 
 

@@ -14,7 +14,9 @@ from weft.dialects.errors import IllegalSchedule
 from weft.dialects.loop.ops import AllocOp, LoadOp, StoreOp
 from weft.dialects.loop.types import BufferType, buffer_type_of
 
-_Extension: TypeAlias = arith.ExtFOp | arith.ExtSIOp | arith.ExtUIOp
+_Extension: TypeAlias = (
+    arith.ExtFOp | arith.ExtSIOp | arith.ExtUIOp | arith.SIToFPOp | arith.UIToFPOp
+)
 
 
 @primitive
@@ -25,7 +27,7 @@ def widen(allocation: AllocOp) -> AllocOp:
         for i:  t[i] = x[i]                    ->   for i:  t[i] = extf x[i]
         for j:  for i:  y[j, i] = extf t[i]         for j:  for i:  y[j, i] = t[i]
 
-    Each element is converted once, however often it is loaded, and extending one is exact. Raises
+    Each element is converted once, however often it is loaded, to what it would be there. Raises
     IllegalSchedule for a buffer that is not only loaded and stored, and where loads are not all
     extended alike.
     """

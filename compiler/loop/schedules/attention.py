@@ -315,7 +315,8 @@ def _pack_strided(loop: ForOp, target: Target) -> None:
         for load in loads_in(loop)
         if stride(load, enclosing_loops(load)[-1]) not in (0, 1)
     }
-    columns = min(4 * target.lanes(4), loop.extent.constant or 1)
+    most = 4 * target.lanes(4)
+    columns = min(most, loop.extent.constant or most)
     if strided and columns > 1:
         tiles = tile(loop, columns)
         for buffer, axes in strided.items():

@@ -9,8 +9,9 @@ A table is not dequantised as a whole for a few of its rows then, and a product 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from weft.compiler.graph.match import only_user
 from weft.compiler.graph.simplify.rewrites.expressions import Match, Operator, Rewrite, Value, graph
@@ -18,20 +19,22 @@ from weft.dialects.expr import Expr
 from weft.dialects.graph import ConstantOp, GraphOp
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.elementwise import ElementwiseOp
-from weft.dialects.graph.core.types import F32, type_of
+from weft.dialects.graph.core.types import F32, I8, UI8, type_of
 from weft.dialects.graph.ops.arithmetic import AddOp, MulOp, SubOp
 from weft.dialects.graph.ops.cast import CastOp
 from weft.dialects.graph.ops.conv import ConvOp
 from weft.dialects.graph.ops.matmul import GemmOp, MatmulOp
 from weft.dialects.graph.reindexing.gather import GatherOp
 
+LEAST_STORED = 1 << 14
+"""Weights of bytes, of which fewer are floats that L1 has room for."""
+
 
 def _scaled_behind(m: Match) -> Term | None:
     """The product of the weights before they are scaled, and its bias behind the scale."""
     product, weights, scale = m.operators["product"], m.op("weights", CastOp), m["s"]
-    rank, ones = weights.result_type.rank, [1] * (product.result_type.rank - 2)
-    varies = {rank - len(scale.shape) + at for at, dim in enumerate(scale.shape) if dim != 1}
-    if not varies <= {_channels(product) % rank}:
+    ones = [1] * (product.result_type.rank - 2)
+    if not _is_by_channels(product, weights, scale.shape):
         return None
 
     def in_channels(parameter: Term) -> Term:
@@ -44,6 +47,39 @@ def _scaled_behind(m: Match) -> Term | None:
         beta = product.scales[1] if isinstance(product, GemmOp) else 1.0
         result = result + in_channels(Term(m.b, bias)) * beta
     return result
+
+
+def _is_by_channels(product: GraphOp, weights: CastOp, scale: Sequence[Expr]) -> bool:
+    """Whether scales of such a shape differ between the channels of a product's result alone."""
+    rank = weights.result_type.rank
+    varies = {rank - len(scale) + at for at, dim in enumerate(scale) if dim != 1}
+    return varies <= {_channels(product) % rank}
+
+
+def stays_stored(op: GraphOp, *, strict: bool) -> bool:
+    """Whether floats are made of the bytes of a constant, which are no few, for the weights of one
+    matrix product alone, which reads the bytes. Scales go behind it, unless it is `strict`.
+    """
+    if not isinstance(op, CastOp) or op.to != F32 or type_of(op.operand).element not in (I8, UI8):
+        return False
+    user, size = only_user(op.results[0]), op.result_type.size.constant or 0
+    if not isinstance(op.operand.owner, ConstantOp) or size < LEAST_STORED:
+        return False
+    if isinstance(user, MulOp) and not strict:
+        scales = [each for each in user.operands if each is not op.results[0]]
+        product = only_user(user.results[0])
+        return (
+            len(scales) == 1
+            and isinstance(scales[0].owner, ConstantOp)
+            and _multiplies(product, user.results[0])
+            and _is_by_channels(product, op, type_of(scales[0]).shape)
+        )
+    return _multiplies(user, op.results[0])
+
+
+def _multiplies(product: Operation | None, weights: SSAValue) -> TypeGuard[GraphOp]:
+    """Whether an operator is a matrix product by these weights."""
+    return isinstance(product, MatmulOp | GemmOp) and product.operands[1] is weights
 
 
 def _channels(product: GraphOp) -> int:

@@ -38,6 +38,9 @@ KEPT = 0.75
 LEAST_BLOCKS = 8
 """Fewer are too few for threads to share."""
 
+LARGEST_PANEL = 512 * 1024
+"""Bytes of a panel for which threads of most hosts have room on the stack."""
+
 LARGEST_COPY = 1024 * 1024
 """Bytes of packed rows for which threads of most hosts have room on the stack."""
 
@@ -102,6 +105,25 @@ def packed_by_blocks(problem: Problem, plan: Plan) -> Plan | None:
     if plan.packing != "whole" or plan.group is not None or not (plain and few):
         return None
     return replace(plan, packing="tile", per_tile=True, prefetched=True)
+
+
+def widened_by_panel(problem: Problem, plan: Plan) -> Plan | None:
+    """The plan in which a thread makes floats of a panel of a weight, of bytes or narrow floats,
+    once for all tiles of rows, where each tile would do so. None for another operand, or a panel
+    for which a stack has no room.
+
+        for jo:  for io:  for k:  acc += X[io, k] * f32(W[jo, k])
+        ->  for jo:  P[k] = f32(W[jo, k]);  for io:  for k:  acc += X[io, k] * P[k]
+    """
+    stored = plan.packing == "stored" and plan.terms == 1 and plan.panel is not None
+    if not stored or plan.row is None or plan.narrow or plan.streamed or plan.batch:
+        return None
+    panel, rows = problem.factors[plan.panel or 0], problem.extents[plan.row].constant
+    size = (plan.k_block or problem.depth or LARGEST_COPY) * plan.width * panel.computed_bits // 8
+    several = rows is None or rows > plan.rows
+    if not panel.is_extended or not several or size > LARGEST_PANEL:
+        return None
+    return replace(plan, widened_panel=True)
 
 
 def _part(depth: int, most: int, line: int) -> int:

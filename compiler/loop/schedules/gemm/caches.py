@@ -20,6 +20,9 @@ in between the more is lost the more there is, for pages fall in its sets at ran
 over, 1.25 MB of 2 come with 126 bytes a nanosecond, 1.5 with 67, 2 with 46 and 3 with 27.
 """
 
+SHARE_OF_WEIGHTS = 0.125
+"""Of L2, from which on a weight may be in memory when it is needed again."""
+
 CONFLICTS = 4
 """Times over that the rows of a panel fill their sets of L1 before packing it pays."""
 
@@ -71,6 +74,15 @@ class Caches:
         if self._step == 0:
             return size
         return size * self._row / max(self._row, gcd(self._step, size // associativity))
+
+
+def may_be_cold(problem: Problem, target: Target) -> bool:
+    """Whether a call may find a factor in memory: one that each call gives and that is larger than
+    what L2 keeps, where others have used the last cache since, or a weight that is no small part of
+    L2, since when all other weights were read.
+    """
+    least = {False: FULL * target.l2_bytes, True: SHARE_OF_WEIGHTS * target.l2_bytes}
+    return any(each.bytes > least[each.is_weight] for each in problem.factors)
 
 
 def crossed(step: int) -> float:

@@ -8,8 +8,14 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from weft.compiler.loop.schedules.gemm.blocks import blocked, packed_by_blocks, with_packed_rows
-from weft.compiler.loop.schedules.gemm.cost import Cost, cost, may_be_cold
+from weft.compiler.loop.schedules.gemm.blocks import (
+    blocked,
+    packed_by_blocks,
+    widened_by_panel,
+    with_packed_rows,
+)
+from weft.compiler.loop.schedules.gemm.caches import may_be_cold
+from weft.compiler.loop.schedules.gemm.cost import Cost, cost
 from weft.compiler.loop.schedules.gemm.matrix_cost import matrix_cost
 from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.gemm.plans import (
@@ -112,6 +118,8 @@ def rated_plans(problem: Problem, view: View, target: Target) -> tuple[Rated, ..
         across = [first_plan(problem, other, target)]
         across += [] if dynamic else packed_plans(problem, other, target)
         plans |= {(other, plan): None for plan in across}
+    widened = [(each, widened_by_panel(problem, plan)) for each, plan in plans]
+    plans |= {(each, plan): None for each, plan in widened if plan is not None}
     plans = {each: None for each in plans if _has_cost(*each)}
     return tuple(rate(problem, each, plan, target) for each, plan in plans)
 

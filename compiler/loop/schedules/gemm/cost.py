@@ -38,6 +38,9 @@ LOADED = 0.9
 EXPOSED_LOADS = 0.1
 """The share of the cycles of a tile's loads that its multiply-adds do not hide, or the reverse."""
 
+EXTENDED = WIDENED = 2.0
+"""Operations, on units of FMAs, that make a vector of wider floats, and cycles to store it too."""
+
 TRANSPOSED = 3.0
 """Cycles of a vector that is transposed in registers on its way into a panel."""
 
@@ -83,9 +86,6 @@ ROW_LINE = 40.0
 BLOCKS_WAIT = 0.5
 """The share of the bytes of a weight from memory that blocks wait for."""
 
-SHARE_OF_WEIGHTS = 0.125
-"""Of L2, from which on a weight may be in memory when it is needed again."""
-
 STREAMS = 32
 """Rows at a time that a prefetcher follows."""
 
@@ -125,15 +125,6 @@ def cost(
     return ProductCost(problem, plan, target, cold=cold, is_sample=is_sample).cost()
 
 
-def may_be_cold(problem: Problem, target: Target) -> bool:
-    """Whether a call may find a factor in memory: one that each call gives and that is larger than
-    what L2 keeps, where others have used the last cache since, or a weight that is no small part of
-    L2, since when all other weights were read.
-    """
-    least = {False: FULL * target.l2_bytes, True: SHARE_OF_WEIGHTS * target.l2_bytes}
-    return any(each.bytes > least[each.is_weight] for each in problem.factors)
-
-
 class ProductCost:
     """What the terms have in common: the sizes by the parts that loops play in the plan, in
     elements, and the bytes of both factors.
@@ -162,6 +153,9 @@ class ProductCost:
         assert plan.panel is not None, "a product has two factors"
         self.panel = problem.factors[plan.panel]
         self.other = problem.factors[1 - plan.panel]
+        self.panel_bits = self.panel.computed_bits if plan.widened_panel else self.panel.bits
+        self.extended = self.panel.is_extended and not plan.widened_panel
+        self.extended_rows = self.other.is_extended and not plan.widened_rows
         self.result_bytes = self.rows * self.columns * self.others * problem.result.bits // 8
         self.panel_bytes, self.panel_reads = self._read(self.panel, sizes)
         self.other_bytes, self.other_reads = self._read(self.other, sizes)
@@ -178,7 +172,7 @@ class ProductCost:
         self.result_row = problem.result.bytes_apart(row)
         self.row_step = 0 if plan.packed_rows else self.other.bytes_apart(row)
         self.pieces = problem.pieces_of(self.other, row)
-        self.caches = Caches(target, plan.width * self.panel.bits // 8, self.step)
+        self.caches = Caches(target, plan.width * self.panel_bits // 8, self.step)
 
     def _read(self, operand: Operand, sizes: Sequence[int]) -> tuple[float, float]:
         """The bytes of all that is read of an operand, and how many of the loops' elements each
@@ -240,7 +234,8 @@ class ProductCost:
         accumulators of the term before are there; then its blocks' sums and its stores.
         """
         target, plan = self.target, self.plan
-        work = rows * vectors / target.fma_ports
+        made = EXTENDED * (self.extended * vectors + self.extended_rows * rows)
+        work = (rows * vectors + made) / target.fma_ports
         ports = target.cost.load_ports
         loads = (rows / max(2.0, ports) + vectors * self.loads / ports) / LOADED
         if self._conflicts(rows):
@@ -294,7 +289,7 @@ class ProductCost:
         """The cycles in which panels come to L1 again for each tile of rows behind the first: one
         of them, or all where these are the loop inside.
         """
-        row = self.plan.width * self.panel.bits / 8 + crossed(self.step) * LINE
+        row = self.plan.width * self.panel_bits / 8 + crossed(self.step) * LINE
         bytes = self.depth * row * self.panel_reads
         beside = self.plan.rows * self.depth * self.other.bits / 8 * self.other_reads
         again = self.panels * self.others * (self.tiles - 1)
@@ -326,7 +321,7 @@ class ProductCost:
         if self.plan.column_block is not None:
             return self._moved_by_blocks()
         own = self.other_bytes / self.others if self.other_reads else 0.0
-        panel = self.depth * self.plan.width * self.panel.bits / 8
+        panel = self.depth * self.plan.width * self.panel_bits / 8
         times = 1 if self.plan.packed_rows else self.panels
         rows = self.rows * self.depth * self.other.bits / 8 * self.other_reads
         again, pieces = rows * (times - 1), self.pieces
@@ -349,7 +344,7 @@ class ProductCost:
         width = min(self.columns, (plan.column_block or 1) * plan.width)
         down, across = ceil(pixels / height), ceil(self.columns / width)
         rows = pixels * self.depth * self.other.bits / 8 * self.other_reads
-        panels = self.columns * self.depth * self.panel.bits / 8
+        panels = self.columns * self.depth * self.panel_bits / 8
         sums = height * width * self.result_bits / 8
         row, panel = rows / down, panels / across
         own = self.depth // parts * self.other.bits // 8
@@ -378,10 +373,9 @@ class ProductCost:
     def _packing(self) -> float:
         """The cycles of packing panels in a call."""
         packing = self.plan.packing
+        vectors = self.panel_bytes * 8 / self.panel.bits / self.plan.lanes
         if packing in ("none", "stored"):
-            return 0.0
-        elements = self.panel_bytes * 8 / self.panel.bits
-        vectors = elements / self.plan.lanes
+            return WIDENED * vectors if packing == "stored" and self.plan.widened_panel else 0.0
         strided = packing == "strided" or packing == "whole"
         moved = self.panel_bytes / self.target.cost.l2_bandwidth
         if packing in ("whole", "flat"):

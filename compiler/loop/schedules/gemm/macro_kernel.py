@@ -46,7 +46,10 @@ from weft.compiler.loop.schedules.gemm.pack_panels import (
     widen_rows,
 )
 from weft.compiler.loop.schedules.gemm.plan import Plan
-from weft.compiler.loop.schedules.gemm.prefetch_operands import prefetch_next_source
+from weft.compiler.loop.schedules.gemm.prefetch_operands import (
+    prefetch_next_source,
+    prefetch_source_while_filling,
+)
 from weft.compiler.loop.schedules.gemm.problem import Nests
 from weft.compiler.loop.schedules.gemm.register_tile import (
     pipeline_tiles,
@@ -198,18 +201,21 @@ def _tile_rows(
     *batch, jo = around
     ji = inside[-1]
     packing = None
-    if panel is not None and plan.packing in ("tile", "strided"):
+    if panel is not None and (plan.copies_panels or plan.packing == "strided"):
         packing = pack_panel(panel, jo, ji, plan)
     several = (jo.extent.constant or 0) > 1
+    has_constant_rows = plan.has_rows and inside[-2].extent.constant is not None
     next_panel = panel if plan.prefetched and several and packing is None else None
     # Where one panel serves tiles of rows of several sizes, these stay inside the loop over panels:
     # the thread that packed or loaded a panel computes all rows with it.
     if packing is not None or (plan.shared and several):
         parts = split_tile_rows(inside, plan)
         outer, *_ = [tile_rows(part, plan, target, result, next_panel) for part in parts]
-        if packing and plan.prefetched and several:
+        if packing and plan.prefetched and several and has_constant_rows:
             prefetch_next_source(packing[0][0], jo, outer[-1])
-        if packing and plan.packing == "tile":
+        elif packing and plan.prefetched and several:
+            prefetch_source_while_filling(packing[0][0], jo)
+        if packing and plan.copies_panels and has_constant_rows:
             fill_with_first(packing, outer[-1])
         return [around[0]]
     # Otherwise each size of tiles is a nest of its own, and its loops may come in any order.
@@ -280,7 +286,7 @@ def _block_k(
         inner, nest = [ki, *nest[: len(taps)]], nest[len(taps) :]
         reorder(ko, *nest, *inner)
         fill = None
-        if plan.column_block is None or plan.packing == "tile":
+        if plan.column_block is None or plan.copies_panels:
             fill = pack_block(panel, ko, nest[-1], plan)
         parts = split_tile_rows(nest[len(columns) :], plan)
         tiles, *_ = [tile_rows(each, plan, target, result, partial=True) for each in parts]

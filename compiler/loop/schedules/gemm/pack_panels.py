@@ -39,7 +39,8 @@ from weft.compiler.loop.primitives import (
     vectorize,
     widen,
 )
-from weft.compiler.loop.schedules.gemm.plan import Plan
+from weft.compiler.loop.schedules.gemm.blocks import LARGEST_PANEL
+from weft.compiler.loop.schedules.gemm.plan import Packing, Plan
 from weft.compiler.loop.schedules.gemm.remainders import is_whole, split_columns
 from weft.compiler.loop.schedules.innermost_loops import vectorize_innermost
 from weft.compiler.loop.schedules.parallel_loops import parallelize_outermost
@@ -51,9 +52,6 @@ from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, enclosing_loops
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.scalar import width
 from weft.dialects.loop.types import BufferType, LayoutAttr, buffer_type_of
-
-LARGEST_PANEL = 512 * 1024
-"""Bytes of a panel for which threads of most hosts have room on the stack."""
 
 LINE_WORDS = 16
 """Words of a line of the caches."""
@@ -79,8 +77,7 @@ def pack_operand(
     """
     staged = stage_tile(operand, kernel, "workspace")
     copy = pack(staged.buffer, panels_of(buffer_type_of(staged.buffer), axis, plan, terms))
-    if plan.widened_panel and isinstance(copy.owner, AllocOp):
-        copy = widen(copy.owner).result
+    copy = _widened(copy, plan, "whole")
     if not staged.load_in:
         return copy
     if terms is not None:
@@ -93,6 +90,14 @@ def pack_operand(
     for nest in fill_panels(staged.load_in, axis, plan.width, plan.lanes):
         parallelize(nest[0])
     return copy
+
+
+def _widened(copy: SSAValue, plan: Plan, packing: Packing) -> SSAValue:
+    """A copy in the type of the accumulators, where the plan has it so: that of all panels in front
+    of the product, or of one that is stored as it is.
+    """
+    owner, is_own = copy.owner, plan.widened_panel and plan.packing == packing
+    return widen(owner).result if is_own and isinstance(owner, AllocOp) else copy
 
 
 def _split_groups(loops: Sequence[ForOp], axis: int, group: int) -> list[ForOp]:
@@ -253,14 +258,15 @@ def pack_panel(panel: SSAValue, jo: ForOp, ji: ForOp, plan: Plan) -> list[tuple[
         staged = stage_tile(panel, jo, "scratch")
     except IllegalSchedule:
         return None
-    buffer_type = buffer_type_of(staged.buffer)
+    copy = _widened(staged.buffer, plan, "stored")
+    buffer_type = buffer_type_of(copy)
     # The box that subscripts span may be larger than what is read of it, as for strided windows.
     # The copy is in the nest by now, so the schedule is refused as a whole, which undoes it.
     if (buffer_type.size.constant or 0) * width(buffer_type.element) // 8 > LARGEST_PANEL:
         got = f"{buffer_type.size} elements"
         raise IllegalSchedule(f"contraction requires a panel that fits the stack, got {got}")
     layout = dim_innermost(buffer_type, axis)
-    pack(staged.buffer, layout if terms is None else interleave(layout, terms, plan.terms))
+    pack(copy, layout if terms is None else interleave(layout, terms, plan.terms))
     if terms is not None:
         fill_words(staged.load_in, axis, terms, plan)
         return []
@@ -301,13 +307,14 @@ def pack_block(panel: SSAValue, block: ForOp, ji: ForOp, plan: Plan) -> ForOp:
     if axis is None:
         raise IllegalSchedule("contraction requires columns that one dim counts, got several")
     staged = stage_tile(panel, block, "scratch")
-    buffer_type = buffer_type_of(staged.buffer)
+    copy = _widened(staged.buffer, plan, "stored")
+    buffer_type = buffer_type_of(copy)
     size = buffer_type.shape[axis].constant or 1
     if plan.column_block is not None and plan.width < size:
-        pack(staged.buffer, panels(buffer_type, axis, plan.width))
+        pack(copy, panels(buffer_type, axis, plan.width))
         size = plan.width
     else:
-        pack(staged.buffer, dim_innermost(buffer_type, axis))
+        pack(copy, dim_innermost(buffer_type, axis))
     return fill_panels(staged.load_in, axis, size, plan.lanes)[0][0]
 
 

@@ -59,7 +59,9 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Iterations of the outermost loop over rows in such a block; None for all of them."""
     sum_block: int = LONGEST_SUM
     widened_panel: bool = False
-    """Whether the copy of the panel has the type of the accumulators."""
+    """Whether the copy of the panel has the type of the accumulators; of a weight, whose panels are
+    stored, whether a thread that multiplies one makes such a copy.
+    """
     widened_rows: bool = False
     """Whether the rows are copied in the type of the accumulators."""
     packed_rows: bool = False
@@ -81,6 +83,11 @@ class Plan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def width(self) -> int:
         """Columns of a tile."""
         return self.vectors * self.lanes
+
+    @property
+    def copies_panels(self) -> bool:
+        """Whether a thread copies each panel that it multiplies, contiguous there, to its stack."""
+        return self.packing == "tile" or (self.packing == "stored" and self.widened_panel)
 
     @property
     def has_rows(self) -> bool:

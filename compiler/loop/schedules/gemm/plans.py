@@ -7,13 +7,13 @@ from math import prod
 
 from weft.compiler.loop.layouts import LONGEST_STRIDE
 from weft.compiler.loop.primitives.matrix import TILE_WORDS
+from weft.compiler.loop.schedules.gemm.blocks import LARGEST_PANEL
 from weft.compiler.loop.schedules.gemm.caches import (
     conflict_in_l1,
     has_page_stride,
     set_conflicts,
 )
 from weft.compiler.loop.schedules.gemm.gemv import ROWS as STREAMS
-from weft.compiler.loop.schedules.gemm.pack_panels import LARGEST_PANEL
 from weft.compiler.loop.schedules.gemm.plan import Packing, Plan
 from weft.compiler.loop.schedules.gemm.problem import Along, Operand, Problem
 from weft.compiler.loop.schedules.gemm.register_tile import LEAST_MATRIX_ROWS
@@ -272,7 +272,8 @@ class _Choice:
         sums, depth = list(problem.reductions), problem.depth
         others = [n for n in range(len(problem.extents)) if panel.indexed_by(n)]
         plain = len(sums) == 1 and others == sorted({view.column, *sums}) and problem.terms == 1
-        contiguous = panel.along[view.column].step == 1 and panel.computed_bits == panel.bits
+        as_it_is = panel.is_weight or panel.computed_bits == panel.bits
+        contiguous = panel.along[view.column].step == 1 and as_it_is
         rows, bytes = problem.rows_of(panel), problem.bytes_of(panel)
         if not plain or not contiguous or depth is None or rows is None or bytes is None:
             return False
@@ -338,12 +339,12 @@ class _Choice:
 
     def _widens_rows(self) -> bool:
         """Whether so many columns read each element of the rows that it would be extended over and
-        over.
+        over; not of a weight, which would be copied as a whole in each call.
         """
         if self.view.row is None or self.view.panel is None or self.problem.terms > 1:
             return False
-        uses = self.problem.rows_of(self._other)
-        return self._other.is_extended and uses is not None and uses >= WIDENED_USES
+        uses = 0 if self._other.is_weight else self.problem.rows_of(self._other) or 0
+        return self._other.is_extended and uses >= WIDENED_USES
 
     def _packs_rows(self, packing: Packing) -> bool:
         """Whether the operand of the rows is transposed and so large that it is better read once, a
@@ -411,7 +412,7 @@ class _Choice:
         if self.problem.terms > 1 or not plain or panels < ENOUGH_TASKS or self.problem.outer != 2:
             return False
         in_panels = by_thread or packing == "stored" or not self._panel.is_row_major
-        if not in_panels or self._panel.computed_bits != self._panel.bits:
+        if not in_panels:
             return False
         fewest = LEAST_HIDING if self.target.vector_bytes == LINE else 2 * self.params.rows
         if self.rows and not fewest <= self.rows <= MOST_TILES * self.params.rows:

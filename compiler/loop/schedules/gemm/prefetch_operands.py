@@ -13,7 +13,7 @@ from typing import Final
 
 from xdsl.ir import SSAValue
 
-from weft.compiler.loop.nest import accesses_to, loads_in, loops_in, stores_in
+from weft.compiler.loop.nest import accesses_to, loads_in, loops_in, perfect_nest, stores_in
 from weft.compiler.loop.primitives import prefetch, prefetch_shares, stage_tile, tile, unroll
 from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_tile
 from weft.compiler.loop.strides import stride
@@ -59,6 +59,13 @@ def prefetch_next_source(fill: ForOp, columns: ForOp, tiles: ForOp) -> None:
     source = loads_in(fill)[0]
     if stride(source, columns) != 0:
         unroll(prefetch_shares(source, columns, k_loop))
+
+
+def prefetch_source_while_filling(fill: ForOp, columns: ForOp) -> None:
+    """The same while this panel is packed, where it is not known how many tiles of rows follow."""
+    *_, row = perfect_nest(fill)
+    for loop in prefetch(loads_in(row)[0], columns, 1, level="L2", before=row):
+        unroll(loop)
 
 
 def prefetch_rows(tiles: ForOp) -> None:

@@ -29,6 +29,8 @@ from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, en
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.scalar import width
 
+_EXTENSIONS = (arith.ExtFOp, arith.SIToFPOp, arith.UIToFPOp)
+
 
 class Along(Struct, frozen=True):
     """How a loop indexes an operand: the elements from one iteration to the next, and between the
@@ -47,8 +49,8 @@ class Along(Struct, frozen=True):
 class Operand(Struct, frozen=True, kw_only=True):
     """A buffer as the loops read or write it, one `Along` for each loop. `bits` are those of an
     element in memory, `computed_bits` those of it as it is multiplied; `size` is in elements, None
-    where that is dynamic. One that `is_extended` is of narrow floats, which are loaded and
-    extended and nothing else.
+    where that is dynamic. One that `is_extended` is of narrow floats or of integers, which are
+    loaded and made wider floats and nothing else.
     """
 
     along: tuple[Along, ...]
@@ -285,17 +287,17 @@ def computed_type(access: AccessOp) -> Attribute:
     """The type in which an operand's elements are multiplied."""
     if isinstance(access, LoadOp):
         (use, *_) = access.result.uses
-        if isinstance(use.operation, arith.ExtFOp):
+        if isinstance(use.operation, _EXTENSIONS):
             return use.operation.results[0].type
         return access.result.type
     return access.buffer_type.element
 
 
 def is_extended(buffer: SSAValue) -> bool:
-    """Whether the elements of a buffer are narrow floats, which are only loaded and extended."""
+    """Whether the elements of a buffer are only loaded and made wider floats."""
     accesses = [use.operation for use in buffer.uses]
     return all(
         isinstance(access, LoadOp)
-        and all(isinstance(use.operation, arith.ExtFOp) for use in access.result.uses)
+        and all(isinstance(use.operation, _EXTENSIONS) for use in access.result.uses)
         for access in accesses
     )

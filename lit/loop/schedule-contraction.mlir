@@ -609,9 +609,9 @@ func.func @main(%x: !graph.tensor<[1024, 14, 14], f32>) -> !graph.tensor<[256, 1
 // CHECK-NEXT: loop.load %[[DONE]]
 // CHECK-NEXT: loop.store %{{.*}}, %a4[{{.*}}%[[C]], {{.*}}%[[P]]]
 builtin.module attributes {weft.target = "x86-64-v4"} {
-  func.func @main(%x: !graph.tensor<[n, 20, 16, 16], f32>, %bias: !graph.tensor<[32], f32>, %more: !graph.tensor<[n, 32, 8, 8], f32>) -> !graph.tensor<[n, 32, 8, 8], f32> {
-    %w = graph.constant {key = "w", shape = #graph.shape<[32, 20, 1, 1]>, element = f32} : () -> !graph.tensor<[32, 20, 1, 1], f32>
-    %y = graph.conv %x, %w, %bias {group = 1 : i64, strides = array<i64: 2, 2>} : (!graph.tensor<[n, 20, 16, 16], f32>, !graph.tensor<[32, 20, 1, 1], f32>, !graph.tensor<[32], f32>) -> !graph.tensor<[n, 32, 8, 8], f32>
+  func.func @main(%x: !graph.tensor<[n, 40, 16, 16], f32>, %bias: !graph.tensor<[32], f32>, %more: !graph.tensor<[n, 32, 8, 8], f32>) -> !graph.tensor<[n, 32, 8, 8], f32> {
+    %w = graph.constant {key = "w", shape = #graph.shape<[32, 40, 1, 1]>, element = f32} : () -> !graph.tensor<[32, 40, 1, 1], f32>
+    %y = graph.conv %x, %w, %bias {group = 1 : i64, strides = array<i64: 2, 2>} : (!graph.tensor<[n, 40, 16, 16], f32>, !graph.tensor<[32, 40, 1, 1], f32>, !graph.tensor<[32], f32>) -> !graph.tensor<[n, 32, 8, 8], f32>
     %z = graph.add %y, %more : (!graph.tensor<[n, 32, 8, 8], f32>, !graph.tensor<[n, 32, 8, 8], f32>) -> !graph.tensor<[n, 32, 8, 8], f32>
     func.return %z : !graph.tensor<[n, 32, 8, 8], f32>
   }

@@ -59,7 +59,11 @@ class _LargePages(io.BufferedRandom):
 
 @contextlib.contextmanager
 def replacing(path: Path, mode: int = 0o644) -> Generator[BinaryIO]:
-    """A file that takes its name only when it is complete; it replaces another of that name."""
+    """A file that takes its name only when it is complete; it replaces another of that name.
+    Raises ArtifactError where that is none: a device, which root could replace, a pipe or a folder.
+    """
+    if path.exists() and not path.is_file():
+        raise ArtifactError(f"{path} requires a regular file or a free name, got another kind")
     try:
         name = f"{path.parent}{os.sep}.{path.name}.{os.urandom(8).hex()}"
         descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)

@@ -109,3 +109,15 @@ def test_large_pages_are_written_whole(tmp_path: Path, monkeypatch: pytest.Monke
     assert (tmp_path / "file").read_bytes() == b"".join(pieces) + bytes(10) + b"end"
     ends = [*accumulate(written)][:3]
     assert ends == [LARGE_PAGE * n for n in (1, 3, 4)]  # several at once without a copy
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path: Path):
+    """As root, `weft compile net.onnx -o /dev/null` would leave a file in the device's place."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, tmp_path):
+        refused = pytest.raises(ArtifactError, match="requires a regular file or a free name")
+        with refused, replacing(path):
+            raise AssertionError("nothing is written")
+    assert os.listdir(tmp_path) == ["pipe"]
+    assert pipe.is_fifo()

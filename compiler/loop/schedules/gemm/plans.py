@@ -128,7 +128,7 @@ class _Choice:
         sums = list(self.problem.reductions)
         others = [n for n in range(len(self.problem.extents)) if panel.indexed_by(n)]
         long = (self.problem.depth or LONGEST_UNROLL) > LONGEST_UNROLL
-        plain = len(sums) == 1 and others == sorted({view.column, *sums}) and long
+        plain = len(sums) == 1 and others == sorted({*view.batch, view.column, *sums}) and long
         contiguous = along.step == 1 and panel.computed_bits == panel.bits
         held = (self.problem.depth or LARGEST_PANEL) * self.width * panel.bits // 8 <= LARGEST_PANEL
         if (

@@ -38,6 +38,9 @@ nearer is not that of the times that were measured.
 SAMPLES = (8, 32, 128)
 """What sizes that only a call knows are taken to be: the worst regret among these counts."""
 
+FEW_ROWS = 8
+"""Fewer may take longer with panels that are packed in the call, which are read once."""
+
 LEAST_SAMPLE = 1
 """Another one of batches and the like, of which a call may have one."""
 
@@ -127,10 +130,12 @@ def rated_plans(problem: Problem, view: View, target: Target) -> tuple[Rated, ..
 def _is_alike(problem: Problem, first: Plan, plan: Plan) -> bool:
     """Whether a plan packs as the first one does, and leaves threads as many panels to share, or
     enough, where each packs its own; of windows, whose rows and columns may be short, whether its
-    tile is as high.
+    tile is as high. Of rows that are never few it may pack as it likes.
     """
     if len(problem.reductions) > 1:
         return plan.packing == first.packing and plan.rows == first.rows
+    if plan.row is not None and _least(problem.extents[plan.row]) >= FEW_ROWS:
+        return True
     panels = (problem.extents[plan.column].constant or 0) // plan.width
     shared = plan.packing not in ("tile", "strided") or panels >= LEAST_PANELS
     return plan.packing == first.packing and (shared or plan.width <= first.width)
@@ -179,6 +184,11 @@ def _is_batch(problem: Problem, loop: int) -> bool:
     """
     extent, along = problem.extents[loop], problem.stored.along[loop]
     return along.step != 1 and all(extent == Expr.atom(atom) for atom in extent.atoms())
+
+
+def _least(extent: Expr) -> int:
+    """What an extent is at least, as no size of a call is zero."""
+    return _sample(extent, 1).evaluate({})
 
 
 def _sample(extent: Expr, size: int) -> Expr:

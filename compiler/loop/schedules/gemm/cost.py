@@ -144,7 +144,7 @@ class ProductCost:
         self.depth = prod(sizes[n] for n in problem.reductions)
         long = sizes[problem.reductions[0]]
         self.parts = ceil(long / (plan.k_block or long))
-        others = (n for n in range(problem.outer) if n not in (plan.column, plan.row))
+        others = [n for n in range(problem.outer) if n not in (plan.column, plan.row)]
         self.others = prod(sizes[n] for n in others)
         self.panels = ceil(self.columns / plan.width)
         self.is_sample = is_sample
@@ -153,6 +153,7 @@ class ProductCost:
         assert plan.panel is not None, "a product has two factors"
         self.panel = problem.factors[plan.panel]
         self.other = problem.factors[1 - plan.panel]
+        self.own_panels = prod(sizes[n] for n in others if self.panel.indexed_by(n))
         self.panel_bits = self.panel.computed_bits if plan.widened_panel else self.panel.bits
         self.extended = self.panel.is_extended and not plan.widened_panel
         self.extended_rows = self.other.is_extended and not plan.widened_rows
@@ -287,7 +288,8 @@ class ProductCost:
 
     def _panel(self, panels_first: bool) -> Moved:
         """The cycles in which panels come to L1 again for each tile of rows behind the first: one
-        of them, or all where these are the loop inside.
+        of them, or all where these are the loop inside; what L2 has lost also comes for each row
+        of an image.
         """
         row = self.plan.width * self.panel_bits / 8 + crossed(self.step) * LINE
         bytes = self.depth * row * self.panel_reads
@@ -298,7 +300,8 @@ class ProductCost:
         kept = bytes if panels_first else self.panel_bytes
         pieces = bytes / LINE * REREAD_LINE if self._is_read_in_pieces(bytes + beside) else 0.0
         others = Moved(again * (self._translation() + pieces))
-        return self.caches.moved(again * bytes, kept + beside) + others
+        lost = self.caches.moved(self.panels * (self.others - self.own_panels) * bytes, kept).beyond
+        return self.caches.moved(again * bytes, kept + beside) + others + Moved(0.0, lost)
 
     def _is_read_in_pieces(self, bytes: float) -> bool:
         """Whether rows of a panel, which L1 does not keep beside those of a tile, are apart."""

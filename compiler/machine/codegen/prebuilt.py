@@ -63,7 +63,8 @@ class OwnCode(Struct, frozen=True):
         write_prebuilt(self.name, self._key, image.getvalue())
 
     def _object(self) -> bytes:
-        store, key = default_store(os.environ), cache_key([compiler_digest(), self.name])
+        store = default_store(os.environ)
+        key = cache_key([compiler_digest(), self.name, self._key])
         code = store.find_kernel(key)
         if code is None:
             code = self.compiled()

@@ -1,6 +1,7 @@
 """The run time comes with weft, or is compiled once for all models of a target."""
 
 import zlib
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -120,3 +121,18 @@ def test_what_was_made_from_other_sources_is_not_taken(monkeypatch: pytest.Monke
     monkeypatch.setattr(compile_run_time, "_SOURCES", (Path(__file__),))
     assert task.find_prebuilt() is None
     assert common_task(Options(named_target("riscv64"))).find_prebuilt() is None
+
+
+def test_code_of_another_text_is_not_taken_from_the_cache(tmp_path, monkeypatch):
+    """Of another Python the entry reads other members, under the same name."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made: list[str] = []
+
+    def compiled(text: str) -> bytes:
+        made.append(text)
+        return text.encode()
+
+    for text in ("one", "other", "one"):
+        code = prebuilt.OwnCode("none_such", (), (text,), (), partial(compiled, text))
+        assert code._object() == text.encode()
+    assert made == ["one", "other"]

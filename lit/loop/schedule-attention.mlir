@@ -137,3 +137,26 @@ func.func @main(%q: !graph.tensor<[2, 64, 4], f32>, %k: !graph.tensor<[2, 4, 320
   %y = graph.matmul %p, %v : (!graph.tensor<[2, 64, 320], f32>, !graph.tensor<[2, 320, 32], f32>) -> !graph.tensor<[2, 64, 32], f32>
   func.return %y : !graph.tensor<[2, 64, 32], f32>
 }
+
+// -----
+
+// What a mask forbids is not computed: the loops over columns of both products end behind the last one that a row of
+// the block may see, or that counts in the sum.
+// CHECK-LABEL: loop.kernel @matmul_where_softmax_matmul_
+// CHECK: %[[F:found[_0-9]*]] = loop.alloc registers : !loop.buffer<[24], i32>
+// CHECK: loop.load %a2[{{.*}}, 24 * %{{[a-z_0-9]+}} + %{{[a-z_0-9]+}}]
+// CHECK: %[[B:.*]] = arith.index_cast %{{.*}} : i64 to index
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 4 * min(4, max(0, %[[B]])) {
+// CHECK: reduction(max) {
+// CHECK: loop.alloc registers : !loop.buffer<[16], i32>
+// CHECK: arith.cmpf une
+// CHECK: %[[E:.*]] = arith.index_cast %{{.*}} : i64 to index
+// CHECK: loop.for %{{.*}} = 0 to {{.*}}min(4, max(0, %[[E]])){{.*}} reduction(add) {
+func.func @main(%q: !graph.tensor<[2, 32, 4], f32>, %k: !graph.tensor<[2, 4, 96], f32>, %m: !graph.tensor<[32, 96], i1>, %v: !graph.tensor<[2, 96, 16], f32>) -> !graph.tensor<[2, 32, 16], f32> {
+  %z = graph.constant {literal = #graph.literal<[-1.0e30]>, shape = #graph.shape<[]>, element = f32} : () -> !graph.tensor<[], f32>
+  %s = graph.matmul %q, %k : (!graph.tensor<[2, 32, 4], f32>, !graph.tensor<[2, 4, 96], f32>) -> !graph.tensor<[2, 32, 96], f32>
+  %w = graph.where %m, %s, %z : (!graph.tensor<[32, 96], i1>, !graph.tensor<[2, 32, 96], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[2, 32, 96], f32>
+  %p = graph.softmax %w {axis = -1 : i64} : (!graph.tensor<[2, 32, 96], f32>) -> !graph.tensor<[2, 32, 96], f32>
+  %y = graph.matmul %p, %v : (!graph.tensor<[2, 32, 96], f32>, !graph.tensor<[2, 96, 16], f32>) -> !graph.tensor<[2, 32, 16], f32>
+  func.return %y : !graph.tensor<[2, 32, 16], f32>
+}

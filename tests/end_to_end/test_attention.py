@@ -155,3 +155,61 @@ def test_rows_of_one_head_at_any_length() -> None:
         np.testing.assert_array_equal(first, second)
         (expected,) = run_onnxruntime(proto, inputs)
         np.testing.assert_allclose(first, expected, rtol=2e-5, atol=2e-6)
+
+
+def selected(rows: int, columns: int | str) -> onnx.ModelProto:
+    """Scores that a mask does not allow are the least number."""
+    nodes = [
+        helper.make_node("MatMul", ["q", "k"], ["s"]),
+        helper.make_node("Where", ["allowed", "s", "least"], ["masked"]),
+        helper.make_node("Softmax", ["masked"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", "v"], ["y"]),
+    ]
+    shapes: dict[str, tuple[int | str, ...]] = {
+        "q": (2, rows, 8),
+        "k": (2, 8, columns),
+        "v": (2, columns, 8),
+        "allowed": (rows, columns),
+    }
+    least = np.array(np.finfo(np.float32).min, np.float32)
+    proto = model(nodes, shapes, (2, rows, 8), [numpy_helper.from_array(least, "least")])
+    proto.graph.input[3].type.tensor_type.elem_type = TensorProto.BOOL
+    return proto
+
+
+MASKS = {
+    "causal": lambda i, j: j <= i,
+    "window": lambda i, j: (j <= i) & (j > i - 9),
+    "nothing": lambda i, j: (j < 0) & (i < 0),
+    "rows that see nothing": lambda i, j: (j <= i) & (i % 7 != 0),
+    "the last column": lambda i, j: (j == j.max()) | (i < 0),
+    "all": lambda i, j: (j >= 0) & (i >= 0),
+}
+
+
+@pytest.mark.parametrize("columns", [128, 133, "n"])
+def test_what_a_mask_forbids_is_not_computed_and_changes_nothing(columns: int | str) -> None:
+    proto = selected(45, columns)
+    session = Session(Options(host_target()))
+    compile_model(proto, session.options, session)
+    assert ["attention"] in session.report.schedules.values()
+    executables = [weft.compile(proto, threads=threads) for threads in (1, 2)]
+    for length in (128, 133, 7) if columns == "n" else (int(columns),):
+        i, j = np.ogrid[:45, :length]
+        inputs = arrays_of(proto, n=length)
+        for name, mask in MASKS.items():
+            inputs["allowed"] = np.ascontiguousarray(mask(i, j))
+            first, second = (executable.run(inputs)["y"] for executable in executables)
+            np.testing.assert_array_equal(first, second)
+            (expected,) = run_onnxruntime(proto, inputs)
+            np.testing.assert_allclose(first, expected, rtol=5e-5, atol=5e-6, err_msg=name)
+
+
+def test_forbidden_scores_and_values_may_be_no_numbers() -> None:
+    proto = selected(32, 128)
+    inputs = arrays_of(proto)
+    i, j = np.ogrid[:32, :128]
+    inputs["allowed"] = np.ascontiguousarray(j <= i)
+    expected = weft.compile(proto).run(inputs)["y"]
+    inputs["k"][:, :, 100:] = np.nan
+    np.testing.assert_array_equal(weft.compile(proto).run(inputs)["y"], expected)

@@ -4,6 +4,7 @@ Structure first, marks last: what restructures a loop refuses one that is alread
 or unrolled.
 """
 
+from weft.compiler.loop.primitives.bounding import bound_loop
 from weft.compiler.loop.primitives.carrying import carry_store
 from weft.compiler.loop.primitives.eliminating import eliminate_dead_stores
 from weft.compiler.loop.primitives.expanding import expand_scalar
@@ -69,6 +70,7 @@ PRIMITIVES = (
     flatten,
     hoist_allocation,
     widen,
+    bound_loop,
     vectorize,
     unroll,
     dot_product,

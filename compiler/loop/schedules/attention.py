@@ -44,6 +44,7 @@ from weft.compiler.loop.primitives import (
     vectorize,
 )
 from weft.compiler.loop.primitives.staging import Staged
+from weft.compiler.loop.schedules.attention_masks import skip_masked
 from weft.compiler.loop.schedules.attention_products import (
     ROWS,
     VECTORS,
@@ -165,14 +166,14 @@ def apply(
         for buffer in dict.fromkeys(access.buffer for access in accesses_in(shared[0]))
         if _is_temporary(buffer)
     ]
+    for buffer in packed:  # before loops over it end where only a block knows
+        _pack_panels(buffer, shared[-2], target)
     blocks = [tile(part, size)[:2] for part, size in _row_parts(shared[-1], rows)]
     for block, inner in blocks:
         _schedule_block(block, inner, temporaries, target)
     for buffer in temporaries:
         if buffer.uses.get_length():
             drop_stored_only(buffer)
-    for buffer in packed:
-        _pack_panels(buffer, shared[-2], target)
     for top in shared[:1] if len(shared) > 1 else [block for block, _ in blocks]:
         _hoist_workspace(top)
         parallelize_outermost(top)
@@ -220,7 +221,9 @@ def _schedule_block(
     nests = [nest for nest in nests if nest.parent is not None]
     operands = [load.buffer for load in products[0].ops[:2]]
     _stage_rows(nests, block, temporaries, operands, target)
-    _vectorize_rows([nest for nest in nests if nest not in (scores, result)], target)
+    rest = [nest for nest in nests if nest not in (scores, result)]
+    skip_masked(scores, rest, result, target)
+    _vectorize_rows(rest, target)
     schedule_scores(scores, target)
     schedule_result(result, target)
 

@@ -22,6 +22,7 @@ from tests.compiler.loop.kernels import (
 from weft.compiler.loop.nest import accesses_in, loops_in, only_loop, stores_in
 from weft.compiler.loop.primitives import (
     block_reduction,
+    bound_loop,
     carry_store,
     collapse,
     compute_inline,
@@ -51,7 +52,7 @@ from weft.compiler.loop.primitives import (
     widen,
 )
 from weft.dialects.errors import IllegalSchedule
-from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp
+from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 from weft.dialects.loop.program import KernelOp
 
 KERNELS = (
@@ -101,6 +102,9 @@ def step(op: KernelOp, action: str, choice: int, size: int) -> None:
             isinstance(access.buffer.owner, AllocOp) and flatten(access.buffer.owner, size - 1)
         ),
         "widen": lambda: isinstance(access.buffer.owner, AllocOp) and widen(access.buffer.owner),
+        "bound_loop": lambda: bound_loop(
+            loop, body[choice % len(body)], [*enclosing_loops(loop), loop][0], size
+        ),
         "vectorize": lambda: vectorize(loop, size),
         "parallelize": lambda: parallelize(loop),
         "nontemporal": lambda: isinstance(access, StoreOp) and nontemporal(access),
@@ -148,6 +152,7 @@ ACTIONS = [
     "stage_accumulators",
     "split_reduction",
     "split_reduction with a rest",
+    "bound_loop",
     "block_reduction",
     "pack",
     "flatten",

@@ -139,3 +139,26 @@ loop.kernel @k(%x: !loop.buffer<[4, 16], f32>, %m: !loop.buffer<[4, 16], i1>, %y
     }
   }
 }
+
+// -----
+
+// Fewer than are searched together.
+// CHECK: bound_loop requires at least 8 iterations, got loop %j
+loop.kernel @k(%x: !loop.buffer<[4, 16], f32>, %m: !loop.buffer<[4, 16], i1>, %y: !loop.buffer<[4, 16], f32>) {
+  %t = loop.alloc workspace : !loop.buffer<[4, 16], f32>
+  loop.for %i = 0 to 4 {
+    loop.for %j = 0 to 4 {
+      %v = loop.load %x[%i, %j] : !loop.buffer<[4, 16], f32>
+      loop.store %v, %t[%i, %j] : !loop.buffer<[4, 16], f32>
+    }
+  }
+  loop.for %r = 0 to 4 {
+    loop.for %l = 0 to 4 {
+      %c = loop.load %m[%r, %l] : !loop.buffer<[4, 16], i1>
+      %v = loop.load %t[%r, %l] : !loop.buffer<[4, 16], f32>
+      %z = arith.constant 0.0 : f32
+      %w = arith.select %c, %v, %z : f32
+      loop.store %w, %y[%r, %l] : !loop.buffer<[4, 16], f32>
+    }
+  }
+}

@@ -36,7 +36,7 @@ from weft.dialects.expr import Expr, maximum, minimum
 from weft.dialects.loop.arithmetic import IndexOp
 from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 from weft.dialects.loop.scalar import BOOL, I32, INDEX, Scalar, constant, is_float
-from weft.dialects.loop.types import buffer
+from weft.dialects.loop.types import buffer, buffer_type_of
 
 
 class Search(NamedTuple):
@@ -63,6 +63,8 @@ def bound_loop(loop: ForOp, by: Operation, before: ForOp, size: int) -> Search:
     require_unmarked("bound_loop", loop)
     if loop.lower != 0 or loop.step.data != 1:
         _refuse("a loop that counts from zero", loop)
+    if loop.extent.constant is not None and loop.extent.constant < size:
+        _refuse(f"at least {size} iterations", loop)
     condition, column = _sum(loop, by) if isinstance(by, LoadOp) else _selected(loop, by, before)
     ops = _computed_by(condition, by)
     _require_unchanged(ops, by, before)
@@ -101,7 +103,9 @@ def _selected(loop: ForOp, select: Operation, before: ForOp) -> tuple[SSAValue, 
     accesses = require_only_accessed("bound_loop", target)
     inside = [access for access in accesses if is_inside(access, loop)]
     (load, *others) = [access for access in accesses if access not in inside] or [None]
-    if others or not isinstance(load, LoadOp) or not isinstance(target.owner, AllocOp):
+    if not isinstance(target.owner, AllocOp) or not is_float(buffer_type_of(target).element):
+        _refuse("a local buffer of floats", select)
+    if others or not isinstance(load, LoadOp):
         _refuse("that the select alone reads what the loop stores", select)
     value = load.result
     while value is not select.operands[1]:

@@ -186,9 +186,10 @@ def rate(problem: Problem, view: View, plan: Plan, target: Target) -> Rated:
     expect = cost if plan.matrix is None else matrix_cost
     ways = (True, False) if may_be_cold(problem, target) else (False,)
     sizes = _sampled(problem)
-    is_sample = len(sizes) > 1 and len(problem.reductions) == 1
+    rows_vary = plan.row is not None and problem.extents[plan.row].constant is None
+    rows_vary = rows_vary and len(problem.reductions) == 1
     costs = (
-        expect(each, plan, target, cold=cold, is_sample=is_sample)
+        expect(each, plan, target, cold=cold, rows_vary=rows_vary)
         for each in sizes
         for cold in ways
     )

@@ -23,6 +23,7 @@ from weft.compiler.loop.nest import (
     subscripts,
 )
 from weft.compiler.loop.primitives import collapse, reorder, tile
+from weft.compiler.loop.schedules.gemm.caches import KEPT_BY_L2
 from weft.compiler.loop.schedules.parallel_loops import ENOUGH_TASKS, least_tasks
 from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import LINE, PAGE, Target
@@ -190,7 +191,8 @@ class _Traffic:
             constants = [size for size in sizes if size is not None]
             if len(constants) < len(sizes):
                 return None
-            if sum(constants) <= self._target.l2_bytes // 2 or depth == len(order):
+            kept = sum(constants) <= KEPT_BY_L2 * self._target.l2_bytes
+            if kept or depth == len(order):
                 times = [self._times(load, order[:depth]) for load in self._loads]
                 read = sum(size * n for size, n in zip(constants, times, strict=True))
                 return read + (written or 0.0)

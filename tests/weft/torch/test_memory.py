@@ -232,6 +232,18 @@ def test_frozen_copies_go_by_the_parameters_of_a_call():
         torch.testing.assert_close(fast(x), model(x))
 
 
+def test_frozen_copies_go_by_parameters_where_no_guard_looks_at_modules():
+    model, x = nn.Sequential(nn.Linear(3, 3), nn.ReLU()).eval(), torch.randn(2, 3)
+    unguarded = torch.compiler.skip_guard_on_all_nn_modules_unsafe
+    fast = compiled(model, freeze=True, guard_filter_fn=unguarded)
+    with torch.no_grad():
+        torch.testing.assert_close(fast(x), model(x))
+        model[0].weight = nn.Parameter(torch.randn(3, 3))
+        torch.testing.assert_close(fast(x), model(x))
+        model.load_state_dict(nn.Sequential(nn.Linear(3, 3)).state_dict(), assign=True)
+        torch.testing.assert_close(fast(x), model(x))
+
+
 def test_constants_of_earlier_weights_are_given_back():
     model, x = nn.Linear(3, 3).eval(), torch.randn(2, 3)
     fast = compiled(model, freeze=True)

@@ -10,9 +10,15 @@ import os
 import select
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+from benchmarks.torch.processor import processor_seconds
+
+IDLE: Final = 20
+"""How many times its processor seconds an entry may wait."""
 
 
 def main() -> None:
@@ -23,7 +29,7 @@ def main() -> None:
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--samples", type=int, default=1, help="samples of an operator")
     parser.add_argument("--dynamic", action="store_true", help="operators with sizes as symbols")
-    parser.add_argument("--timeout", type=int, default=120, help="seconds for an entry")
+    parser.add_argument("--timeout", type=int, default=120, help="processor seconds for an entry")
     parser.add_argument("--shard", default="0/1", help="every n-th entry from the i-th on: i/n")
     parser.add_argument("--only", help="entries of these names, with commas between")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
@@ -97,17 +103,24 @@ def _start() -> subprocess.Popen[str]:
 
 
 def _ask(worker: subprocess.Popen[str], name: str, timeout: int) -> dict[str, Any]:
-    """The outcome of an entry; a worker that dies or hangs is one too."""
+    """The outcome of an entry; a worker that dies or hangs is one too. A busy machine takes longer
+    for the same processor time.
+    """
     assert worker.stdin is not None, "it is a pipe"
     assert worker.stdout is not None, "it is a pipe"
     print(name, file=worker.stdin, flush=True)
-    ready, _, _ = select.select([worker.stdout], [], [], timeout)
+    start, end = processor_seconds(worker.pid), time.monotonic() + IDLE * timeout
+    ready: list[Any] = []
+    while not ready and time.monotonic() < end:
+        ready, _, _ = select.select([worker.stdout], [], [], 1)
+        if processor_seconds(worker.pid) - start > timeout:
+            break
     line = worker.stdout.readline() if ready else ""
     if line:
         return json.loads(line)
     worker.kill()
     status = worker.wait()
-    error = f"ended with {status}" if ready else f"no answer in {timeout} s"
+    error = f"ended with {status}" if ready else f"no answer in {timeout} s of the processor"
     return {"name": name, "status": "error", "error": error}
 
 

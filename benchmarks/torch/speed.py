@@ -2,7 +2,7 @@
 call on one thread, or its time on several. `python -m benchmarks.torch.speed --output FILE [names]`
 measures them; with `--cold` caches are empty, and only first calls are measured, of this process
 and of all that it started. The engine `onnx` is `weft.compile` of the model as PyTorch exports it
-to ONNX.
+to ONNX, `weft freeze unguarded` leaves out Dynamo's guards on modules.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from torch import nn
 
 import weft
 from benchmarks.torch import vision
+from benchmarks.torch.processor import processor_seconds
 
 Call = tuple[nn.Module, Sequence[Any], dict[str, Any]]
 
@@ -131,10 +132,14 @@ MODELS: Final[Mapping[str, Callable[[], Call]]] = {
 def _engines(call: Call, names: Sequence[str]) -> dict[str, Callable[..., Any]]:
     model = call[0]
     frozen = {"fallback": "error", "freeze": True}
+    unguarded = frozen | {"guard_filter_fn": torch.compiler.skip_guard_on_all_nn_modules_unsafe}
     makers: dict[str, Callable[[], Callable[..., Any]]] = {
         "eager": lambda: model,
         "weft": lambda: torch.compile(model, backend="weft", options={"fallback": "error"}),
         "weft freeze": lambda: torch.compile(model, backend="weft", options=frozen),
+        "weft freeze unguarded": lambda: torch.compile(
+            model, backend="weft", options=unguarded, isolate_recompiles=True
+        ),
         "inductor": lambda: torch.compile(model),
         "inductor freezing": lambda: torch.compile(model, options={"freezing": True}),
         "onnx": lambda: _as_onnx(*call),
@@ -171,9 +176,9 @@ def prepared(name: str, engines: Sequence[str]) -> tuple[dict[str, Any], Calls]:
         calls = _engines((model.eval(), args, named), engines)
         wanted = _tensor(model(*args, **named))
         for engine, call in calls.items():
-            start = _processor_seconds()
+            start = processor_seconds(os.getpid())
             result = _tensor(call(*args, **named))
-            found[f"{engine} first call s"] = round(_processor_seconds() - start, 2)
+            found[f"{engine} first call s"] = round(processor_seconds(os.getpid()) - start, 2)
             scale = float(wanted.abs().max()) or 1.0
             found[f"{engine} off"] = float(f"{float((result - wanted).abs().max()) / scale:.2g}")
             call(*args, **named)
@@ -201,18 +206,6 @@ def timed(calls: Calls, rounds: int) -> dict[str, float]:
         found[f"{engine} least ms"] = round(1e3 * min(each), 2)
         found[f"{engine} times eager"] = round(median(one / other for one, other in pairs), 3)
     return found
-
-
-def _processor_seconds() -> float:
-    """What this process and those that it started have used, and they in turn."""
-    total, waiting = 0, [os.getpid()]
-    while waiting:
-        for task in Path(f"/proc/{waiting.pop()}/task").glob("*"):
-            waiting += (task / "children").read_text().split()
-            if task.name == task.parent.parent.name:  # times are those of all threads
-                times = (task.parent.parent / "stat").read_text().rpartition(")")[2].split()[11:15]
-                total += sum(map(int, times))
-    return total / os.sysconf("SC_CLK_TCK")
 
 
 def _tensor(result: Any) -> torch.Tensor:

@@ -128,3 +128,13 @@ func.func @repeated(%x: !graph.tensor<[4, 1, n, 64], f32>) -> !graph.tensor<[16,
   }
   func.return %y : !graph.tensor<[16, n, 64], f32>
 }
+
+// -----
+
+// Copies of nothing have no index to divide along the axis without elements.
+// CHECK-LABEL: loop.kernel @tile_
+// CHECK: loop.load %a0[%i, (%j mod 4)]
+func.func @none(%x: !graph.tensor<[0, 4], f32>) -> !graph.tensor<[0, 12], f32> {
+  %y = graph.tile %x {repeats = #graph.shape<[2, 3]>} : (!graph.tensor<[0, 4], f32>) -> !graph.tensor<[0, 12], f32>
+  func.return %y : !graph.tensor<[0, 12], f32>
+}

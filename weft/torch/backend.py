@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import operator
 import warnings
 import weakref
@@ -150,10 +151,13 @@ class FrozenGraph:
         static = dict(zip(self._positions, tensors, strict=True))
         function = compile_graph(graph, self._settings, static)
         key = tuple(map(id, tensors))
-        self._kept.pop(key, None)
+        earlier = self._kept.pop(key, None)
         self._kept[key] = tensors, function
         if len(self._kept) > FROZEN_COPIES:
-            del self._kept[next(iter(self._kept))]
+            earlier = self._kept.pop(next(iter(self._kept)))
+        if earlier is not None:
+            del earlier
+            gc.collect()  # its constants are in cycles, which a program of few objects keeps
         return function
 
     def __call__(self, arguments: list[Any]) -> Any:

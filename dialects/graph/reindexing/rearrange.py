@@ -60,7 +60,8 @@ class TileOp(IndexMapOp):
 
     def source_index(self, index: Sequence[Expr]) -> Sequence[Expr]:
         dims = type_of(self.operand).shape
-        return [position % dim for position, dim in zip(index, dims, strict=True)]
+        pairs = zip(index, dims, strict=True)  # an axis of no elements has no index to divide
+        return [position % dim if dim.constant != 0 else position for position, dim in pairs]
 
     def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
         repeats = ShapeAttr((Expr.of(1), *exprs(self.repeats)))

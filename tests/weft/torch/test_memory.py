@@ -1,6 +1,7 @@
 """Memory that results share, writes into inputs, strides, and every way to change a weight."""
 
 import copy
+import gc
 
 import pytest
 
@@ -11,6 +12,7 @@ from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 import weft.torch  # noqa: E402
 from weft.compiler.frontend.torch.table import ATEN  # noqa: E402
+from weft.compiler.machine.python.executable import Executable  # noqa: E402
 from weft.dialects.errors import ModelWarning  # noqa: E402
 from weft.torch.backend import Settings, compile_graph  # noqa: E402
 
@@ -228,6 +230,35 @@ def test_frozen_copies_go_by_the_parameters_of_a_call():
         torch.testing.assert_close(fast(x), model(x))
         model.load_state_dict(nn.Linear(3, 3).state_dict(), assign=True)
         torch.testing.assert_close(fast(x), model(x))
+
+
+def test_frozen_copies_go_by_parameters_where_no_guard_looks_at_modules():
+    model, x = nn.Sequential(nn.Linear(3, 3), nn.ReLU()).eval(), torch.randn(2, 3)
+    unguarded = torch.compiler.skip_guard_on_all_nn_modules_unsafe
+    fast = compiled(model, freeze=True, guard_filter_fn=unguarded)
+    with torch.no_grad():
+        torch.testing.assert_close(fast(x), model(x))
+        model[0].weight = nn.Parameter(torch.randn(3, 3))
+        torch.testing.assert_close(fast(x), model(x))
+        model.load_state_dict(nn.Sequential(nn.Linear(3, 3)).state_dict(), assign=True)
+        torch.testing.assert_close(fast(x), model(x))
+
+
+def test_constants_of_earlier_weights_are_given_back():
+    model, x = nn.Linear(3, 3).eval(), torch.randn(2, 3)
+    fast = compiled(model, freeze=True)
+    with torch.no_grad():
+        fast(x)
+        gc.collect()
+        before = executables()
+        for _ in range(3):
+            weft.torch.refresh(model)
+    assert executables() == before
+
+
+def executables() -> int:
+    """How many there are, with those that wait for Python's search for cycles."""
+    return sum(isinstance(each, Executable) for each in gc.get_objects())
 
 
 def test_addresses_that_are_used_again_are_new_weights():

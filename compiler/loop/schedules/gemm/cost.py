@@ -56,6 +56,9 @@ STORED = 2.0
 TILE_START = 20.0
 """Cycles of a tile before its first multiply-add and after its last one, beside its stores."""
 
+WHOLE_LINE = 9.0
+"""Cycles of a line of panels packed in front of a product, which is read before it is written."""
+
 CONFLICT = 0.3
 """How often a line of a row comes from L2 for each of its terms where sets of L1 are too small."""
 
@@ -383,6 +386,7 @@ class ProductCost:
         moved = self.panel_bytes / self.target.cost.l2_bandwidth
         if packing in ("whole", "flat"):
             moved += self.caches.moved(2 * self.panel_bytes, 2 * self.panel_bytes).cycles
+        moved += self.panel_bytes / LINE * (WHOLE_LINE if packing == "whole" else 0.0)
         if packing == "whole" and self._is_cold(self.panel_bytes):
             # Lines of panels are read before they are written, and again by the first tiles.
             moved += self.caches.moved(2 * self.panel_bytes, 2 * self.panel_bytes).cycles

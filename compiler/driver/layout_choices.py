@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 from msgspec import Struct
@@ -19,11 +20,14 @@ from weft.compiler.loop.layouts import (
     reads_windows,
     with_layouts,
 )
+from weft.compiler.loop.schedules.contraction import rows_of_versions
+from weft.compiler.loop.schedules.gemm.problem import FEW_ROWS
 from weft.compiler.program.layouts.assign_layouts import AssignLayouts
 from weft.compiler.program.layouts.choose_layouts import BufferTypes, choose_layouts
 from weft.compiler.program.layouts.kernel_table import name_variants
 from weft.compiler.program.layouts.place_halos import place_halos
 from weft.compiler.program.memory.update_in_place import drop_copies
+from weft.compiler.program.split_versions import split_versions
 from weft.compiler.target.module_target import target_of
 from weft.compiler.target.target import Target
 from weft.dialects.loop.program import KernelOp
@@ -71,6 +75,15 @@ class KernelHalos:
 
     def border(self, buffer_type: BufferType, halo: Halo) -> KernelOp:
         return border_kernel(buffer_type, halo)
+
+
+class SplitVersionsPass(ModulePass):
+    """Splits products of a number of rows that only a call knows into versions for few and many."""
+
+    name = "weft-split-versions"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        split_versions(op, partial(rows_of_versions, target=target_of(op)), FEW_ROWS)
 
 
 class DropCopiesPass(ModulePass):

@@ -17,6 +17,7 @@ from weft.compiler.driver.layout_choices import (
     DropCopiesPass,
     NameVariantsPass,
     PlaceHalosPass,
+    SplitVersionsPass,
 )
 from weft.compiler.driver.run_passes import note_options, running
 from weft.compiler.driver.session import Session
@@ -100,6 +101,7 @@ LOWERING: Final[Passes] = (
     GraphToLoopPass,  # each group of operators is a naive kernel, the graph a program of calls
     OverlapCollectivesPass,  # before what a program means is noted, in which this order is
     RequireExtentsPass,  # naive kernels show the sizes of tensors inside of them
+    SplitVersionsPass,  # before what a program means is noted, in which the branches are
     *PROGRAM_PASSES,
 )
 """From the optimised graph to a planned program and scheduled kernels."""
@@ -135,7 +137,7 @@ def program_passes(options: CodeOptions, passes: Passes = LOWERING) -> Passes:
     """Those of the passes behind the graph that a module goes through by its options."""
     left_out: set[type[ModulePass]] = set() if options.timed else {TimeCallsPass}
     if options.naive:
-        left_out |= {*LAYOUT_PASSES, FindTransposedPass, ShareLayoutsPass}
+        left_out |= {SplitVersionsPass, *LAYOUT_PASSES, FindTransposedPass, ShareLayoutsPass}
     if options.naive or options.timed:
         left_out.add(ParallelizeCallsPass)  # calls that are timed run alone
     return tuple(each for each in passes if each not in left_out)

@@ -91,6 +91,11 @@ output that the caller may have in its memory: `[[#builtin.int<0>, #builtin.int<
 WEIGHTS = "weights"
 """The attribute of a kernel that lists which of its arguments are weights in every call."""
 
+ROWS = "rows"
+"""The attribute of a version of a kernel that says which calls it is for, those with `few` rows of
+its product or those with `many`.
+"""
+
 AWAITS_LAYOUT = "awaits_layout"
 """The attribute of a naive kernel that is not to be scheduled before the layout of a weight that it
 looks up is decided.

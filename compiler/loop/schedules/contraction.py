@@ -21,17 +21,19 @@ from weft.compiler.loop.matchers import split_nest, sum_of_products
 from weft.compiler.loop.nest import child_loops, perfect_nest, stores_in
 from weft.compiler.loop.schedules.coalesce_loops import coalesce_outer
 from weft.compiler.loop.schedules.gemm.accumulation import aligned_nests
-from weft.compiler.loop.schedules.gemm.choose_plan import choose_plan
+from weft.compiler.loop.schedules.gemm.choose_plan import choose_plan, varying_rows, versions_pay
 from weft.compiler.loop.schedules.gemm.dot_products import split_into_words
 from weft.compiler.loop.schedules.gemm.macro_kernel import apply_plan
 from weft.compiler.loop.schedules.gemm.plan import Plan
 from weft.compiler.loop.schedules.gemm.problem import Nests, Problem, problem_of, with_last_nest
 from weft.compiler.loop.schedules.gemm.views import View, contraction_view
 from weft.compiler.loop.schedules.innermost_loops import lanes_of
+from weft.compiler.loop.schedules.simplify import simplify
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
+from weft.dialects.expr import Expr
 from weft.dialects.loop.ops import ForOp
-from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.program import ROWS, KernelOp
 
 NAME = "contraction"
 
@@ -75,14 +77,36 @@ def apply_all(
             yield NAME
 
 
+def rows_of_versions(kernel: KernelOp, target: Target) -> Expr | None:
+    """The rows of the product of a naive kernel, over its sizes, where a version for calls with few
+    of them and one for calls with many are worth their code; None for any other kernel.
+    """
+    if not kernel.symbol_names or ROWS in kernel.attributes:
+        return None
+    naive = kernel.clone()
+    simplify(naive)
+    chains = [perfect_nest(loop) for loop in child_loops(naive)]
+    products = [chain for chain in chains if sum_of_products(chain[-1]) is not None]
+    nests = _nests_of(naive, products[0], target) if len(products) == 1 else None
+    found = None if nests is None else _viewed(naive, nests, target)
+    rows = None if found is None else varying_rows(*found)
+    return rows if found is not None and rows is not None and versions_pay(*found, target) else None
+
+
 def _plan_of(kernel: KernelOp, nests: Nests, target: Target, choose: Choose) -> Plan | None:
     """The plan of a contraction; None where no loop can be the vector."""
+    found = _viewed(kernel, nests, target)
+    return None if found is None else choose(*found, target)
+
+
+def _viewed(kernel: KernelOp, nests: Nests, target: Target) -> tuple[Problem, View] | None:
+    """The problem of a contraction, and its loops; None where none of these can be the vector."""
     lanes = lanes_of([nest[0] for nest in nests.outer], target)
     store = stores_in(nests.reductions[-1])[0]
     problem = problem_of(kernel, nests.factors, store, lanes, nests.words)
     problem = with_last_nest(problem, nests)
     view = contraction_view(problem, target)
-    return None if view is None else choose(problem, view, target)
+    return None if view is None else (problem, view)
 
 
 def _nests_of(kernel: KernelOp, chain: list[ForOp], target: Target) -> Nests | None:

@@ -24,7 +24,7 @@ from weft.compiler.loop.schedules.gemm.plans import (
     packed_plans,
     tile_plans,
 )
-from weft.compiler.loop.schedules.gemm.problem import Problem
+from weft.compiler.loop.schedules.gemm.problem import FEW_ROWS, Problem
 from weft.compiler.loop.schedules.gemm.views import View, other_views
 from weft.compiler.target.target import Target
 from weft.dialects.errors import IllegalSchedule
@@ -38,11 +38,14 @@ nearer is not that of the times that were measured.
 SAMPLES = (8, 32, 128)
 """What sizes that only a call knows are taken to be: the worst regret among these counts."""
 
-FEW_ROWS = 8
-"""Fewer may take longer with panels that are packed in the call, which are read once."""
-
 LEAST_SAMPLE = 1
 """Another one of batches and the like, of which a call may have one."""
+
+FEW_SAMPLES = (1, 2, 4)
+"""The same for calls of few rows."""
+
+LEAST_GAIN_OF_VERSIONS = 1.2
+"""How many times as fast calls of few rows, or of many, have to be by plans of their own."""
 
 
 class Rated(NamedTuple):
@@ -69,9 +72,43 @@ def choose_plan(
     rated = [each for each in rated_plans(problem, view, target) if each.plan not in refused]
     if not rated:
         raise IllegalSchedule("contraction requires a plan that no primitive refuses, got none")
+    return rated[_best(rated)].plan
+
+
+def _best(rated: Sequence[Rated]) -> int:
     regrets = _regrets(rated)
     best = min(range(len(rated)), key=regrets.__getitem__)
-    return rated[best if regrets[best][0] < LEAST_GAIN * regrets[0][0] else 0].plan
+    return best if regrets[best][0] < LEAST_GAIN * regrets[0][0] else 0
+
+
+def varying_rows(problem: Problem, view: View) -> Expr | None:
+    """The rows of a product of what only a call knows, where it may have few or many of them; None
+    for others, and for products with a weight, whose panels are as wide for all calls.
+    """
+    given = view.panel is not None and not problem.factors[view.panel].is_weight
+    rows = problem.extents[view.row] if given and view.row is not None else None
+    if rows is None or rows.constant is not None or len(problem.reductions) > 1:
+        return None
+    named = all(isinstance(atom, Symbol) for atom in rows.atoms())
+    return rows if named and _least(rows) < FEW_ROWS else None
+
+
+def versions_pay(problem: Problem, view: View, target: Target) -> bool:
+    """Whether calls of few rows and of many are better computed by plans of their own, where one
+    plan takes so much longer than these.
+    """
+    one = rated_plans(problem, view, target)
+    if not one[0].costs:
+        return False
+    plan = one[_best(one)].plan
+    for rows in ("few", "many"):
+        own = replace(problem, rows=rows)
+        rated = rated_plans(own, view, target)
+        same = rate(own, view, plan, target).costs
+        costs = zip(same, rated[_best(rated)].costs, strict=False)
+        if any(one.total > LEAST_GAIN_OF_VERSIONS * best.total for one, best in costs):
+            return True
+    return False
 
 
 def _regrets(rated: Sequence[Rated]) -> list[tuple[float, float]]:
@@ -134,7 +171,8 @@ def _is_alike(problem: Problem, first: Plan, plan: Plan) -> bool:
     """
     if len(problem.reductions) > 1:
         return plan.packing == first.packing and plan.rows == first.rows
-    if plan.row is not None and _least(problem.extents[plan.row]) >= FEW_ROWS:
+    many = problem.rows == "many"
+    if plan.row is not None and (many or _least(problem.extents[plan.row]) >= FEW_ROWS):
         return True
     panels = (problem.extents[plan.column].constant or 0) // plan.width
     shared = plan.packing not in ("tile", "strided") or panels >= LEAST_PANELS
@@ -148,9 +186,10 @@ def rate(problem: Problem, view: View, plan: Plan, target: Target) -> Rated:
     expect = cost if plan.matrix is None else matrix_cost
     ways = (True, False) if may_be_cold(problem, target) else (False,)
     sizes = _sampled(problem)
-    is_sample = len(sizes) > 1 and len(problem.reductions) == 1
+    rows_vary = plan.row is not None and problem.extents[plan.row].constant is None
+    rows_vary = rows_vary and len(problem.reductions) == 1
     costs = (
-        expect(each, plan, target, cold=cold, is_sample=is_sample)
+        expect(each, plan, target, cold=cold, rows_vary=rows_vary)
         for each in sizes
         for cold in ways
     )
@@ -172,9 +211,10 @@ def _sampled(problem: Problem) -> list[Problem]:
     if not dynamic:
         return [problem]
     may_be_one = all(_is_batch(problem, n) for n in dynamic)
+    samples = (LEAST_SAMPLE, *SAMPLES) if may_be_one and problem.rows == "any" else SAMPLES
     return [
         replace(problem, extents=tuple(_sample(extent, size) for extent in problem.extents))
-        for size in ((LEAST_SAMPLE, *SAMPLES) if may_be_one else SAMPLES)
+        for size in (FEW_SAMPLES if problem.rows == "few" else samples)
     ]
 
 

@@ -116,13 +116,13 @@ class Cost(Struct, frozen=True, kw_only=True):
 
 
 def cost(
-    problem: Problem, plan: Plan, target: Target, *, cold: bool = False, is_sample: bool = False
+    problem: Problem, plan: Plan, target: Target, *, cold: bool = False, rows_vary: bool = False
 ) -> Cost:
     """The time of a contraction whose extents are constant by a plan, or one of many samples of it:
     the factors come from the last cache where that has room for them, or, where they are `cold`,
     from memory.
     """
-    return ProductCost(problem, plan, target, cold=cold, is_sample=is_sample).cost()
+    return ProductCost(problem, plan, target, cold=cold, rows_vary=rows_vary).cost()
 
 
 class ProductCost:
@@ -131,7 +131,7 @@ class ProductCost:
     """
 
     def __init__(
-        self, problem: Problem, plan: Plan, target: Target, *, cold: bool, is_sample: bool
+        self, problem: Problem, plan: Plan, target: Target, *, cold: bool, rows_vary: bool
     ):
         sizes = [extent.constant or 0 for extent in problem.extents]
         if plan.row_block is not None and sizes[inside_loops(problem, plan)[0]] < plan.row_block:
@@ -147,8 +147,8 @@ class ProductCost:
         others = [n for n in range(problem.outer) if n not in (plan.column, plan.row)]
         self.others = prod(sizes[n] for n in others)
         self.panels = ceil(self.columns / plan.width)
-        self.is_sample = is_sample
-        self.heights = (expected_heights if is_sample else tile_heights)(self.rows, plan.rows)
+        self.rows_vary = rows_vary
+        self.heights = (expected_heights if rows_vary else tile_heights)(self.rows, plan.rows)
         self.tiles = sum(count for count, _ in self.heights)
         assert plan.panel is not None, "a product has two factors"
         self.panel = problem.factors[plan.panel]
@@ -284,7 +284,7 @@ class ProductCost:
             return [True]
         if self.panels * self.tiles < ENOUGH_TASKS:
             return [self.panels >= self.tiles]
-        return [False] if self.is_sample and self.panels < ENOUGH_TASKS else [True, False]
+        return [False] if self.rows_vary and self.panels < ENOUGH_TASKS else [True, False]
 
     def _panel(self, panels_first: bool) -> Moved:
         """The cycles in which panels come to L1 again for each tile of rows behind the first: one

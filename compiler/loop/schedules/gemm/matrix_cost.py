@@ -24,10 +24,10 @@ LINE_PACKED = 4.0
 
 
 def matrix_cost(
-    problem: Problem, plan: Plan, target: Target, *, cold: bool = False, is_sample: bool = False
+    problem: Problem, plan: Plan, target: Target, *, cold: bool = False, rows_vary: bool = False
 ) -> Cost:
     """The time of a plan with such registers, as `cost` has that of others."""
-    return _MatrixCost(problem, plan, target, cold=cold, is_sample=is_sample).cost()
+    return _MatrixCost(problem, plan, target, cold=cold, rows_vary=rows_vary).cost()
 
 
 class _MatrixCost(ProductCost):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from math import gcd, prod
-from typing import NamedTuple
+from typing import Final, Literal, NamedTuple, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import NoneAttr
+from xdsl.dialects.builtin import NoneAttr, StringAttr
 from xdsl.ir import Attribute, Block, SSAValue
 
 from weft.compiler.loop.layouts import lane_stride
@@ -26,8 +26,14 @@ from weft.compiler.loop.nest import (
 )
 from weft.dialects.expr import Expr, product
 from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
-from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.program import ROWS, KernelOp
 from weft.dialects.loop.scalar import width
+
+Rows = Literal["any", "few", "many"]
+"""How many rows the calls of a kernel have whose rows vary: less than FEW_ROWS, or no less."""
+
+FEW_ROWS: Final = 8
+"""Fewer may take longer with panels that are packed in the call, which are read once."""
 
 _EXTENSIONS = (arith.ExtFOp, arith.SIToFPOp, arith.UIToFPOp)
 
@@ -104,7 +110,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     what memory gets at last of each element of the result, and `read` what is loaded for that
     beside the sum, such as what is added to it. `lanes` are those of a vector of the widest
     element. Where `terms` is more than 1, an element of a factor is so many of the kernel's, whose
-    products one instruction adds up.
+    products one instruction adds up. `rows` says how many the kernel's calls have where these vary.
     """
 
     extents: tuple[Expr, ...]
@@ -115,6 +121,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     lanes: int
     terms: int = 1
     read: tuple[Operand, ...] = ()
+    rows: Rows = "any"
 
     @property
     def reductions(self) -> range:
@@ -202,7 +209,14 @@ def problem_of(
         stored=operands[-1],
         lanes=lanes,
         terms=terms,
+        rows=_rows_of(kernel),
     )
+
+
+def _rows_of(kernel: KernelOp) -> Rows:
+    """How many rows the calls have that a version of a kernel is for."""
+    noted = kernel.attributes.get(ROWS)
+    return cast(Rows, noted.data) if isinstance(noted, StringAttr) else "any"
 
 
 def with_last_nest(problem: Problem, nests: Nests) -> Problem:

@@ -182,11 +182,11 @@ def _factor_block(
         for at, value in zip(rows[k:], triangle[k], strict=True):
             b.store(upper, (*index, row, at), value)
     if left != 0:
-        _solve_beside(b, upper, (*index, first), (triangle, inverses))
+        _solve_right(b, upper, (*index, first), (triangle, inverses))
         _take_block(b, upper, (*index, first), width)
 
 
-def _solve_beside(
+def _solve_right(
     b: LoopBuilder,
     upper: SSAValue,
     start: Sequence[Expr],

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
 from weft.compiler.loop.matchers import split_nest, sum_of_products
-from weft.compiler.loop.nest import child_loops, perfect_nest, stores_in
+from weft.compiler.loop.nest import child_loops, perfect_nest, stores_in, weight_arguments
 from weft.compiler.loop.schedules.coalesce_loops import coalesce_outer
 from weft.compiler.loop.schedules.gemm.accumulation import aligned_nests
 from weft.compiler.loop.schedules.gemm.choose_plan import choose_plan, varying_rows, versions_pay
@@ -81,16 +81,33 @@ def rows_of_versions(kernel: KernelOp, target: Target) -> Expr | None:
     """The rows of the product of a naive kernel, over its sizes, where a version for calls with few
     of them and one for calls with many are worth their code; None for any other kernel.
     """
-    if not kernel.symbol_names or ROWS in kernel.attributes:
+    if ROWS in kernel.attributes or not _is_product_of_given(kernel):
         return None
     naive = kernel.clone()
     simplify(naive)
     chains = [perfect_nest(loop) for loop in child_loops(naive)]
-    products = [chain for chain in chains if sum_of_products(chain[-1]) is not None]
-    nests = _nests_of(naive, products[0], target) if len(products) == 1 else None
+    chain = next((each for each in chains if sum_of_products(each[-1]) is not None), None)
+    nests = None if chain is None else _nests_of(naive, chain, target)
     found = None if nests is None else _viewed(naive, nests, target)
     rows = None if found is None else varying_rows(*found)
     return rows if found is not None and rows is not None and versions_pay(*found, target) else None
+
+
+def _is_product_of_given(kernel: KernelOp) -> bool:
+    """Whether a kernel has one contraction, in loops over sizes of a call, of two operands of which
+    neither is a weight.
+    """
+    if not kernel.symbol_names:
+        return False
+    chains = [perfect_nest(loop) for loop in child_loops(kernel)]
+    found = [(chain, sum_of_products(chain[-1])) for chain in chains]
+    products = [(chain, factors) for chain, factors in found if factors is not None]
+    if len(products) != 1:
+        return False
+    chain, factors = products[0]
+    weights = weight_arguments(kernel)
+    varies = any(loop.extent.constant is None for loop in chain if loop.reduction is None)
+    return varies and all(load.buffer not in weights for load in factors[:2])
 
 
 def _plan_of(kernel: KernelOp, nests: Nests, target: Target, choose: Choose) -> Plan | None:

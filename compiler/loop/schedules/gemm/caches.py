@@ -66,7 +66,7 @@ class Caches:
             return Moved()
         in_l3 = since <= FULL * target.l3_bytes
         behind = cost.l3_bandwidth if in_l3 else cost.memory_gbs / cost.ghz
-        lost = lost_by_l2(since / self._l2)
+        lost = min(1.0, max(0.0, since / self._l2 - KEPT_BY_L2) / (LOST_BY_L2 - KEPT_BY_L2))
         return Moved((1.0 - lost) * bytes / cost.l2_bandwidth, lost * bytes / behind)
 
     def _capacity(self, size: int, associativity: int) -> float:
@@ -74,11 +74,6 @@ class Caches:
         if self._step == 0:
             return size
         return size * self._row / max(self._row, gcd(self._step, size // associativity))
-
-
-def lost_by_l2(share: float) -> float:
-    """How much of what was read is no longer there when so large a share of L2 was read since."""
-    return min(1.0, max(0.0, share - KEPT_BY_L2) / (LOST_BY_L2 - KEPT_BY_L2))
 
 
 def may_be_cold(problem: Problem, target: Target) -> bool:

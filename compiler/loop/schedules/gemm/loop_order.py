@@ -23,7 +23,7 @@ from weft.compiler.loop.nest import (
     subscripts,
 )
 from weft.compiler.loop.primitives import collapse, reorder, tile
-from weft.compiler.loop.schedules.gemm.caches import lost_by_l2
+from weft.compiler.loop.schedules.gemm.caches import KEPT_BY_L2
 from weft.compiler.loop.schedules.parallel_loops import ENOUGH_TASKS, least_tasks
 from weft.compiler.loop.strides import stride
 from weft.compiler.target.target import LINE, PAGE, Target
@@ -182,25 +182,21 @@ class _Traffic:
 
     def bytes(self, order: Sequence[ForOp]) -> float | None:
         """The bytes that are loaded into L2 and written, None where they are not known: what the
-        inner loops read together, as often as the loops around them evict it, and for what L2 loses
-        of that what the loops inside of these read.
+        inner loops read that fits L2 together, as often as the loops around them evict it.
         """
-        total, left = self._written(order), 1.0
-        for depth in range(len(order) + 1):
+        written = self._written(order)
+        for depth in range(len(order) + 1) if written is not None else ():
             fixed = [*self._around, *order[:depth]]
             sizes = [self._box(load, fixed) for load in self._loads]
             constants = [size for size in sizes if size is not None]
-            if total is None or len(constants) < len(sizes):
+            if len(constants) < len(sizes):
                 return None
-            times = [self._times(load, order[:depth]) for load in self._loads]
-            read = sum(size * n for size, n in zip(constants, times, strict=True))
-            innermost = depth == len(order)
-            lost = 0.0 if innermost else lost_by_l2(sum(constants) / self._target.l2_bytes)
-            total += left * (1.0 - lost) * read
-            left *= lost
-            if not left:
-                break
-        return total
+            kept = sum(constants) <= KEPT_BY_L2 * self._target.l2_bytes
+            if kept or depth == len(order):
+                times = [self._times(load, order[:depth]) for load in self._loads]
+                read = sum(size * n for size, n in zip(constants, times, strict=True))
+                return read + (written or 0.0)
+        return None
 
     def crossing(self, order: Sequence[ForOp]) -> tuple[float, int]:
         """The bytes that each of two threads reads and the other has written, or reads too, where

@@ -28,14 +28,19 @@ from weft.dialects.graph.reindexing.movement import TransposeOp
 from weft.dialects.graph.reindexing.rearrange import TriluOp
 
 BLOCK: Final = 64
-"""Rows and columns of matrices that are factored, or triangles that are solved with, at once, but
-an eighth of great ones: programs do not grow with sizes.
+"""Rows and columns of triangles that are solved with at once, but an eighth of great ones: programs
+do not grow with sizes.
+"""
+
+FACTORED: Final = 1024
+"""Rows and columns of matrices that are factored at once, but an eighth of great ones: each block
+of rows is taken from all that are left, which caches have.
 """
 
 
 class SplitSystemsPass(ModulePass):
     """Solves by substitution with Cholesky factors, their transposes and what `trilu` kept, and
-    splits factors and triangles of known sizes above `BLOCK`.
+    splits triangles of known sizes above `BLOCK` and factors above `FACTORED`.
     """
 
     name = "weft-split-systems"
@@ -48,9 +53,10 @@ class SplitSystemsPass(ModulePass):
 
 def _split(op: SolveOp | CholeskyOp | TriangularSolveOp) -> None:
     b = GraphBuilder(InsertPoint.before(op), OPS_BY_NAME, op.location)
-    a, block = Term(b, op.operand), max(BLOCK, -(-(op.rows.constant or 0) // 8))
+    a, eighth = Term(b, op.operand), -(-(op.rows.constant or 0) // 8)
+    block = max(BLOCK, eighth)
     if isinstance(op, CholeskyOp):
-        found = _cholesky(a, block)
+        found = _cholesky(a, max(FACTORED, eighth), block)
     elif isinstance(op, TriangularSolveOp):
         found = _Triangle(op.is_lower, op.is_unit, block).solved(a, Term(b, op.right))
     else:
@@ -78,16 +84,19 @@ def _is_lower(value: SSAValue) -> bool | None:
     return None
 
 
-def _cholesky(a: Term, block: int) -> Term:
-    """The lower `l` with `a = l * lT`, by the lower half of `a`."""
+def _cholesky(a: Term, block: int, solved: int) -> Term:
+    """The lower `l` with `a = l * lT`, by the lower half of `a`; `solved` is the block of triangles
+    that are solved with.
+    """
     size = a.shape[-1].constant
     if size is None or size <= block:
         return a.of(a.b.cholesky(a.value))
     (half, rest), rank = _halves(size, block), len(a.shape)
-    first = _cholesky(_part(a, 0, half, 0, half), block)
+    first = _cholesky(_part(a, 0, half, 0, half), block, solved)
     right = transposed(_part(a, half, rest, 0, half))
-    across = transposed(_Triangle(True, False, block).solved(first, right))
-    second = _cholesky(_part(a, half, rest, half, rest) - across.matmul(transposed(across)), block)
+    across = transposed(_Triangle(True, False, solved).solved(first, right))
+    left = _part(a, half, rest, half, rest) - across.matmul(transposed(across))
+    second = _cholesky(left, block, solved)
     above = a.number(0).expand([*a.shape[:-2], half, rest])
     rows = [joined(each, rank - 1) for each in ([first, above], [across, second])]
     return joined(rows, rank - 2)

@@ -101,7 +101,7 @@ def kernel_flops(kernel: KernelOp) -> Expr:
 
     A sum, product, quotient, extremum or mathematical function counts as one, GELU as the five of
     its formula; both sides of a branch count, a loop whose bounds are loaded counts as one
-    iteration.
+    iteration, and one whose bounds vary with a loop around it has those of its middle.
     """
     noted = kernel.attributes.get(FLOPS)
     if isinstance(noted, ExprsAttr):
@@ -111,18 +111,18 @@ def kernel_flops(kernel: KernelOp) -> Expr:
     return flops.substitute(dict.fromkeys(loaded, Expr.of(1)))
 
 
-def _block_flops(block: Block, greatest: dict[Atom, Expr]) -> Expr:
+def _block_flops(block: Block, middles: dict[Atom, Expr]) -> Expr:
     total = Expr.of(0)
     for op in block.ops:
         if isinstance(op, ForOp):
-            upper = op.upper.substitute(greatest)
-            extent = (upper - op.lower.substitute(greatest)).ceildiv(op.step.data)
-            inner = _block_flops(op.body.block, greatest | {op.index: upper})
+            lower, upper = (each.substitute(middles) for each in (op.lower, op.upper))
+            extent = (upper - lower).ceildiv(op.step.data)
+            inner = _block_flops(op.body.block, middles | {op.index: (lower + upper) // 2})
             total = total + extent * inner
         else:
             total = total + _operation_flops(op)
             for region in op.regions:
-                total = total + _block_flops(region.block, greatest)
+                total = total + _block_flops(region.block, middles)
     return total
 
 

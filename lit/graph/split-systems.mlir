@@ -50,12 +50,13 @@ func.func @triangle(%a: !graph.tensor<[100, 100], f64>, %b: !graph.tensor<[100, 
 // So is a great matrix factored.
 
 // CHECK-LABEL: @great
-// CHECK: graph.cholesky %{{.*}} : (!graph.tensor<[64, 64], f64>
+// CHECK: graph.cholesky %{{.*}} : (!graph.tensor<[1024, 1024], f64>
 // CHECK: graph.triangular_solve
-// CHECK: graph.matmul
-// CHECK-NEXT: graph.sub
-// CHECK-NEXT: graph.cholesky %{{.*}} : (!graph.tensor<[36, 36], f64>
-func.func @great(%a: !graph.tensor<[100, 100], f64>) -> !graph.tensor<[100, 100], f64> {
-  %l = graph.cholesky %a : (!graph.tensor<[100, 100], f64>) -> !graph.tensor<[100, 100], f64>
-  func.return %l : !graph.tensor<[100, 100], f64>
+// CHECK: %[[ACROSS:.*]] = graph.transpose %{{.*}} : (!graph.tensor<[1024, 76], f64>
+// CHECK: graph.matmul %[[ACROSS]]
+// CHECK-NEXT: %[[LEFT:.*]] = graph.sub
+// CHECK-NEXT: graph.cholesky %[[LEFT]] : (!graph.tensor<[76, 76], f64>
+func.func @great(%a: !graph.tensor<[1100, 1100], f64>) -> !graph.tensor<[1100, 1100], f64> {
+  %l = graph.cholesky %a : (!graph.tensor<[1100, 1100], f64>) -> !graph.tensor<[1100, 1100], f64>
+  func.return %l : !graph.tensor<[1100, 1100], f64>
 }

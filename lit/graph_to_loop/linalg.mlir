@@ -19,16 +19,31 @@ func.func @main(%x: !graph.tensor<[l, 3, c, 8], f32>, %y: !graph.tensor<[l, 3, c
 
 // -----
 
-// Columns one after the other: what each is worth to the rows behind it is taken from them.
+// Rows of the transposed factor in even blocks: the triangle on the diagonal, the rows right of it
+// by the inverses of the diagonal, and what is left of four rows at once. Ten rows are two blocks of
+// six, of which the last two rows are those of the identity.
 // CHECK-LABEL: loop.kernel @cholesky_
-// CHECK: loop.for %k = 0 to 4 {
-// CHECK: math.sqrt
-// CHECK: loop.for %r = 0 to -%k + 3 {
-// CHECK: arith.divf
-// CHECK: loop.store %{{.*}}, %column[%i, %k + %r + 1]
-// CHECK: loop.for %[[R:[a-z_0-9]+]] = 0 to -%k + 3 {
-// CHECK-NEXT: loop.for %c = 0 to %[[R]] + 1 {
-// CHECK: loop.store %{{.*}}, %a1[%i, %k + %[[R]] + 1, %k + %c + 1]
+// CHECK: %upper = loop.alloc workspace : !loop.buffer<[n0, 12, 12], f32>
+// CHECK: loop.load %a0[%i, %j, %{{.*}}]
+// CHECK: loop.store %{{.*}}, %upper[%i, %r, %c + 10]
+// CHECK: loop.for %o = 0 to 2 {
+// CHECK-COUNT-6: math.sqrt
+// CHECK: loop.for %{{.*}} = 0 to -6 * %o + 6 {
+// CHECK: loop.for %[[R:[a-z_0-9]+]] = 0 to -3 * %o + 3 {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to -6 * %o - 2 * %[[R]] + 6 {
+// CHECK: loop.load %upper[%i, %{{.*}}, %{{.*}}] :
+// CHECK: loop.store %{{.*}}, %a1[%i, %{{.*}}, %{{.*}}]
+func.func @main(%x: !graph.tensor<[n, 10, 10], f32>) -> !graph.tensor<[n, 10, 10], f32> {
+  %y = graph.cholesky %x : (!graph.tensor<[n, 10, 10], f32>) -> !graph.tensor<[n, 10, 10], f32>
+  func.return %y : !graph.tensor<[n, 10, 10], f32>
+}
+
+// -----
+
+// A block of all rows has none behind it.
+// CHECK-LABEL: loop.kernel @cholesky_
+// CHECK-COUNT-4: math.sqrt
+// CHECK-NOT: subf
 func.func @main(%x: !graph.tensor<[n, 4, 4], f32>) -> !graph.tensor<[n, 4, 4], f32> {
   %y = graph.cholesky %x : (!graph.tensor<[n, 4, 4], f32>) -> !graph.tensor<[n, 4, 4], f32>
   func.return %y : !graph.tensor<[n, 4, 4], f32>

@@ -68,22 +68,40 @@ func.func @main(%x: !graph.tensor<[2052, 1028], f32>) -> !graph.tensor<[1028, 20
 
 // -----
 
-// What is computed with on the way goes through a copy of tiles of 50 by 64 elements.
+// What is computed with on the way goes through copies of tiles of 64 by 64 elements, and of 36 that are left, which are transposed in registers.
 // CHECK-LABEL: loop.kernel @transpose_neg_
-// CHECK-NEXT: loop.for %[[IO:[a-z_0-9]+]] = 0 to 2 parallel {
-// CHECK-NEXT: loop.for %[[JO:[a-z_0-9]+]] = 0 to 2 {
-// CHECK-NEXT: %[[TILE:[a-z_0-9]+]] = loop.alloc scratch : !loop.buffer<[64, 50], f32>
-// CHECK-NEXT: loop.for %[[LD0:[a-z_0-9]+]] = 0 to 64 {
-// CHECK-NEXT: loop.for %[[LD1:[a-z_0-9]+]] = 0 to 50 vector(8) {
-// CHECK-NEXT: loop.load %a0[64 * %[[JO]] + %[[LD0]], 50 * %[[IO]] + %[[LD1]]]
-// CHECK: loop.for %[[II:[a-z_0-9]+]] = 0 to 50 {
+// CHECK: loop.for %[[JO:[a-z_0-9]+]] = 0 to 2 parallel {
+// CHECK-NEXT: %[[TILE:[a-z_0-9]+]] = loop.alloc scratch : !loop.buffer<[64, 64], f32, [d1, d0] in [64, 64]>
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 8 {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 8 {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 8 unroll {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 8 unroll vector(8) {
+// CHECK: loop.for %[[II:[a-z_0-9]+]] = 0 to 64 {
 // CHECK-NEXT: loop.for %[[JI:[a-z_0-9]+]] = 0 to 64 vector(8) {
 // CHECK-NEXT: loop.load %[[TILE]][%[[JI]], %[[II]]]
-// CHECK: loop.store %{{.*}}, %a1[50 * %[[IO]] + %[[II]], 64 * %[[JO]] + %[[JI]]]
+// CHECK: loop.store %{{.*}}, %a1[64 * %{{.*}} + %[[II]], 64 * %[[JO]] + %[[JI]]]
+// CHECK: loop.alloc scratch : !loop.buffer<[64, 36], f32, [d1, d0] in [36, 64]>
 func.func @main(%x: !graph.tensor<[128, 100], f32>) -> !graph.tensor<[100, 128], f32> {
   %t = graph.transpose %x {permutation = array<i64: 1, 0>} : (!graph.tensor<[128, 100], f32>) -> !graph.tensor<[100, 128], f32>
   %y = graph.neg %t : (!graph.tensor<[100, 128], f32>) -> !graph.tensor<[100, 128], f32>
   func.return %y : !graph.tensor<[100, 128], f32>
+}
+
+// -----
+
+// So does a matrix that is read both ways, whose rows stay where they are.
+// CHECK-LABEL: loop.kernel @transpose_neg_add_
+// CHECK: %[[TILE:[a-z_0-9]+]] = loop.alloc scratch : !loop.buffer<[64, 64], f32, [d1, d0] in [64, 64]>
+// CHECK: loop.for %{{.*}} = 0 to 8 unroll vector(8) {
+// CHECK: loop.for %[[JI:[a-z_0-9]+]] = 0 to 64 vector(8) {
+// CHECK-DAG: loop.load %a0[64 * %{{.*}}, 64 * %{{.*}} + %[[JI]]]
+// CHECK-DAG: loop.load %[[TILE]][%[[JI]], %{{.*}}]
+// CHECK: arith.addf
+func.func @main(%x: !graph.tensor<[128, 128], f32>) -> !graph.tensor<[128, 128], f32> {
+  %t = graph.transpose %x {permutation = array<i64: 1, 0>} : (!graph.tensor<[128, 128], f32>) -> !graph.tensor<[128, 128], f32>
+  %n = graph.neg %t : (!graph.tensor<[128, 128], f32>) -> !graph.tensor<[128, 128], f32>
+  %y = graph.add %x, %n : (!graph.tensor<[128, 128], f32>, !graph.tensor<[128, 128], f32>) -> !graph.tensor<[128, 128], f32>
+  func.return %y : !graph.tensor<[128, 128], f32>
 }
 
 // -----

@@ -72,6 +72,7 @@ def stage_tile(
     *,
     layout: LayoutAttr | None = None,
     named: str | None = None,
+    load: LoadOp | None = None,
 ) -> Staged:
     """Gives each iteration of `at` a copy of its own of the tile of a buffer that it uses.
 
@@ -82,7 +83,8 @@ def stage_tile(
 
     The tile is the box that the subscripts span over the loops inside `at`. It is loaded first
     unless it is overwritten first, and written back if it is stored to, unless it is a temporary
-    used nowhere else, which then goes. `layout` is that of the copy.
+    used nowhere else, which then goes. `layout` is that of the copy. Of a buffer that is loaded
+    with several subscripts and not stored to, the copy may serve those of one `load` alone.
 
     A tile that is shorter in some iterations gets room for the longest. Raises IllegalSchedule for
     a tile whose offset is not known, for one without a longest outside of the workspace, and where
@@ -93,6 +95,8 @@ def stage_tile(
     if not accesses:
         got = f"{value_name(source)} in {_where(at)}"
         raise IllegalSchedule(f"stage_tile requires a buffer that is used there, got {got}")
+    if load is not None:
+        accesses = _alike(load, accesses)
     _require_whole_view(source, at)
     region = _region_of(source, accesses, at)
     sizes = region.extents if scope == "workspace" else _sizes(source, region, at, scope)
@@ -154,6 +158,15 @@ def stage_accumulators(
     for access in accesses:
         _redirect(access, partial, region)
     return Staged(partial, fill, join)
+
+
+def _alike(load: LoadOp, accesses: Sequence[AccessOp]) -> list[AccessOp]:
+    """The accesses with the subscripts of one load, where all of them are loads."""
+    wrong = next((each for each in accesses if isinstance(each, StoreOp)), load)
+    if wrong is not load or load not in accesses:
+        rule = "a load of a buffer that is not stored to there"
+        raise IllegalSchedule(f"stage_tile requires {rule}, got {describe(wrong)}")
+    return [each for each in accesses if each.index == load.index]
 
 
 def _require_updates(source: SSAValue, accesses: Sequence[AccessOp], at: ForOp) -> Update:

@@ -2,8 +2,8 @@
 tiled, so that every line that is loaded is used whole.
 
     for lo parallel:  for so:
-        t[64][64] in scratch
-        for si:  for li vector:  t[si, li] = x[so, lo]
+        t[64][64] in scratch, transposed
+        for li, si by blocks in registers:  t[si, li] = x[so, lo]
         for li:  for si vector:  y[lo, so] = f(t[si, li])
 
 What is only copied is transposed in registers, block by block; a result that no cache holds is
@@ -25,7 +25,7 @@ from functools import partial
 
 from xdsl.ir import SSAValue
 
-from weft.compiler.loop.nest import loads_in, perfect_nest, stores_in
+from weft.compiler.loop.nest import loads_in, perfect_nest, stores_in, subscripts
 from weft.compiler.loop.primitives import (
     nontemporal,
     reorder,
@@ -51,10 +51,11 @@ from weft.compiler.loop.schedules.interleave import interleave
 from weft.compiler.loop.schedules.parallel_loops import parallelize_outermost
 from weft.compiler.loop.strides import is_strided, stride
 from weft.compiler.target.target import LINE, PAGE, Target
+from weft.dialects.expr import Expr, Operand
 from weft.dialects.loop.ops import ForOp, LoadOp, StoreOp
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.scalar import width
-from weft.dialects.loop.types import buffer_type_of
+from weft.dialects.loop.types import ExprsAttr, LayoutAttr, buffer_type_of
 
 NAME = "transpose"
 
@@ -146,8 +147,9 @@ def _tiles(
     bits = max(_bits(buffer) for buffer in buffers)
     longest = LINES * LINE * 8 // bits if streaming else RUN_BYTES * 8 // max(32, bits)
     lanes = lanes_for(perfect_nest(loads)[1], target)
-    # What does not fill a vector is stored in pieces where there are no masks, or non-temporally.
-    fill = lanes if copy is not None and (streaming or not target.has_masks) else 1
+    # What does not fill a vector is stored in pieces where there are no masks, or non-temporally,
+    # and copied in pieces where more than a copy is done.
+    fill = lanes if copy is None or streaming or not target.has_masks else 1
     along_loads = streaming or (fill > 1 and copy is not None and not _conflicts_in_l1(copy, loads))
     shorter = (lanes,) if copy is None else (lanes, SHORTEST_RUN)
     parts = partial(_parts, shorter=shorter, is_inner=isinstance(loads.parent_op(), ForOp))
@@ -226,10 +228,47 @@ def _tile(
     lo, li, _ = tile(loads, sizes[1])
     reorder(lo, so, li, si)
     for buffer in buffers:
-        staged = stage_tile(buffer, so, "scratch")
-        vectorize_innermost(staged.load_in[0], target)
+        _stage(buffer, (so, si, li), target)
     vectorize(si, lanes_for(si, target))
     return lo
+
+
+def _stage(buffer: SSAValue, loops: tuple[ForOp, ForOp, ForOp], target: Target) -> None:
+    """Gives a tile a copy of what it loads across, transposed in registers where each of its two
+    loops is along one dim: then vectors are loaded from it. What the tile loads of the same buffer
+    along its vectors stays.
+    """
+    so, si, li = loops
+    loads = [load for load in loads_in(so) if load.buffer is buffer]
+    across = [load for load in loads if stride(load, li) == 1 and is_strided(load, si)]
+    only = across[0] if len(across) < len(loads) else None
+    layout = _transposed_layout(across[0], si, li)
+    staged = stage_tile(buffer, so, "scratch", layout=layout, load=only)
+    if layout is None:
+        vectorize_innermost(staged.load_in[0], target)
+    else:
+        _transpose_parts(staged.load_in[0], lanes_for(staged.load_in[0], target), along_loads=False)
+
+
+def _transposed_layout(load: LoadOp, stores: ForOp, loads: ForOp) -> LayoutAttr | None:
+    """The layout of a tile that is contiguous along the loop of stores; none where the loops are no
+    two dims of it, the one of loads the last.
+    """
+    index, rank = subscripts(load), load.buffer_type.rank
+    dims = [
+        [dim for dim, expr in enumerate(index) if loop.index in set(expr.atoms())]
+        for loop in (stores, loads)
+    ]
+    extents = [loop.extent.constant or 1 for loop in (stores, loads)]
+    fits = [len(each) for each in dims] == [1, 1] and dims[1] == [rank - 1] and min(extents) > 1
+    if not fits or index[dims[0][0]].coefficient(stores.index) != 1:
+        return None
+    order = [dim for dim in range(rank) if dim not in dims[0]] + dims[0]
+    storage = [1] * (rank - 2) + extents[::-1]
+    return LayoutAttr(
+        ExprsAttr(tuple(Expr.atom(Operand(dim)) for dim in order)),
+        ExprsAttr(tuple(map(Expr.of, storage))),
+    )
 
 
 def _transpose(
@@ -242,11 +281,16 @@ def _transpose(
     so, si, _ = tile(stores, sizes[0])
     lo, li, _ = tile(loads, sizes[1])
     reorder(so, lo, si, li)
-    for part in main_and_remainder(si, lanes):
+    _transpose_parts(si, lanes, along_loads=along_loads)
+    return so
+
+
+def _transpose_parts(stores: ForOp, lanes: int, *, along_loads: bool) -> None:
+    """Transposes a loop along stores and the one in it along loads in registers, by blocks."""
+    for part in main_and_remainder(stores, lanes):
         inner, _ = reorder(perfect_nest(part)[1], part)
         for each in main_and_remainder(inner, lanes):
             transpose_blocks(perfect_nest(each), lanes, along_loads=along_loads)
-    return so
 
 
 def _transpose_lines(loads: ForOp, copy: StoreOp, lanes: int) -> list[ForOp]:

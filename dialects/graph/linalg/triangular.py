@@ -15,11 +15,18 @@ from weft.dialects.graph.core.algebra import Term, counted
 from weft.dialects.graph.core.batching import again, all_spread
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp
-from weft.dialects.graph.core.types import F32, F64, I64, TensorType, type_of
+from weft.dialects.graph.core.types import F32, F64, TensorType, type_of
 from weft.dialects.loop.builder import Buffers, LoopBuilder
+from weft.dialects.loop.scalar import Scalar
+from weft.dialects.loop.types import buffer_type_of
 from weft.dialects.weights import Array
 
 ELEMENTS = (F32, F64)
+
+AT_ONCE = 8
+"""The most rows of a factor that are found together: each pass over those behind them takes so many
+products from each element.
+"""
 
 
 def transposed(x: Term) -> Term:
@@ -92,27 +99,25 @@ class CholeskyOp(SquareOp):
         return [factor.astype(operands[0].dtype)]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
-        """Column by column: what each is worth to those behind it is taken from them."""
+        """Some rows of the transposed factor at once: those of a block are solved for by the
+        triangle on the diagonal, and taken from all behind them in one pass. Sizes are rounded up
+        to whole blocks by ones on the diagonal.
+        """
         *batch, size, _ = self.result_type.shape
-        element, factor = self.result_type.element, results[0]
-        column = b.temporary([*batch, size], element, "column")
+        width = _block_width(size)
+        padded = (size + width - 1) // width * width
+        upper = b.temporary([*batch, padded, padded], self.result_type.element, "upper")
         with b.loops(batch) as index:
             with b.loops([size, size]) as (i, j):
-                inside = b.index(j, I64).compare("le", b.index(i, I64))
-                value = b.load(operands[0], (*index, i, j))
-                b.store(factor, (*index, i, j), inside.select(value, value.constant(0)))
-            with b.loops([size], "k") as (k,):
-                pivot = b.load(factor, (*index, k, k)).math("sqrt")
-                b.store(factor, (*index, k, k), pivot)
-                with b.loops([size - k - 1], "r") as (r,):
-                    i = k + 1 + r
-                    value = b.load(factor, (*index, i, k)) / pivot
-                    b.store(factor, (*index, i, k), value)
-                    b.store(column, (*index, i), value)
-                with b.loops([size - k - 1], "r") as (r,), b.loops([r + 1], "c") as (c,):
-                    i, j = k + 1 + r, k + 1 + c
-                    lost = b.load(column, (*index, i)) * b.load(column, (*index, j))
-                    b.store(factor, (*index, i, j), b.load(factor, (*index, i, j)) - lost)
+                b.store(upper, (*index, i, j), b.load(operands[0], (*index, j, i)))
+            _pad_by_ones(b, upper, index, size)
+            with b.loops([padded // width], "o") as (o,):
+                _factor_block(b, upper, index, (o * width, width))
+            with b.loops([size, size]) as (i, j):
+                b.store(results[0], (*index, i, j), b.load(upper, (*index, j, i)))
+            with b.loops([size - 1], "r") as (r,), b.loops([size - 1 - r], "c") as (c,):
+                zero = b.constant(0, self.result_type.element)
+                b.store(results[0], (*index, r, r + 1 + c), zero)
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """After Murray: `p = l^-T * phi(lT * dl) * l^-1`, where `phi` halves the diagonal of the
@@ -129,6 +134,92 @@ class CholeskyOp(SquareOp):
 
     def vmap(self, operands: Sequence[SSAValue], size: Expr, b: GraphBuilder) -> Sequence[SSAValue]:
         return again(self, operands, b)
+
+
+def _block_width(size: Expr) -> int:
+    """Rows of a block: blocks of a known size are even, and no larger than it."""
+    rows = size.constant
+    if rows is None or rows <= 0:
+        return AT_ONCE
+    if rows <= AT_ONCE:
+        return rows
+    even = -(-rows // -(-rows // AT_ONCE))
+    return even + even % 2
+
+
+def _pad_by_ones(b: LoopBuilder, upper: SSAValue, index: Sequence[Expr], size: Expr) -> None:
+    """What is behind a size: ones on the diagonal, zeros right of it and above."""
+    padded = buffer_type_of(upper).shape[-1]
+    if padded == size:
+        return
+    zero = b.constant(0, buffer_type_of(upper).element)
+    with b.loops([padded, padded - size], "rc") as (r, c):
+        b.store(upper, (*index, r, size + c), zero)
+    with b.loops([padded - size], "r") as (r,):
+        at = size + r
+        b.store(upper, (*index, at, at), zero.constant(1))
+
+
+def _factor_block(
+    b: LoopBuilder, upper: SSAValue, index: Sequence[Expr], block: tuple[Expr, int]
+) -> None:
+    """Some rows of the transposed factor, from the diagonal on, and what is left of those behind
+    them.
+    """
+    first, width = block
+    behind = first + width
+    left = buffer_type_of(upper).shape[-1] - behind
+    rows = [first + k for k in range(width)]
+    triangle, inverses = list[list[Scalar]](), list[Scalar]()
+    for k, row in enumerate(rows):
+        line = [b.load(upper, (*index, row, each)) for each in rows[k:]]
+        for done in range(k):
+            shares = triangle[done][k - done :]
+            line = [x - shares[0] * y for x, y in zip(line, shares, strict=True)]
+        pivot = line[0].math("sqrt")
+        inverses.append(pivot.constant(1) / pivot)
+        triangle.append([pivot, *(each * inverses[k] for each in line[1:])])
+        for at, value in zip(rows[k:], triangle[k], strict=True):
+            b.store(upper, (*index, row, at), value)
+    if left != 0:
+        _solve_right(b, upper, (*index, first), (triangle, inverses))
+        _take_block(b, upper, (*index, first), width)
+
+
+def _solve_right(
+    b: LoopBuilder,
+    upper: SSAValue,
+    start: Sequence[Expr],
+    factors: tuple[Sequence[Sequence[Scalar]], Sequence[Scalar]],
+) -> None:
+    """The rows of a block right of its triangle, of which the inverse diagonal is known."""
+    (triangle, inverses), (*index, first) = factors, start
+    width = len(inverses)
+    behind = first + width
+    with b.loops([buffer_type_of(upper).shape[-1] - behind], "j") as (j,):
+        solved = list[Scalar]()
+        for k in range(width):
+            at = (*index, first + k, behind + j)
+            value = b.load(upper, at)
+            for done in range(k):
+                value = value - triangle[done][k - done] * solved[done]
+            solved.append(value * inverses[k])
+            b.store(upper, at, solved[k])
+
+
+def _take_block(b: LoopBuilder, upper: SSAValue, start: Sequence[Expr], width: int) -> None:
+    """Takes what a block is worth to the rows behind it from these, some at once."""
+    (*index, first), together = start, next(each for each in (4, 2, 1) if width % each == 0)
+    left = buffer_type_of(upper).shape[-1] - first - width
+    with b.loops([left // together], "r") as (r,):
+        diagonal = first + width + r * together
+        with b.loops([left - r * together], "c") as (c,):
+            above = [b.load(upper, (*index, first + k, diagonal + c)) for k in range(width)]
+            for row in range(together):
+                at = (*index, diagonal + row, diagonal + c)
+                shares = [b.load(upper, (*index, first + k, diagonal + row)) for k in range(width)]
+                lost = [share * each for share, each in zip(shares, above, strict=True)]
+                b.store(upper, at, b.load(upper, at) - sum(lost[1:], lost[0]))
 
 
 @irdl_op_definition

@@ -45,22 +45,23 @@ class Offsets:
         """
         atoms = list(dict.fromkeys(atom for size in sizes for atom in size.atoms()))
         draw = Random(0)
-        values = first = {atom: self._within(atom, LARGE) for atom in atoms}
+        values = first = {atom: _within(atom, LARGE, self._ranges) for atom in atoms}
         for _ in range(EXAMPLES):
             if all(size.evaluate(values) >= 0 for size in sizes):
                 return values
-            values = {atom: self._within(atom, draw.choice((1, 2, 3, 17, LARGE))) for atom in atoms}
+            values = {
+                atom: _within(atom, draw.choice((1, 2, 3, 17, LARGE)), self._ranges)
+                for atom in atoms
+            }
         return first
-
-    def _within(self, atom: Atom, value: int) -> int:
-        low, high = self._ranges.get(atom, (None, None))
-        return max(low or 0, value if high is None else min(high, value))
 
     def example(self, offset: Expr) -> int:
         """An offset where sizes that vary have their plausible values."""
         if offset not in self._known:
             known = self._values
-            values = {atom: known.get(atom, self._within(atom, LARGE)) for atom in offset.atoms()}
+            values = {
+                atom: known.get(atom, _within(atom, LARGE, self._ranges)) for atom in offset.atoms()
+            }
             self._known[offset] = offset.evaluate(values)
         return self._known[offset]
 
@@ -89,20 +90,34 @@ class Offsets:
 
 def is_at_most(low: Expr, high: Expr, ranges: Mapping[Atom, Range], depth: int = 3) -> bool:
     """Whether one size never exceeds another: a `max` counts as any one of its operands."""
-    gap = high - low
-    least, _ = gap.range(ranges)
-    if least is not None:
-        return least >= 0 or _by_operands(gap, ranges, depth)
-    return _by_operands(gap, ranges, depth)
+    return _is_never_negative(high - low, ranges, depth)
 
 
-def _by_operands(gap: Expr, ranges: Mapping[Atom, Range], depth: int) -> bool:
-    """Whether a gap is at least 0 since one is that is never greater: with one operand of a `max`
-    in its place, or with a quotient by what it is at least.
+def _is_never_negative(gap: Expr, ranges: Mapping[Atom, Range], depth: int) -> bool:
+    """Whether a gap is at least 0 by its range, or since one is that is never greater: with one
+    operand of a `max` in its place, or with a quotient by what it is at least.
     """
-    return depth > 0 and any(
-        is_at_most(Expr.of(0), lower, ranges, depth - 1) for lower in _lower_bounds(gap)
-    )
+    least, _ = gap.range(ranges)
+    if least is not None and least >= 0:
+        return True
+    # Of gaps of many sizes nearly all bounds are below 0 somewhere, and so are all bounds of these.
+    if depth == 0 or any(gap.evaluate(values) < 0 for values in _choices(gap, ranges)):
+        return False
+    return any(_is_never_negative(lower, ranges, depth - 1) for lower in _lower_bounds(gap))
+
+
+def _choices(gap: Expr, ranges: Mapping[Atom, Range]) -> Iterator[dict[Atom, int]]:
+    """Some values that sizes may have: all small, all large, and either in turns."""
+    atoms = list(gap.atoms())
+    for pattern in ((0, 0), (1, 1), (0, 1), (1, 0)):
+        sizes = ((1, LARGE)[pattern[number % 2]] for number in range(len(atoms)))
+        yield {atom: _within(atom, size, ranges) for atom, size in zip(atoms, sizes, strict=True)}
+
+
+def _within(atom: Atom, value: int, ranges: Mapping[Atom, Range]) -> int:
+    """The value next to one that a size may have."""
+    low, high = ranges.get(atom, (None, None))
+    return max(low or 0, value if high is None else min(high, value))
 
 
 def _lower_bounds(gap: Expr) -> Iterator[Expr]:

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import prod
 
+from xdsl.dialects.builtin import NoneAttr
+
 from weft.compiler.loop.nest import (
     accesses_in,
     bounds_of,
@@ -247,16 +249,19 @@ class _Traffic:
 
     def _box(self, access: AccessOp, fixed: Sequence[ForOp]) -> int | None:
         """The bytes of the box around all that is accessed in one iteration of the fixed loops, but
-        for what lies between the taps of a window.
+        for what lies between the taps of a window, as far as that is whole lines.
         """
         pinned: dict[Atom, Range] = {loop.index: (0, 0) for loop in fixed}
-        total = _bytes(access)
-        for expr in subscripts(access):
-            extent = _extent(expr, self._ranges[access] | pinned)
+        ranges, total, bytes = self._ranges[access] | pinned, 1, _bytes(access)
+        *outer, last = [Expr.of(0), *subscripts(access)]
+        row_major = isinstance(access.buffer_type.layout, NoneAttr)
+        apart = LINE // bytes if row_major else 1
+        for expr, longest in (*((each, 1) for each in outer), (last, apart)):
+            extent = _extent(expr, ranges, longest)
             if extent is None:
                 return None
             total *= extent
-        return total
+        return total * bytes
 
     def _times(self, load: LoadOp, around: Sequence[ForOp]) -> int:
         """How often loops bring what a load reads into L2: one that does not index it does so again
@@ -298,12 +303,14 @@ def _typical_sizes(loops: Iterable[ForOp], single: Collection[Atom]) -> dict[Ato
     return sizes
 
 
-def _extent(expr: Expr, ranges: Mapping[Atom, Range]) -> int | None:
-    """How many values an expression has at most: between taps that are far apart there are gaps."""
+def _extent(expr: Expr, ranges: Mapping[Atom, Range], apart: int) -> int | None:
+    """How many values an expression has at most: between taps that are far apart there are gaps,
+    with so many values for each that it has.
+    """
     whole = _count(expr.range(ranges))
     parts = [_count(ranges.get(atom, UNBOUNDED)) for atom in {*expr.atoms()}]
     known = [each for each in parts if each is not None]
-    return whole if whole is None or len(known) < len(parts) else min(whole, prod(known))
+    return whole if whole is None or len(known) < len(parts) else min(whole, prod(known) * apart)
 
 
 def _count(bounds: Range) -> int | None:

@@ -42,8 +42,10 @@ from weft.dialects.loop.ops import (
 from weft.dialects.loop.program import size_ranges
 from weft.dialects.loop.scalar import width
 
-TYPICAL = 512
-"""What a dynamic size is taken to be."""
+TYPICAL, BATCH = 512, 4
+"""What a dynamic size is taken to be, and one of a batch: of an order that is the best for one image
+a larger batch may take several times what it does by another.
+"""
 
 SCATTERED = 3
 """Times the bytes of a result that count where it is written a piece of a page after another."""
@@ -290,14 +292,14 @@ def is_local(access: AccessOp, loop: ForOp) -> bool:
 
 
 def _typical_sizes(loops: Iterable[ForOp], single: Collection[Atom]) -> dict[Atom, Range]:
-    """The dynamic sizes of loops, each a typical one within its bounds, a batch's the least."""
+    """The dynamic sizes of loops, each a typical one within its bounds, a batch's a few."""
     sizes: dict[Atom, Range] = {}
     for loop in loops:
         known = size_ranges(loop)
         for atom in loop.extent.atoms():
             if isinstance(atom, Symbol):
                 least, most = known.get(atom, (None, None))
-                typical = 1 if atom in single else TYPICAL
+                typical = BATCH if atom in single else TYPICAL
                 size = max(least or 1, typical if most is None else min(typical, most))
                 sizes[atom] = size, size
     return sizes

@@ -267,3 +267,16 @@ func.func @main(%x: !graph.tensor<[100, 3000], f32>) -> !graph.tensor<[100, 3000
   %y = graph.log_softmax %x {axis = 1 : i64} : (!graph.tensor<[100, 3000], f32>) -> !graph.tensor<[100, 3000], f32>
   func.return %y : !graph.tensor<[100, 3000], f32>
 }
+
+// -----
+
+// A single long row keeps its exponentials where the result goes, and no memory of their size.
+// CHECK-LABEL: loop.kernel @softmax_
+// CHECK-NOT: loop.alloc workspace : !loop.buffer<[200000], f32>
+// CHECK: math.exp
+// CHECK: loop.store %[[POWER:[a-z_0-9]+]], %a1[
+// CHECK: loop.load %a1[
+func.func @main(%x: !graph.tensor<[200000], f32>) -> !graph.tensor<[200000], f32> {
+  %y = graph.softmax %x {axis = 0 : i64} : (!graph.tensor<[200000], f32>) -> !graph.tensor<[200000], f32>
+  func.return %y : !graph.tensor<[200000], f32>
+}

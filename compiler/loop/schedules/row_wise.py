@@ -93,6 +93,7 @@ def fuse_all(kernel: KernelOp, target: Target) -> Iterator[str]:
         fuse_rows(kernel, borders)
         for loop in unscheduled(kernel):
             _forward_stored(loop)
+        _store_nests_in_results(kernel)
     yield from ()
 
 
@@ -244,6 +245,21 @@ def _store_in_results(row: ForOp) -> None:
         if is_inside(allocation, row):
             continue
         for store in reversed(stores_in(row)):
+            if store.buffer is not allocation.result:
+                with suppress(IllegalSchedule):
+                    reuse_buffer(allocation, store)
+                    break
+
+
+def _store_nests_in_results(kernel: KernelOp) -> None:
+    """The same for what one nest of a kernel stores and others read, as of a single long row."""
+    nests = unscheduled(kernel)
+    for allocation in [op for op in kernel.body.block.ops if isinstance(op, AllocOp)]:
+        users = [use.operation for use in allocation.result.uses]
+        using = [nest for nest in nests if any(is_inside(each, nest) for each in users)]
+        if len(using) < 2:
+            continue
+        for store in reversed(stores_in(using[-1])):
             if store.buffer is not allocation.result:
                 with suppress(IllegalSchedule):
                     reuse_buffer(allocation, store)

@@ -43,8 +43,8 @@ from weft.dialects.loop.program import size_ranges
 from weft.dialects.loop.scalar import width
 
 TYPICAL, BATCH = 512, 4
-"""What a dynamic size is taken to be, and one of a batch: of an order that is the best for one image
-a larger batch may take several times what it does by another.
+"""What a dynamic size is taken to be, and one of a batch: the order that is best for one image may
+take a larger batch several times as long as another.
 """
 
 SCATTERED = 3

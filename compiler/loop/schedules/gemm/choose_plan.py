@@ -41,8 +41,8 @@ SAMPLES = (8, 32, 128)
 LEAST_SAMPLE = 1
 """Another one of batches and the like, of which a call may have one."""
 
-FEW_SAMPLES = (1, 2, 4)
-"""The same for calls of few rows."""
+FEW_SAMPLES, MANY_SAMPLES = (1, 2, 4), (*SAMPLES, 1024)
+"""The same for versions of a kernel for calls of few rows, and of many."""
 
 LEAST_GAIN_OF_VERSIONS = 1.2
 """How many times as fast calls of few rows, or of many, have to be by plans of their own."""
@@ -211,10 +211,11 @@ def _sampled(problem: Problem) -> list[Problem]:
     if not dynamic:
         return [problem]
     may_be_one = all(_is_batch(problem, n) for n in dynamic)
-    samples = (LEAST_SAMPLE, *SAMPLES) if may_be_one and problem.rows == "any" else SAMPLES
+    samples = (LEAST_SAMPLE, *SAMPLES) if may_be_one else SAMPLES
+    own = {"any": samples, "few": FEW_SAMPLES, "many": MANY_SAMPLES}
     return [
         replace(problem, extents=tuple(_sample(extent, size) for extent in problem.extents))
-        for size in (FEW_SAMPLES if problem.rows == "few" else samples)
+        for size in own[problem.rows]
     ]
 
 

@@ -257,7 +257,7 @@ class _Traffic:
         ranges, total, bytes = self._ranges[access] | pinned, 1, _bytes(access)
         *outer, last = [Expr.of(0), *subscripts(access)]
         row_major = isinstance(access.buffer_type.layout, NoneAttr)
-        apart = LINE // bytes if row_major else 1
+        apart = LINE // max(1, bytes) if row_major else 1  # of 4 bits there are no bytes
         for expr, longest in (*((each, 1) for each in outer), (last, apart)):
             extent = _extent(expr, ranges, longest)
             if extent is None:

@@ -17,7 +17,7 @@ from xdsl.builder import Builder
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr, i64
 from xdsl.ir import Block
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from weft.compiler.program.layouts.kernel_table import KernelTable, branch_blocks
 from weft.dialects.expr import Atom, Expr, Symbol
@@ -56,34 +56,33 @@ def _of_call(rows: Expr, call: CallOp, kernel: KernelOp) -> Expr:
 
 
 def _split(call: CallOp, rows: Expr, few_rows: int, table: KernelTable) -> None:
-    kernel = table[call.kernel]
-    names = {
-        each: table.variant((kernel.sym_name.data, each), lambda each=each: _version(kernel, each))
-        for each in (FEW, MANY)
-    }
     # Of no rows either version is right.
     sizes = dict.fromkeys(rows.atoms(), (1, None)) | size_ranges(call)
     least, most = rows.range(sizes)
     if least is not None and least >= few_rows:
-        call.properties["callee"] = SymbolRefAttr(names[MANY])
+        _call_version(call, MANY, table)
         return
     if most is not None and most < few_rows:
-        call.properties["callee"] = SymbolRefAttr(names[FEW])
+        _call_version(call, FEW, table)
         return
     builder = Builder(InsertPoint.before(call))
     number = builder.insert(arith.IndexCastOp(builder.insert(IndexOp.of(rows)).result, i64))
     limit = builder.insert(arith.ConstantOp(IntegerAttr(few_rows, i64)))
     holds = builder.insert(arith.CmpiOp(number.result, limit.result, "slt"))
-    branch = builder.insert(
-        IfOp.build(operands=[holds.result], regions=[[Block()], [Block()]]),
-    )
+    branch = builder.insert(IfOp.build(operands=[holds.result], regions=[[Block()], [Block()]]))
     branch.location = call.location
-    for name, region in ((names[FEW], branch.then), (names[MANY], branch.otherwise)):
+    for version, region in ((FEW, branch.then), (MANY, branch.otherwise)):
         own = call.clone()
-        own.properties["callee"] = SymbolRefAttr(name)
+        _call_version(own, version, table)
         region.block.add_op(own)
-    call.detach()
-    call.erase()
+    Rewriter.erase_op(call)
+
+
+def _call_version(call: CallOp, rows: str, table: KernelTable) -> None:
+    """Has a call run the version of its kernel for few or many rows."""
+    kernel = table[call.kernel]
+    name = table.variant((call.kernel, rows), lambda: _version(kernel, rows))
+    call.properties["callee"] = SymbolRefAttr(name)
 
 
 def _version(kernel: KernelOp, rows: str) -> KernelOp:

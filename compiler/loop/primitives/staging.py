@@ -91,12 +91,7 @@ def stage_tile(
     writing it back would touch elements that the iteration does not store.
     """
     body = at.body.block
-    accesses = accesses_to(source, at)
-    if not accesses:
-        got = f"{value_name(source)} in {_where(at)}"
-        raise IllegalSchedule(f"stage_tile requires a buffer that is used there, got {got}")
-    if load is not None:
-        accesses = _alike(load, accesses)
+    accesses = _staged_accesses(source, at, load)
     _require_whole_view(source, at)
     region = _region_of(source, accesses, at)
     sizes = region.extents if scope == "workspace" else _sizes(source, region, at, scope)
@@ -158,6 +153,17 @@ def stage_accumulators(
     for access in accesses:
         _redirect(access, partial, region)
     return Staged(partial, fill, join)
+
+
+def _staged_accesses(
+    source: SSAValue, at: ForOp | KernelOp, load: LoadOp | None
+) -> Sequence[AccessOp]:
+    """The accesses that a copy serves: all, or those with the subscripts of one load."""
+    accesses = accesses_to(source, at)
+    if not accesses:
+        got = f"{value_name(source)} in {_where(at)}"
+        raise IllegalSchedule(f"stage_tile requires a buffer that is used there, got {got}")
+    return accesses if load is None else _alike(load, accesses)
 
 
 def _alike(load: LoadOp, accesses: Sequence[AccessOp]) -> list[AccessOp]:

@@ -242,13 +242,8 @@ def _store_in_results(row: ForOp) -> None:
     """
     stored = dict.fromkeys(store.buffer for store in stores_in(row))
     for allocation in [each.owner for each in stored if isinstance(each.owner, AllocOp)]:
-        if is_inside(allocation, row):
-            continue
-        for store in reversed(stores_in(row)):
-            if store.buffer is not allocation.result:
-                with suppress(IllegalSchedule):
-                    reuse_buffer(allocation, store)
-                    break
+        if not is_inside(allocation, row):
+            _store_in_result(allocation, row)
 
 
 def _store_nests_in_results(kernel: KernelOp) -> None:
@@ -257,13 +252,17 @@ def _store_nests_in_results(kernel: KernelOp) -> None:
     for allocation in [op for op in kernel.body.block.ops if isinstance(op, AllocOp)]:
         users = [use.operation for use in allocation.result.uses]
         using = [nest for nest in nests if any(is_inside(each, nest) for each in users)]
-        if len(using) < 2:
-            continue
-        for store in reversed(stores_in(using[-1])):
-            if store.buffer is not allocation.result:
-                with suppress(IllegalSchedule):
-                    reuse_buffer(allocation, store)
-                    break
+        if len(using) > 1:
+            _store_in_result(allocation, using[-1])
+
+
+def _store_in_result(allocation: AllocOp, nest: ForOp) -> None:
+    """Stores a temporary in the last of the results that a nest stores where that is legal."""
+    for store in reversed(stores_in(nest)):
+        if store.buffer is not allocation.result:
+            with suppress(IllegalSchedule):
+                reuse_buffer(allocation, store)
+                return
 
 
 def _jam_vectors(row: ForOp, target: Target) -> None:

@@ -76,6 +76,7 @@ def choose_plan(
 
 
 def _best(rated: Sequence[Rated]) -> int:
+    """The number of the plan that is taken."""
     regrets = _regrets(rated)
     best = min(range(len(rated)), key=regrets.__getitem__)
     return best if regrets[best][0] < LEAST_GAIN * regrets[0][0] else 0
@@ -105,7 +106,7 @@ def versions_pay(problem: Problem, view: View, target: Target) -> bool:
         own = replace(problem, rows=rows)
         rated = rated_plans(own, view, target)
         same = rate(own, view, plan, target).costs
-        costs = zip(same, rated[_best(rated)].costs, strict=False)
+        costs = zip(same, rated[_best(rated)].costs, strict=True)
         if any(one.total > LEAST_GAIN_OF_VERSIONS * best.total for one, best in costs):
             return True
     return False

@@ -255,11 +255,11 @@ class _Traffic:
         """
         pinned: dict[Atom, Range] = {loop.index: (0, 0) for loop in fixed}
         ranges, total, bytes = self._ranges[access] | pinned, 1, _bytes(access)
-        *outer, last = [Expr.of(0), *subscripts(access)]
+        index = subscripts(access)
         row_major = isinstance(access.buffer_type.layout, NoneAttr)
         apart = LINE // max(1, bytes) if row_major else 1  # of 4 bits there are no bytes
-        for expr, longest in (*((each, 1) for each in outer), (last, apart)):
-            extent = _extent(expr, ranges, longest)
+        for dim, expr in enumerate(index, 1):
+            extent = _extent(expr, ranges, apart if dim == len(index) else 1)
             if extent is None:
                 return None
             total *= extent
